@@ -1,0 +1,57 @@
+//! How long to wait before the next try.
+
+use std::time::Duration;
+
+/// Doubling delays with an upper bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// Delay before the second try.
+    pub base: Duration,
+    /// The longest delay.
+    pub max: Duration,
+}
+
+impl Backoff {
+    /// The delay after try number `tries` (from 1), somewhere in the upper half of `base * 2^(tries - 1)` ("equal
+    /// jitter", Brooker, "Exponential Backoff And Jitter", AWS 2015), at most `max`.
+    #[must_use]
+    pub fn after(&self, tries: u32, random: u64) -> Duration {
+        let doubled = 2_u32.saturating_pow(tries.saturating_sub(1).min(30));
+        let full = self.base.saturating_mul(doubled).min(self.max);
+        let half = full / 2;
+        let span = u64::try_from((full - half).as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        half + Duration::from_millis(random % span)
+    }
+}
+
+/// SQS delays are whole seconds, at most 900: rounds up.
+#[must_use]
+pub fn delay_seconds(delay: Duration) -> i32 {
+    let seconds = delay.as_millis().div_ceil(1_000);
+    let max = crate::limits::DELAY_MAX.as_secs();
+    i32::try_from(seconds.min(u128::from(max))).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn stays_between_half_and_full(tries in 1_u32..2_000, random: u64, base in 1_u64..10_000, max in 1_u64..900_000) {
+            let backoff = Backoff { base: Duration::from_millis(base), max: Duration::from_millis(max) };
+            let full = (base as u128 * (1_u128 << (tries - 1).min(30))).min(u128::from(max));
+            let delay = backoff.after(tries, random).as_millis();
+            prop_assert!(delay >= full / 2 && delay <= full, "{delay} of {full}");
+            prop_assert!(delay_seconds(Duration::from_millis(max)) <= 900);
+        }
+    }
+
+    #[test]
+    fn seconds_round_up() {
+        assert_eq!(delay_seconds(Duration::ZERO), 0);
+        assert_eq!(delay_seconds(Duration::from_millis(1)), 1);
+        assert_eq!(delay_seconds(Duration::from_secs(5_000)), 900);
+    }
+}

@@ -1,0 +1,104 @@
+//! Lanes: what has a leader. A lane is a target of a kind, or one partition of it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::derived;
+
+/// One partition of one target of one kind. Its text, `<kind>:<partition>:<target>`, is the key of its lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    /// The kind of all its tasks; holds no colon.
+    pub kind: String,
+    /// The partition, below the policy's `partitions`.
+    pub partition: u32,
+    /// What its tasks share.
+    pub target: String,
+}
+
+/// The partition of a key: the same for the same key on every machine.
+#[must_use]
+pub fn partition(key: &str, partitions: u32) -> u32 {
+    if partitions <= 1 {
+        return 0;
+    }
+    let hash = derived("partition", &[key.as_bytes()]).as_u128();
+    u32::try_from(hash % u128::from(partitions)).unwrap_or(0)
+}
+
+impl Lane {
+    /// The shard of the sparse index over busy lanes that this lane belongs to.
+    #[must_use]
+    pub fn shard(&self) -> String {
+        let hash = derived("shard", &[self.to_string().as_bytes()]).as_u128();
+        (hash % u128::from(crate::limits::LANE_SHARDS)).to_string()
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.kind, self.partition, self.target)
+    }
+}
+
+/// A text is not a lane.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a lane (<kind>:<partition>:<target>)")]
+pub struct LaneError(pub String);
+
+impl FromStr for Lane {
+    type Err = LaneError;
+
+    fn from_str(text: &str) -> Result<Self, LaneError> {
+        let parse = || {
+            let mut parts = text.splitn(3, ':');
+            let (kind, partition, target) = (parts.next()?, parts.next()?, parts.next()?);
+            let lane = Self { kind: kind.to_owned(), partition: partition.parse().ok()?, target: target.to_owned() };
+            (!kind.is_empty() && lane.to_string() == text).then_some(lane)
+        };
+        parse().ok_or_else(|| LaneError(text.chars().take(120).collect()))
+    }
+}
+
+impl Serialize for Lane {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lane {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn round_trips_whatever_the_target(kind in "[A-Za-z0-9._-]{1,64}", partition: u32, target in ".{0,200}") {
+            let lane = Lane { kind, partition, target };
+            prop_assert_eq!(lane.to_string().parse::<Lane>().unwrap(), lane);
+        }
+
+        #[test]
+        fn every_key_has_one_partition(key in ".{0,60}", partitions in 1_u32..1_024) {
+            prop_assert!(partition(&key, partitions) < partitions);
+            prop_assert_eq!(partition(&key, partitions), partition(&key, partitions));
+        }
+    }
+
+    #[test]
+    fn partitions_share_the_keys_evenly() {
+        let mut counts = [0_u32; 8];
+        (0..80_000).for_each(|key| counts[partition(&format!("order-{key}"), 8) as usize] += 1);
+        assert!(counts.iter().all(|count| (9_400..=10_600).contains(count)), "{counts:?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Every limit in one place, each with its source.
+
+use std::time::Duration;
+
+/// Items in one bitfield: 896 bytes, so that a group record without failures stays within 1 KiB, one DynamoDB write unit.
+pub const GROUP_ITEMS: u32 = 7_168;
+
+/// DynamoDB: at most 100 actions in a transaction; one is the fan-out's header.
+pub const GROUPS_PER_TRANSACTION: usize = 99;
+
+/// Items one add may bring: what fits one transaction.
+pub const ITEMS_PER_ADD: u32 = GROUP_ITEMS * GROUPS_PER_TRANSACTION as u32;
+
+/// DynamoDB: keys in one BatchGetItem.
+pub const KEYS_PER_READ: usize = 100;
+
+/// DynamoDB: statements in one BatchExecuteStatement.
+pub const STATEMENTS_PER_CALL: usize = 25;
+
+/// SQS: entries in one batch call.
+pub const MESSAGES_PER_CALL: usize = 10;
+
+/// Bytes of one message and of one batch call. SQS takes 1 MiB since 2025; the embedded engine and many consumers 256 KiB.
+pub const MESSAGE_BYTES: usize = 256 * 1_024 - 4_096;
+
+/// SQS: the longest DelaySeconds.
+pub const DELAY_MAX: Duration = Duration::from_secs(900);
+
+/// Members of one batch: what one message can name and one record can hold well below DynamoDB's 400 KB.
+pub const BATCH_MEMBERS: u32 = 10_000;
+
+/// Task ids one elect or group message names; more are found in the index.
+pub const NAMED_TASKS: usize = 2_000;
+
+/// Tasks in one registration.
+pub const TASKS_PER_REQUEST: usize = 10_000;
+
+/// Bytes of one task's content as JSON: a task must fit an SQS message and leave room in DynamoDB's 400 KB item.
+pub const CONTENT_BYTES: usize = 128 * 1_024;
+
+/// Nesting of a task's content: DynamoDB allows 32 levels, most JSON readers 128.
+pub const CONTENT_DEPTH: usize = 32;
+
+/// Bytes of a target or a key. DynamoDB: a partition key holds at most 2,048 bytes, and a lane adds kind and partition.
+pub const TARGET_BYTES: usize = 1_024;
+
+/// Bytes of a CEL expression in a policy.
+pub const EXPRESSION_BYTES: usize = 1_024;
+
+/// Nesting of brackets in an expression: what the parser takes on a thread of 2 MiB with room to spare.
+pub const EXPRESSION_DEPTH: usize = 24;
+
+/// Operator characters in an expression: parsing and evaluating recurse over chains of them.
+pub const EXPRESSION_OPERATORS: usize = 200;
+
+/// Bytes of a kind.
+pub const KIND_BYTES: usize = 64;
+
+/// Bytes of a fan-out's user key.
+pub const USER_KEY_BYTES: usize = 1_024;
+
+/// Bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
+
+/// Bytes of a batch API's URL.
+pub const URL_BYTES: usize = 2_048;
+
+/// Lanes one target can be split into.
+pub const PARTITIONS: u32 = 1_024;
+
+/// Batches of one lane in flight: their ids live in the lane's lock record.
+pub const IN_FLIGHT: u32 = 1_000;
+
+/// Attempts of one batch.
+pub const ATTEMPTS: u32 = 1_000;
+
+/// The longest a batch API may take; the handle function must live longer (`Timeout` in template.yaml).
+pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Added to the batch API's time-out to get the lease of one attempt: reading the members and writing the outcome.
+pub const ATTEMPT_SLACK: Duration = Duration::from_secs(30);
+
+/// Bytes of a batch API's answer.
+pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
+
+/// Bytes of a member's error that are kept.
+pub const ERROR_BYTES: usize = 256;
+
+/// Different errors one batch record keeps; further ones are counted together.
+pub const ERRORS_PER_BATCH: usize = 32;
+
+/// After this the leader's hint is sent again. For liveness only: safety rests on conditions.
+pub const LEASE: Duration = Duration::from_secs(60);
+
+/// Age from which `sweep` takes a hint for lost.
+pub const HINT_AGE: Duration = Duration::from_secs(120);
+
+/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long.
+pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// How long an idle lane's lock record is kept.
+pub const LANE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+
+/// Shards of the sparse index over busy lanes. DynamoDB: 1,000 write units a second for one partition key.
+pub const LANE_SHARDS: u64 = 16;
+
+/// Tries of a compare-and-set or a transaction before the message is left to redelivery.
+pub const CONTENTION_TRIES: u32 = 16;
+
+/// How long a policy may be served from a worker's memory.
+pub const POLICY_CACHE: Duration = Duration::from_secs(5);

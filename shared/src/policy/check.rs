@@ -1,0 +1,193 @@
+//! Whether a policy can be used. Every fault is named, with its value and what is allowed.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Destination, Expression, Handler, Policy, Span};
+use crate::limits::{ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, URL_BYTES};
+
+/// One field that can not be used.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct FieldError {
+    /// The field, dotted: `handler.url`.
+    pub field: String,
+    /// Its value and what is allowed instead.
+    pub problem: String,
+}
+
+/// A policy can not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct PolicyError(pub Vec<FieldError>);
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, error) in self.0.iter().enumerate() {
+            write!(f, "{}`{}`: {}", if n > 0 { "; " } else { "" }, error.field, error.problem)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a kind can name a policy: 1 to 64 letters, digits, `.`, `_`, `-`.
+#[must_use]
+pub fn is_kind(kind: &str) -> bool {
+    (1..=KIND_BYTES).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// Gathers faults.
+#[derive(Default)]
+struct Faults(Vec<FieldError>);
+
+impl Faults {
+    fn add(&mut self, field: &str, problem: impl Into<String>) {
+        self.0.push(FieldError { field: field.to_owned(), problem: problem.into() });
+    }
+
+    fn range(&mut self, field: &str, value: u32, max: u32) {
+        if !(1..=max).contains(&value) {
+            self.add(field, format!("is {value}, 1 to {max} is allowed"));
+        }
+    }
+
+    fn at_most(&mut self, field: &str, value: Span, max: Duration) {
+        if value.0 > max {
+            self.add(field, format!("is {value}, at most {} is allowed", Span(max)));
+        }
+    }
+}
+
+impl Policy {
+    /// Names every fault of the policy.
+    ///
+    /// # Errors
+    /// There is at least one.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        let mut faults = Faults::default();
+        if !is_kind(&self.kind) {
+            faults.add("kind", format!("is `{}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed", self.kind));
+        }
+        for (field, source) in [("target", Some(&self.target)), ("key", self.key.as_ref())] {
+            if let Some(Err(error)) = source.map(|source| Expression::compile(source)) {
+                faults.add(field, error.to_string());
+            }
+        }
+        faults.range("partitions", self.partitions, PARTITIONS);
+        faults.range("max_batch", self.max_batch, BATCH_MEMBERS);
+        faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT);
+        faults.range("max_attempts", self.max_attempts, ATTEMPTS);
+        faults.at_most("linger", self.linger, DELAY_MAX);
+        if self.linger.0.subsec_nanos() != 0 {
+            faults.add("linger", format!("is {}, whole seconds are allowed (SQS delays are)", self.linger));
+        }
+        faults.at_most("backoff.max", self.backoff.max, DELAY_MAX);
+        if self.backoff.base > self.backoff.max {
+            faults.add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
+        }
+        check_handler(&self.handler, &mut faults);
+        if let Some(destination) = &self.notify {
+            check_destination("notify", destination, &mut faults);
+        }
+        if faults.0.is_empty() { Ok(()) } else { Err(PolicyError(faults.0)) }
+    }
+}
+
+impl Destination {
+    /// Names what is wrong with a destination of notices; `field` is what it is called where it was given.
+    ///
+    /// # Errors
+    /// Its URL can not be used.
+    pub fn check(&self, field: &str) -> Result<(), PolicyError> {
+        let mut faults = Faults::default();
+        check_destination(field, self, &mut faults);
+        if faults.0.is_empty() { Ok(()) } else { Err(PolicyError(faults.0)) }
+    }
+}
+
+fn check_handler(handler: &Handler, faults: &mut Faults) {
+    match (&handler.url, &handler.command) {
+        (Some(url), None) => check_url("handler.url", url, faults),
+        (None, Some(command)) if command.first().is_none_or(String::is_empty) => {
+            faults.add("handler.command", "is empty, a program and its arguments are wanted");
+        }
+        (None, Some(_)) => {}
+        (Some(_), Some(_)) => faults.add("handler", "has both `url` and `command`, one of them is allowed"),
+        (None, None) => faults.add("handler", "has neither `url` nor `command`, one of them is needed"),
+    }
+    if handler.timeout.0.is_zero() {
+        faults.add("handler.timeout", "is 0s, more is needed");
+    }
+    faults.at_most("handler.timeout", handler.timeout, HANDLER_TIMEOUT);
+}
+
+fn check_destination(field: &str, destination: &Destination, faults: &mut Faults) {
+    if let Destination::Url(url) = destination {
+        check_url(&format!("{field}.url"), url, faults);
+    }
+}
+
+/// Plain HTTP only reaches the machine itself: task contents do not cross a network in the clear.
+fn check_url(field: &str, url: &str, faults: &mut Faults) {
+    let parsed = url.parse::<http::Uri>().ok().filter(|_| url.len() <= URL_BYTES);
+    let allowed = parsed.as_ref().is_some_and(|uri| {
+        let local = matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        match uri.scheme_str() {
+            Some("https") => uri.host().is_some_and(|host| !host.is_empty()),
+            Some("http") => local,
+            _ => false,
+        }
+    });
+    if !allowed {
+        faults.add(field, format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn policy(changes: serde_json::Value) -> Policy {
+        let mut value = json!({"kind": "parcel", "target": "content.depot", "handler": {"url": "https://example.com/trucks"}});
+        value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn fields(changes: serde_json::Value) -> Vec<String> {
+        policy(changes).check().map_or_else(|error| error.0.into_iter().map(|fault| fault.field).collect(), |()| Vec::new())
+    }
+
+    #[test]
+    fn accepts_what_is_right() {
+        assert_eq!(fields(json!({})), Vec::<String>::new());
+        assert_eq!(fields(json!({"handler": {"command": ["./book"]}, "notify": {"queue": "notices"}})), Vec::<String>::new());
+        assert_eq!(fields(json!({"handler": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_every_fault() {
+        assert_eq!(fields(json!({"kind": "a:b"})), ["kind"]);
+        assert_eq!(fields(json!({"target": "content.", "key": "order.id"})), ["target", "key"]);
+        assert_eq!(fields(json!({"partitions": 0, "max_batch": 10_001, "max_in_flight": 0, "max_attempts": 0})), [
+            "partitions",
+            "max_batch",
+            "max_in_flight",
+            "max_attempts"
+        ]);
+        assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
+        assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
+        assert_eq!(fields(json!({"backoff": {"base": "2m"}})), ["backoff.base"]);
+        assert_eq!(fields(json!({"handler": {}})), ["handler"]);
+        assert_eq!(fields(json!({"handler": {"command": []}})), ["handler.command"]);
+        assert_eq!(fields(json!({"handler": {"url": "http://example.com/"}})), ["handler.url"]);
+        assert_eq!(fields(json!({"handler": {"url": "trucks"}})), ["handler.url"]);
+        assert_eq!(fields(json!({"handler": {"url": "https://example.com/", "timeout": "2m"}})), ["handler.timeout"]);
+        assert_eq!(fields(json!({"notify": {"url": "ftp://example.com"}})), ["notify.url"]);
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_with_the_known_ones() {
+        let error = serde_json::from_value::<Policy>(json!({"kind": "a", "maxbatch": 3})).unwrap_err().to_string();
+        assert!(error.contains("maxbatch") && error.contains("max_batch"), "{error}");
+    }
+}

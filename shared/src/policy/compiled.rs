@@ -1,0 +1,50 @@
+//! A policy ready to place tasks.
+
+use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject};
+use crate::lane::{Lane, partition};
+
+/// A policy with its expressions compiled.
+#[derive(Debug)]
+pub struct CompiledPolicy {
+    /// The policy.
+    pub policy: Policy,
+    target: Expression,
+    key: Option<Expression>,
+}
+
+/// Where a task belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The lane whose leader will group it.
+    pub lane: Lane,
+    /// Its key, if the policy has one.
+    pub key: Option<String>,
+}
+
+impl CompiledPolicy {
+    /// Checks and compiles a policy.
+    ///
+    /// # Errors
+    /// The policy can not be used.
+    pub fn new(policy: Policy) -> Result<Self, PolicyError> {
+        policy.check()?;
+        let compile = |field: &str, source: &str| {
+            Expression::compile(source).map_err(|error| PolicyError(vec![FieldError { field: field.to_owned(), problem: error.to_string() }]))
+        };
+        let target = compile("target", &policy.target)?;
+        let key = policy.key.as_deref().map(|source| compile("key", source)).transpose()?;
+        Ok(Self { policy, target, key })
+    }
+
+    /// Works out lane and key of a task. `fallback` decides the partition of a task of a policy without keys.
+    ///
+    /// # Errors
+    /// An expression gives no usable value for this content; the first one is told, with its field.
+    pub fn place(&self, content: &serde_json::Value, fallback: &str) -> Result<Placement, (&'static str, ExpressionError)> {
+        let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
+        let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
+        let key = self.key.as_ref().map(|key| key.evaluate(&subject)).transpose().map_err(|error| ("key", error))?;
+        let partition = partition(key.as_deref().unwrap_or(fallback), self.policy.partitions);
+        Ok(Placement { lane: Lane { kind: self.policy.kind.clone(), partition, target }, key })
+    }
+}
