@@ -1,11 +1,17 @@
-//! Shared parts of Fanfold: ids, bits, records, stores, messages, policies.
+//! Shared parts of Fanfold: ids, bits, records and their stores, messages, policies, and the protocols of tracking.
 
 pub mod backoff;
 pub mod bits;
 pub mod clock;
+pub mod config;
 pub mod delivery;
 pub mod ids;
 pub mod lane;
 pub mod limits;
 pub mod members;
+pub mod messages;
+pub mod metrics;
 pub mod policy;
+pub mod queue;
+pub mod store;
+pub mod tracking;

@@ -51,7 +51,7 @@ pub const EXPRESSION_BYTES: usize = 1_024;
 pub const EXPRESSION_DEPTH: usize = 24;
 
 /// Operator characters in an expression: parsing and evaluating recurse over chains of them.
-pub const EXPRESSION_OPERATORS: usize = 200;
+pub const EXPRESSION_OPERATORS: usize = 64;
 
 /// Bytes of a kind.
 pub const KIND_BYTES: usize = 64;

@@ -1,0 +1,108 @@
+//! Configuration: read from the environment once, at start; what is missing is named.
+
+use aws_sdk_dynamodb::Client as DynamoDb;
+use aws_sdk_sqs::Client as Sqs;
+
+use crate::clock::World;
+use crate::queue::Queue;
+use crate::store::Table;
+
+/// A variable is missing or can not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// It is not set, or empty.
+    #[error("environment variable {0} is not set")]
+    Missing(&'static str),
+    /// Its value can not be used.
+    #[error("environment variable {variable} is `{value}`: {problem}")]
+    Unusable {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// What every step is made of: clients, the world, and where variables come from.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// DynamoDB.
+    pub dynamodb: DynamoDb,
+    /// SQS.
+    pub sqs: Sqs,
+    /// Clock and randomness.
+    pub world: World,
+    variables: std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}
+
+impl Surroundings {
+    /// Surroundings whose variables `variables` looks up.
+    pub fn new(
+        dynamodb: DynamoDb,
+        sqs: Sqs,
+        world: World,
+        variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { dynamodb, sqs, world, variables: std::sync::Arc::new(variables) }
+    }
+
+    /// The value of a variable.
+    ///
+    /// # Errors
+    /// It is not set, or empty.
+    pub fn variable(&self, name: &'static str) -> Result<String, ConfigError> {
+        (self.variables)(name).filter(|value| !value.is_empty()).ok_or(ConfigError::Missing(name))
+    }
+
+    /// The table that a variable names.
+    ///
+    /// # Errors
+    /// The variable is not set, or empty.
+    pub fn table(&self, variable: &'static str) -> Result<Table, ConfigError> {
+        Ok(Table::new(self.dynamodb.clone(), self.variable(variable)?))
+    }
+
+    /// The queue whose URL a variable gives.
+    ///
+    /// # Errors
+    /// The variable is not set, or empty.
+    pub fn queue<M: serde::Serialize>(&self, variable: &'static str) -> Result<Queue<M>, ConfigError> {
+        Ok(Queue::new(self.sqs.clone(), self.variable(variable)?))
+    }
+}
+
+/// The names of the variables.
+pub mod variables {
+    /// Table of tasks and keys.
+    pub const TASKS_TABLE: &str = "TASKS_TABLE";
+    /// Table of locks.
+    pub const LOCKS_TABLE: &str = "LOCKS_TABLE";
+    /// Table of batches.
+    pub const BATCHES_TABLE: &str = "BATCHES_TABLE";
+    /// Table of fan-outs.
+    pub const FANOUTS_TABLE: &str = "FANOUTS_TABLE";
+    /// Table of item groups.
+    pub const GROUPS_TABLE: &str = "GROUPS_TABLE";
+    /// Table of policies.
+    pub const POLICIES_TABLE: &str = "POLICIES_TABLE";
+    /// Queue of `elect`.
+    pub const ELECT_QUEUE_URL: &str = "ELECT_QUEUE_URL";
+    /// Queue of `group`.
+    pub const GROUP_QUEUE_URL: &str = "GROUP_QUEUE_URL";
+    /// Queue of `handle`.
+    pub const HANDLE_QUEUE_URL: &str = "HANDLE_QUEUE_URL";
+    /// Queue of `ack`.
+    pub const ACK_QUEUE_URL: &str = "ACK_QUEUE_URL";
+    /// Queue of `notify`.
+    pub const NOTIFY_QUEUE_URL: &str = "NOTIFY_QUEUE_URL";
+    /// Queue that users read notices from.
+    pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
+}

@@ -1,0 +1,127 @@
+//! The messages steps send each other, and what users send. All are hints or requests: the tables hold the truth.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ids::{ItemId, TaskId};
+use crate::lane::Lane;
+use crate::members::Members;
+
+/// One task to register, as HTTP and SQS give it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRequest {
+    /// Its id: an item id if it is an item of a fan-out. Without one, Fanfold makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<TaskId>,
+    /// Its kind; there must be a policy for it.
+    pub kind: String,
+    /// What the batch API gets for it: any JSON, at most 128 KiB.
+    pub content: serde_json::Value,
+}
+
+/// Tasks to register: what `POST /tasks` and the register queue take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterRequest {
+    /// The tasks, 1 to 10,000.
+    pub tasks: Vec<TaskRequest>,
+}
+
+/// Items that are done: what `POST /acks` and the ack queue take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AckRequest {
+    /// Items that succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<ItemId>,
+    /// Items that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<ItemId>,
+    /// The same, by item group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub masks: Vec<AckMask>,
+    /// The batch these acks end, once they are applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settles: Option<Settles>,
+}
+
+/// Items of one group that are done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AckMask {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// The item group.
+    pub group: Uuid,
+    /// Indices of items that succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<u16>,
+    /// Indices of items that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<u16>,
+}
+
+/// A batch whose last step this message is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settles {
+    /// The batch.
+    pub batch: Uuid,
+    /// Its lane.
+    pub lane: Lane,
+    /// Whether failures are to be told before it is settled.
+    #[serde(default)]
+    pub notify: bool,
+}
+
+/// Tasks that need a leader: the hint that runs an election.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ElectMessage {
+    /// The lane.
+    pub lane: Lane,
+    /// The tasks the workflow stands for: it ends when none of them is unclaimed. Empty: only wakes the lane.
+    #[serde(default)]
+    pub tasks: Members,
+    /// The workflow.
+    pub workflow: Uuid,
+    /// How often the workflow lost; each try that wins forms a batch of its own.
+    #[serde(default)]
+    pub tries: u32,
+}
+
+/// A leader is to form its batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupMessage {
+    /// The lane.
+    pub lane: Lane,
+    /// The batch to be formed, which holds the lane's lock.
+    pub batch: Uuid,
+    /// The election that made it the leader.
+    pub epoch: u64,
+    /// Tasks the leader knows of; the index may not show them yet.
+    #[serde(default)]
+    pub tasks: Members,
+}
+
+/// A batch is to be handed to the batch API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandleMessage {
+    /// The batch.
+    pub batch: Uuid,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+}
+
+/// Something is to be told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum NotifyMessage {
+    /// The end of a fan-out.
+    Fanout(Uuid),
+    /// The failures of a batch, after which it is settled.
+    Batch(Settles),
+}

@@ -1,0 +1,22 @@
+//! Every counter, in one place. Steps count through the `metrics` facade; without a recorder that costs nothing.
+
+/// Tasks stored.
+pub const TASKS_REGISTERED: &str = "fanfold_tasks_registered";
+/// Tasks dropped because another has their key.
+pub const TASKS_DUPLICATE: &str = "fanfold_tasks_duplicate";
+/// Tasks that became members of a dispatched batch.
+pub const TASKS_BATCHED: &str = "fanfold_tasks_batched";
+/// Batches dispatched.
+pub const BATCHES_DISPATCHED: &str = "fanfold_batches_dispatched";
+/// Calls of batch APIs.
+pub const CALLS: &str = "fanfold_calls";
+/// Members that succeeded.
+pub const MEMBERS_SUCCEEDED: &str = "fanfold_members_succeeded";
+/// Members that failed for good.
+pub const MEMBERS_FAILED: &str = "fanfold_members_failed";
+/// Attempts after which another one is due.
+pub const RETRIES: &str = "fanfold_retries";
+/// Items whose bit was cleared.
+pub const ITEMS_ACKED: &str = "fanfold_items_acked";
+/// Notices delivered.
+pub const NOTICES_DELIVERED: &str = "fanfold_notices_delivered";

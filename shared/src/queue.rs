@@ -1,0 +1,143 @@
+//! Queues: typed messages out, in as few requests as possible.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::ProvideErrorMetadata;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+
+use crate::backoff::delay_seconds;
+use crate::limits::{MESSAGE_BYTES, MESSAGES_PER_CALL};
+
+/// Calls under way at once.
+const CONCURRENT_CALLS: usize = 8;
+
+/// A message could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// SQS refused, or could not be reached.
+    #[error("SQS SendMessageBatch to {queue}: {message}")]
+    Service {
+        /// The queue's URL.
+        queue: String,
+        /// What SQS said.
+        message: String,
+        /// The SDK's error.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// SQS took the call, but not this entry.
+    #[error("SQS SendMessageBatch to {queue} refused an entry: {message}")]
+    Entry {
+        /// The queue's URL.
+        queue: String,
+        /// SQS's code and message.
+        message: String,
+    },
+    /// The message is larger than SQS takes.
+    #[error("a message to {queue} has {bytes} bytes, at most {MESSAGE_BYTES} are allowed")]
+    TooLarge {
+        /// The queue's URL.
+        queue: String,
+        /// The message's size.
+        bytes: usize,
+    },
+    /// The message can not be written as JSON.
+    #[error("a message can not be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A queue that takes messages of one type.
+pub struct Queue<M> {
+    client: Client,
+    url: String,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M> Clone for Queue<M> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone(), url: self.url.clone(), message: PhantomData }
+    }
+}
+
+impl<M> std::fmt::Debug for Queue<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Queue").field(&self.url).finish()
+    }
+}
+
+impl<M: Serialize> Queue<M> {
+    /// The queue at a URL.
+    #[must_use]
+    pub fn new(client: Client, url: impl Into<String>) -> Self {
+        Self { client, url: url.into(), message: PhantomData }
+    }
+
+    /// Sends one message at once.
+    ///
+    /// # Errors
+    /// It was not sent, or perhaps was and the answer is lost.
+    pub async fn send(&self, message: &M) -> Result<(), QueueError> {
+        self.send_all([(message, Duration::ZERO)]).await
+    }
+
+    /// Sends messages, each after its delay (whole seconds, at most 15 minutes). If this fails, some may have been sent.
+    ///
+    /// # Errors
+    /// Not all were sent.
+    pub async fn send_all<'a>(&self, messages: impl IntoIterator<Item = (&'a M, Duration)>) -> Result<(), QueueError>
+    where
+        M: 'a,
+    {
+        let mut calls: Vec<Vec<(String, i32)>> = Vec::new();
+        let mut bytes = 0;
+        for (message, delay) in messages {
+            let body = serde_json::to_string(message)?;
+            if body.len() > MESSAGE_BYTES {
+                return Err(QueueError::TooLarge { queue: self.url.clone(), bytes: body.len() });
+            }
+            match calls.last_mut() {
+                Some(call) if call.len() < MESSAGES_PER_CALL && bytes + body.len() <= MESSAGE_BYTES => {
+                    bytes += body.len();
+                    call.push((body, delay_seconds(delay)));
+                }
+                _ => {
+                    bytes = body.len();
+                    calls.push(vec![(body, delay_seconds(delay))]);
+                }
+            }
+        }
+        stream::iter(calls.into_iter().map(|call| self.call(call)))
+            .buffer_unordered(CONCURRENT_CALLS)
+            .try_collect::<Vec<()>>()
+            .await
+            .map(|_| ())
+    }
+
+    async fn call(&self, bodies: Vec<(String, i32)>) -> Result<(), QueueError> {
+        let mut call = self.client.send_message_batch().queue_url(&self.url);
+        for (at, (body, delay)) in bodies.into_iter().enumerate() {
+            let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
+            let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
+            call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
+        }
+        let answer = call.send().await.map_err(|error| {
+            let message = error.message().map_or_else(|| format!("{error:?}"), str::to_owned);
+            self.service(message, Box::new(error))
+        })?;
+        match answer.failed().first() {
+            None => Ok(()),
+            Some(entry) => Err(QueueError::Entry {
+                queue: self.url.clone(),
+                message: format!("{}: {}", entry.code(), entry.message().unwrap_or("")),
+            }),
+        }
+    }
+
+    fn service(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> QueueError {
+        QueueError::Service { queue: self.url.clone(), message, source }
+    }
+}

@@ -1,0 +1,352 @@
+//! Batches: who is in them and what became of each.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use uuid::Uuid;
+
+use super::attributes::{Reader, binary, number, text, time};
+use super::{Item, StoreError, Table, Write};
+use crate::bits::Bits;
+use crate::clock::{Timestamp, World};
+use crate::lane::Lane;
+use crate::limits::{ATTEMPT_SLACK, RETENTION};
+use crate::members::Members;
+
+/// How far a batch has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchStatus {
+    /// Its leader claims members.
+    Grouping,
+    /// Members are fixed; the batch API is to be called.
+    Dispatched,
+    /// The batch API was called at least once.
+    InProgress,
+    /// Every member has its outcome.
+    Done,
+}
+
+impl BatchStatus {
+    /// The status as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Grouping => "grouping",
+            Self::Dispatched => "dispatched",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// A batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its id.
+    pub id: Uuid,
+    /// Its lane.
+    pub lane: Lane,
+    /// How far it has come.
+    pub status: BatchStatus,
+    /// Its members; slots are positions in this list.
+    pub members: Members,
+    /// Attempts begun.
+    pub attempts: u32,
+    /// Rounds: attempts that settled some members but not all.
+    pub rounds: u32,
+    /// While an attempt runs: until when nobody else should begin one.
+    pub lease_until: Option<Timestamp>,
+    /// Between attempts: when the next one is due.
+    pub retry_at: Option<Timestamp>,
+    /// Slots that succeeded.
+    pub succeeded: Bits,
+    /// Slots that failed for good.
+    pub failed: Bits,
+    /// Why slots failed: each different error with its slots.
+    pub errors: Vec<(String, Bits)>,
+    /// When it was formed.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Batch {
+    /// Slots without an outcome.
+    #[must_use]
+    pub fn unsettled(&self) -> Vec<usize> {
+        (0..self.members.len()).filter(|slot| !self.succeeded.get(*slot) && !self.failed.get(*slot)).collect()
+    }
+
+    /// Why a slot failed.
+    #[must_use]
+    pub fn error(&self, slot: usize) -> Option<&str> {
+        self.errors.iter().find(|(_, slots)| slots.get(slot)).map(|(error, _)| error.as_str())
+    }
+
+    fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = Reader::new("batches", "id", item);
+        let status = match reader.text("status")? {
+            "grouping" => BatchStatus::Grouping,
+            "dispatched" => BatchStatus::Dispatched,
+            "in_progress" => BatchStatus::InProgress,
+            "done" => BatchStatus::Done,
+            other => return Err(reader.corrupt("status", format!("is `{other}`"))),
+        };
+        let errors = match item.get("errors") {
+            None => Vec::new(),
+            Some(AttributeValue::M(errors)) => errors
+                .iter()
+                .map(|(error, slots)| match slots {
+                    AttributeValue::B(slots) => Ok((error.clone(), Bits::from_bytes(slots.as_ref().to_vec()))),
+                    _ => Err(reader.corrupt("errors", "holds something else than slots")),
+                })
+                .collect::<Result<_, _>>()?,
+            Some(_) => return Err(reader.corrupt("errors", "is not a map")),
+        };
+        Ok(Self {
+            id: reader.parsed("id")?,
+            lane: reader.parsed("lane")?,
+            status,
+            members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
+            attempts: reader.small("attempts")?,
+            rounds: reader.small("rounds")?,
+            lease_until: reader.time("lease_until")?,
+            retry_at: reader.time("retry_at")?,
+            succeeded: reader.bits("succeeded")?,
+            failed: reader.bits("failed")?,
+            errors,
+            created_at: Timestamp(reader.number("created_at")?),
+            updated_at: Timestamp(reader.number("updated_at")?),
+        })
+    }
+}
+
+/// What one attempt leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// Slots that succeeded, now or before.
+    pub succeeded: Bits,
+    /// Slots that failed for good, now or before.
+    pub failed: Bits,
+    /// Why, now and before.
+    pub errors: Vec<(String, Bits)>,
+    /// Rounds, this one counted if it settled some members but not all.
+    pub rounds: u32,
+    /// When the next attempt is due; none: every member has its outcome.
+    pub retry_at: Option<Timestamp>,
+}
+
+/// The batches.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    table: Table,
+    world: World,
+}
+
+impl Batches {
+    /// The batches in `table`.
+    #[must_use]
+    pub fn new(table: Table, world: World) -> Self {
+        Self { table, world }
+    }
+
+    /// One batch, strongly consistent.
+    ///
+    /// # Errors
+    /// The table can not be read, or the record is corrupt.
+    pub async fn get(&self, id: Uuid) -> Result<Option<Batch>, StoreError> {
+        self.table.get("id", id.to_string(), true).await?.as_ref().map(Batch::decode).transpose()
+    }
+
+    /// Several batches, strongly consistent; unknown ones are left out.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Batch>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
+    }
+
+    /// Writes down what a batch is going to claim. Without members the batch is done at once: nobody may form it later.
+    /// Answers the batch as it stands: an earlier delivery may have written another intent, which then counts.
+    ///
+    /// # Errors
+    /// The table can not be written, or the record is corrupt.
+    pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members) -> Result<Batch, StoreError> {
+        let now = self.world.now();
+        let status = if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping };
+        let mut item = Item::from([
+            ("id".to_owned(), text(id)),
+            ("lane".to_owned(), text(lane)),
+            ("status".to_owned(), text(status.as_str())),
+            ("members".to_owned(), binary(&members.pack())),
+            ("created_at".to_owned(), time(now)),
+            ("updated_at".to_owned(), time(now)),
+        ]);
+        if members.is_empty() {
+            item.insert("ttl".to_owned(), number(now.plus(RETENTION).seconds()));
+        }
+        let batch = Batch::decode(&item);
+        match self.table.send_put(self.table.put_new("id", item)).await? {
+            Write::Done(()) => batch,
+            Write::Refused(Some(item)) => Batch::decode(&item),
+            Write::Refused(None) => Err(StoreError::Contended { what: format!("forming batch {id}") }),
+        }
+    }
+
+    /// Fixes the members to those that were claimed. Answers the batch as it stands: an earlier delivery may have done it.
+    ///
+    /// # Errors
+    /// The table can not be written, or the record is corrupt.
+    pub async fn dispatch(&self, batch: &Batch, claimed: &Members) -> Result<Batch, StoreError> {
+        let now = self.world.now();
+        let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Dispatched };
+        let mut set = "SET #status = :status, updated_at = :now".to_owned();
+        let mut update = self.table.update("id", batch.id.to_string());
+        if claimed != &batch.members {
+            set.push_str(", members = :members");
+            update = update.expression_attribute_values(":members", binary(&claimed.pack()));
+        }
+        if claimed.is_empty() {
+            set.push_str(", #ttl = :ttl");
+            update = update
+                .expression_attribute_names("#ttl", "ttl")
+                .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()));
+        }
+        let update = update
+            .update_expression(set)
+            .condition_expression("#status = :grouping")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":status", text(status.as_str()))
+            .expression_attribute_values(":grouping", text(BatchStatus::Grouping.as_str()))
+            .expression_attribute_values(":now", time(now))
+            .return_values(ReturnValue::AllNew);
+        match self.table.send_update(update).await? {
+            Write::Done(Some(item)) | Write::Refused(Some(item)) => Batch::decode(&item),
+            Write::Done(None) | Write::Refused(None) => {
+                Err(StoreError::Contended { what: format!("dispatching batch {}", batch.id) })
+            }
+        }
+    }
+
+    /// Begins attempt number `attempt`: the one before it is over, or began it and its lease ran out. A lost worker's
+    /// attempt counts, so the attempt begun may have a higher number. `Err` holds the batch that refused, if it exists.
+    ///
+    /// # Errors
+    /// The table can not be written, or the record is corrupt.
+    pub async fn begin(
+        &self,
+        id: Uuid,
+        attempt: u32,
+        timeout: Duration,
+    ) -> Result<Result<Batch, Option<Batch>>, StoreError> {
+        let now = self.world.now();
+        let worker = self.world.uuid();
+        let first = attempt == 1;
+        let over = if first {
+            "#status = :dispatched"
+        } else {
+            "(#status = :in_progress AND attempts = :before AND attribute_not_exists(lease_until))"
+        };
+        let mut update = self
+            .table
+            .update("id", id.to_string())
+            .update_expression(
+                "SET #status = :in_progress, attempts = if_not_exists(attempts, :zero) + :one, worker = :worker, \
+                 lease_until = :lease, updated_at = :now REMOVE retry_at",
+            )
+            .condition_expression(format!(
+                "{over} OR (#status = :in_progress AND attempts = :attempt AND lease_until < :now)"
+            ))
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":in_progress", text(BatchStatus::InProgress.as_str()))
+            .expression_attribute_values(":zero", number(0_u32))
+            .expression_attribute_values(":one", number(1_u32))
+            .expression_attribute_values(":worker", binary(worker.as_bytes()))
+            .expression_attribute_values(":lease", time(now.plus(timeout + ATTEMPT_SLACK)))
+            .expression_attribute_values(":now", time(now))
+            .expression_attribute_values(":attempt", number(attempt))
+            .return_values(ReturnValue::AllNew);
+        update = if first {
+            update.expression_attribute_values(":dispatched", text(BatchStatus::Dispatched.as_str()))
+        } else {
+            update.expression_attribute_values(":before", number(attempt.saturating_sub(1)))
+        };
+        match self.table.send_update(update).await? {
+            Write::Done(Some(item)) => Ok(Ok(Batch::decode(&item)?)),
+            Write::Done(None) | Write::Refused(None) => Ok(Err(None)),
+            Write::Refused(Some(item)) => {
+                let batch = Batch::decode(&item)?;
+                // One's own write whose answer was lost comes back as a failed condition.
+                let mine = Reader::new("batches", "id", &item).bytes("worker")? == worker.as_bytes();
+                Ok(if mine { Ok(batch) } else { Err(Some(batch)) })
+            }
+        }
+    }
+
+    /// Writes down how an attempt ended, once: a later attempt's lease or end refuses it. Answers whether it counts.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn settle(&self, batch: &Batch, settlement: &Settlement) -> Result<bool, StoreError> {
+        let now = self.world.now();
+        let mut set = "SET #status = :status, succeeded = :succeeded, updated_at = :now, rounds = :rounds".to_owned();
+        let status = if settlement.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done };
+        let mut update = self.table.update("id", batch.id.to_string());
+        if !settlement.failed.is_zero() {
+            set.push_str(", failed = :failed, errors = :errors");
+            let errors = settlement.errors.iter().map(|(error, slots)| (error.clone(), binary(slots.as_bytes()))).collect();
+            update = update
+                .expression_attribute_values(":failed", binary(settlement.failed.as_bytes()))
+                .expression_attribute_values(":errors", AttributeValue::M(errors));
+        }
+        if let Some(retry_at) = settlement.retry_at {
+            set.push_str(", retry_at = :retry_at");
+            update = update.expression_attribute_values(":retry_at", time(retry_at));
+        } else {
+            set.push_str(", #ttl = :ttl");
+            update = update
+                .expression_attribute_names("#ttl", "ttl")
+                .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()));
+        }
+        let update = update
+            .update_expression(format!("{set} REMOVE lease_until"))
+            .condition_expression("#status = :in_progress AND attempts = :attempts AND attribute_exists(lease_until)")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":status", text(status.as_str()))
+            .expression_attribute_values(":in_progress", text(BatchStatus::InProgress.as_str()))
+            .expression_attribute_values(":succeeded", binary(settlement.succeeded.as_bytes()))
+            .expression_attribute_values(":rounds", number(settlement.rounds))
+            .expression_attribute_values(":now", time(now))
+            .expression_attribute_values(":attempts", number(batch.attempts));
+        match self.table.send_update(update).await? {
+            Write::Done(_) => Ok(true),
+            // Perhaps one's own write whose answer was lost: then the record says what was to be written.
+            Write::Refused(Some(item)) => {
+                let stands = Batch::decode(&item)?;
+                Ok(stands.attempts == batch.attempts
+                    && stands.lease_until.is_none()
+                    && stands.retry_at == settlement.retry_at
+                    && stands.succeeded == settlement.succeeded
+                    && stands.failed == settlement.failed)
+            }
+            Write::Refused(None) => Ok(false),
+        }
+    }
+
+    /// Ends the lease of an attempt whose worker is known to be dead.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn end_lease(&self, batch: &Batch) -> Result<(), StoreError> {
+        let update = self
+            .table
+            .update("id", batch.id.to_string())
+            .update_expression("SET lease_until = :zero")
+            .condition_expression("attempts = :attempts AND attribute_exists(lease_until)")
+            .expression_attribute_values(":zero", number(0_u32))
+            .expression_attribute_values(":attempts", number(batch.attempts));
+        self.table.send_update(update).await.map(|_| ())
+    }
+}

@@ -1,0 +1,374 @@
+//! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
+
+use aws_sdk_dynamodb::types::{Put, ReturnValue, Update};
+use uuid::Uuid;
+
+use super::attributes::{Reader, binary, number, text, time};
+use super::groups::{Cleared, Group};
+use super::{Item, StoreError, Table, Write};
+use crate::bits::Bits;
+use crate::clock::{Timestamp, World};
+use crate::ids::ItemGroup;
+use crate::limits::RETENTION;
+use crate::policy::Destination;
+
+/// How far a fan-out has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FanoutState {
+    /// Items may be added.
+    Open,
+    /// No more items come.
+    Sealed,
+    /// Sealed, and every item was acked.
+    Completed,
+}
+
+impl FanoutState {
+    /// The state as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Sealed => "sealed",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+/// The header of a fan-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fanout {
+    /// Its id.
+    pub id: Uuid,
+    /// How far it has come.
+    pub state: FanoutState,
+    /// Items added.
+    pub total: u64,
+    /// Groups with items that are not done.
+    pub open_groups: u64,
+    /// Items that failed, of the groups that ended.
+    pub failed: u64,
+    /// The bitfields of a small fan-out: items not done, and items failed.
+    pub inline: Option<(Bits, Bits)>,
+    /// The producer's own name for it.
+    pub user_key: Option<String>,
+    /// Where its end is told.
+    pub notify: Option<Destination>,
+    /// When its end was told.
+    pub notified: Option<Timestamp>,
+    /// Rows of a producer that are registered.
+    pub cursor: u64,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Fanout {
+    /// Whether everything was acked and no more comes, so that it is to be completed.
+    #[must_use]
+    pub fn drained(&self) -> bool {
+        self.state == FanoutState::Sealed && self.open_groups == 0 && self.inline.is_none()
+    }
+
+    /// Whether it is complete.
+    #[must_use]
+    pub fn complete(&self) -> bool {
+        self.state == FanoutState::Completed
+    }
+
+    /// Whether its end is still to be told.
+    #[must_use]
+    pub fn to_notify(&self) -> bool {
+        self.complete() && self.notify.is_some() && self.notified.is_none()
+    }
+
+    /// The bitfield of a small fan-out, as the group it is.
+    #[must_use]
+    pub fn inline_group(&self) -> Option<Group> {
+        let (pending, failed) = self.inline.clone()?;
+        let size = u32::try_from(self.total).unwrap_or(0);
+        Some(Group { id: self.id, fanout: self.id, size, pending, failed, updated_at: self.updated_at })
+    }
+
+    /// The groups of a small fan-out.
+    #[must_use]
+    pub fn inline_groups(&self) -> Vec<ItemGroup> {
+        self.inline_group().map(|group| ItemGroup { id: group.id, upto: group.size }).into_iter().collect()
+    }
+
+    pub(crate) fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = Reader::new("fanouts", "id", item);
+        let state = match reader.text("state")? {
+            "open" => FanoutState::Open,
+            "sealed" => FanoutState::Sealed,
+            "completed" => FanoutState::Completed,
+            other => return Err(reader.corrupt("state", format!("is `{other}`"))),
+        };
+        let inline =
+            if reader.has("pending") { Some((reader.bits("pending")?, reader.bits("failed_items")?)) } else { None };
+        Ok(Self {
+            id: reader.parsed("id")?,
+            state,
+            total: reader.number("total")?,
+            open_groups: reader.number("open_groups")?,
+            failed: reader.number("failed")?,
+            inline,
+            user_key: reader.optional_text("user_key")?.map(str::to_owned),
+            notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
+            notified: reader.time("notified")?,
+            cursor: reader.number("cursor")?,
+            created_at: Timestamp(reader.number("created_at")?),
+            updated_at: Timestamp(reader.number("updated_at")?),
+        })
+    }
+
+    fn encode(&self) -> Item {
+        let mut item = Item::from([
+            ("id".to_owned(), text(self.id)),
+            ("state".to_owned(), text(self.state.as_str())),
+            ("total".to_owned(), number(self.total)),
+            ("open_groups".to_owned(), number(self.open_groups)),
+            ("created_at".to_owned(), time(self.created_at)),
+            ("updated_at".to_owned(), time(self.updated_at)),
+        ]);
+        if let Some((pending, _)) = &self.inline {
+            item.insert("pending".to_owned(), binary(pending.as_bytes()));
+        }
+        if let Some(user_key) = &self.user_key {
+            item.insert("user_key".to_owned(), text(user_key));
+        }
+        if let Some(notify) = &self.notify {
+            item.insert("notify".to_owned(), text(serde_json::to_string(notify).unwrap_or_default()));
+        }
+        if self.complete() {
+            item.insert("ttl".to_owned(), number(self.updated_at.plus(RETENTION).seconds()));
+            if self.notify.is_some() {
+                item.insert("notifying".to_owned(), text(NOTIFYING));
+            }
+        }
+        item
+    }
+}
+
+/// The one partition of the sparse index of fan-outs whose end is still to be told.
+const NOTIFYING: &str = "1";
+
+/// The fan-outs.
+#[derive(Clone, Debug)]
+pub struct Fanouts {
+    pub(crate) table: Table,
+    world: World,
+}
+
+impl Fanouts {
+    /// The fan-outs in `table`.
+    #[must_use]
+    pub fn new(table: Table, world: World) -> Self {
+        Self { table, world }
+    }
+
+    /// One fan-out, strongly consistent.
+    ///
+    /// # Errors
+    /// The table can not be read, or the record is corrupt.
+    pub async fn get(&self, id: Uuid) -> Result<Option<Fanout>, StoreError> {
+        self.table.get("id", id.to_string(), true).await?.as_ref().map(Fanout::decode).transpose()
+    }
+
+    /// Stores a new fan-out. Answers what stands under the id, if there is one already.
+    ///
+    /// # Errors
+    /// The table can not be written, or the record is corrupt.
+    pub async fn put(&self, fanout: &Fanout) -> Result<Option<Fanout>, StoreError> {
+        match self.table.send_put(self.table.put_new("id", fanout.encode())).await? {
+            Write::Done(()) => Ok(None),
+            Write::Refused(item) => item.as_ref().map(Fanout::decode).transpose(),
+        }
+    }
+
+    /// The put of a new fan-out, for a transaction with its groups.
+    pub(crate) fn put_action(&self, fanout: &Fanout) -> Result<Put, StoreError> {
+        let put = Put::builder().table_name(&self.table.name).set_item(Some(fanout.encode()));
+        put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.unbuilt(&error))
+    }
+
+    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open.
+    pub(crate) fn add_action(&self, id: Uuid, items: u64, groups: u64) -> Result<Update, StoreError> {
+        Update::builder()
+            .table_name(&self.table.name)
+            .key("id", text(id))
+            .update_expression("SET updated_at = :now ADD #total :items, open_groups :groups")
+            .condition_expression("#state = :open AND attribute_not_exists(pending)")
+            .expression_attribute_names("#total", "total")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":items", number(items))
+            .expression_attribute_values(":groups", number(groups))
+            .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
+            .build()
+            .map_err(|error| self.unbuilt(&error))
+    }
+
+    /// The header's part of ending groups, for a transaction with those groups.
+    pub(crate) fn end_groups_action(&self, id: Uuid, groups: u64, failed: u64) -> Result<Update, StoreError> {
+        Update::builder()
+            .table_name(&self.table.name)
+            .key("id", text(id))
+            .update_expression("SET updated_at = :now, open_groups = open_groups - :groups ADD failed :failed")
+            .condition_expression("open_groups >= :groups")
+            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":groups", number(groups))
+            .expression_attribute_values(":failed", number(failed))
+            .build()
+            .map_err(|error| self.unbuilt(&error))
+    }
+
+    /// Clears bits of a small fan-out; with the last bit it is completed, in the same write. Refused: somebody else
+    /// changed it; the fan-out as it stands.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn write_inline(&self, old: &Fanout, group: &Group, cleared: &Cleared) -> Result<Write, StoreError> {
+        let now = self.world.now();
+        let mut set = "SET pending = :pending, updated_at = :now".to_owned();
+        let mut update = self.table.update("id", old.id.to_string());
+        if !cleared.failed.is_zero() {
+            set.push_str(", failed_items = :failed_items, failed = :failed");
+            update = update
+                .expression_attribute_values(":failed_items", binary(cleared.failed.as_bytes()))
+                .expression_attribute_values(":failed", number(cleared.failed.count()));
+        }
+        if cleared.pending.is_zero() {
+            set.push_str(", #state = :completed, #ttl = :ttl");
+            update = update
+                .expression_attribute_names("#state", "state")
+                .expression_attribute_names("#ttl", "ttl")
+                .expression_attribute_values(":completed", text(FanoutState::Completed.as_str()))
+                .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()));
+            if old.notify.is_some() {
+                set.push_str(", notifying = :notifying");
+                update = update.expression_attribute_values(":notifying", text(NOTIFYING));
+            }
+        }
+        let update = update
+            .update_expression(set)
+            .condition_expression("pending = :old")
+            .expression_attribute_values(":pending", binary(cleared.pending.as_bytes()))
+            .expression_attribute_values(":old", binary(group.pending.as_bytes()))
+            .expression_attribute_values(":now", time(now));
+        Ok(match self.table.send_update(update).await? {
+            Write::Done(_) => Write::Done(()),
+            Write::Refused(item) => Write::Refused(item),
+        })
+    }
+
+    /// No more items come. Answers the fan-out as it stands then, or none if it does not exist.
+    ///
+    /// # Errors
+    /// The table can not be written, or the record is corrupt.
+    pub async fn seal(&self, id: Uuid) -> Result<Option<Fanout>, StoreError> {
+        let update = self
+            .table
+            .update("id", id.to_string())
+            .update_expression("SET #state = :sealed, updated_at = :now")
+            .condition_expression("#state = :open")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":sealed", text(FanoutState::Sealed.as_str()))
+            .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
+            .expression_attribute_values(":now", time(self.world.now()))
+            .return_values(ReturnValue::AllNew);
+        self.stands(update).await
+    }
+
+    /// Completes a drained fan-out: of all who try, one write is applied. Answers the fan-out as it stands then.
+    ///
+    /// # Errors
+    /// The table can not be written, or the record is corrupt.
+    pub async fn complete(&self, drained: &Fanout) -> Result<Option<Fanout>, StoreError> {
+        let now = self.world.now();
+        let mut set = "SET #state = :completed, updated_at = :now, #ttl = :ttl".to_owned();
+        let mut update = self.table.update("id", drained.id.to_string());
+        if drained.notify.is_some() {
+            set.push_str(", notifying = :notifying");
+            update = update.expression_attribute_values(":notifying", text(NOTIFYING));
+        }
+        let update = update
+            .update_expression(set)
+            .condition_expression("#state = :sealed AND open_groups = :zero")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_names("#ttl", "ttl")
+            .expression_attribute_values(":completed", text(FanoutState::Completed.as_str()))
+            .expression_attribute_values(":sealed", text(FanoutState::Sealed.as_str()))
+            .expression_attribute_values(":zero", number(0_u32))
+            .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()))
+            .expression_attribute_values(":now", time(now))
+            .return_values(ReturnValue::AllNew);
+        self.stands(update).await
+    }
+
+    /// Its end was told.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn mark_notified(&self, id: Uuid) -> Result<(), StoreError> {
+        let update = self
+            .table
+            .update("id", id.to_string())
+            .update_expression("SET notified = :now REMOVE notifying")
+            .condition_expression("attribute_exists(id) AND attribute_not_exists(notified)")
+            .expression_attribute_values(":now", time(self.world.now()));
+        self.table.send_update(update).await.map(|_| ())
+    }
+
+    /// Rows of a producer up to here are registered.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn advance(&self, id: Uuid, cursor: u64) -> Result<(), StoreError> {
+        let update = self
+            .table
+            .update("id", id.to_string())
+            .update_expression("SET #cursor = :cursor, updated_at = :now")
+            .condition_expression("attribute_exists(id)")
+            .expression_attribute_names("#cursor", "cursor")
+            .expression_attribute_values(":cursor", number(cursor))
+            .expression_attribute_values(":now", time(self.world.now()));
+        self.table.send_update(update).await.map(|_| ())
+    }
+
+    /// Ids of the fan-outs in a state, oldest first.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn in_state(&self, state: FanoutState) -> Result<Vec<Uuid>, StoreError> {
+        self.ids("state", state.as_str()).await
+    }
+
+    /// Ids of the completed fan-outs whose end is still to be told.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn notifying(&self) -> Result<Vec<Uuid>, StoreError> {
+        self.ids("notifying", NOTIFYING).await
+    }
+
+    async fn ids(&self, index: &'static str, partition: &str) -> Result<Vec<Uuid>, StoreError> {
+        let items = self.table.query_index(index, partition, usize::MAX).await?;
+        items.iter().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
+    }
+
+    /// Sends an update; the fan-out as it stands, whether the update was applied or refused.
+    async fn stands(
+        &self,
+        update: aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder,
+    ) -> Result<Option<Fanout>, StoreError> {
+        let (Write::Done(item) | Write::Refused(item)) = self.table.send_update(update).await?;
+        item.as_ref().map(Fanout::decode).transpose()
+    }
+
+    fn unbuilt(&self, error: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Corrupt { table: "request", id: self.table.name.clone(), attribute: "transaction", problem: error.to_string() }
+    }
+}

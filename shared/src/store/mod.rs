@@ -1,0 +1,14 @@
+//! The tables: one file per record type, with what is stored and the conditional writes that change it.
+
+mod attributes;
+mod table;
+
+pub mod batches;
+pub mod fanouts;
+pub mod groups;
+pub mod locks;
+pub mod policies;
+pub mod tasks;
+
+pub use attributes::Item;
+pub use table::{StoreError, Table, Write};

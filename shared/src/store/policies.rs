@@ -1,0 +1,108 @@
+//! Policies, by kind.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::attributes::Reader;
+use super::{Item, StoreError, Table};
+use crate::clock::{Timestamp, World};
+use crate::limits::POLICY_CACHE;
+use crate::policy::{CompiledPolicy, Policy};
+
+/// The policies, each remembered for some seconds.
+#[derive(Debug)]
+pub struct Policies {
+    table: Table,
+    world: World,
+    cache: Mutex<HashMap<String, (Timestamp, Arc<CompiledPolicy>)>>,
+}
+
+impl Policies {
+    /// The policies in `table`.
+    #[must_use]
+    pub fn new(table: Table, world: World) -> Self {
+        Self { table, world, cache: Mutex::default() }
+    }
+
+    /// The policy of a kind, compiled, as it was at most some seconds ago.
+    ///
+    /// # Errors
+    /// The table can not be read, or holds a policy that can not be used.
+    pub async fn get(&self, kind: &str) -> Result<Option<Arc<CompiledPolicy>>, StoreError> {
+        let now = self.world.now();
+        if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
+            && now.since(*read_at) < POLICY_CACHE
+        {
+            return Ok(Some(Arc::clone(policy)));
+        }
+        let Some(policy) = self.read(kind).await? else { return Ok(None) };
+        let compiled = CompiledPolicy::new(policy).map_err(|error| StoreError::Corrupt {
+            table: "policies",
+            id: kind.to_owned(),
+            attribute: "policy",
+            problem: error.to_string(),
+        })?;
+        let compiled = Arc::new(compiled);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.insert(kind.to_owned(), (now, Arc::clone(&compiled)));
+        Ok(Some(compiled))
+    }
+
+    /// The policy of a kind as it is stored now.
+    ///
+    /// # Errors
+    /// The table can not be read, or the record is corrupt.
+    pub async fn read(&self, kind: &str) -> Result<Option<Policy>, StoreError> {
+        self.table.get("kind", kind.to_owned(), true).await?.as_ref().map(decode).transpose()
+    }
+
+    /// Stores a policy that was checked.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn put(&self, policy: &Policy) -> Result<(), StoreError> {
+        let text = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
+            table: "policies",
+            id: policy.kind.clone(),
+            attribute: "policy",
+            problem: error.to_string(),
+        })?;
+        let put = self.table.client.put_item().table_name(&self.table.name);
+        let put = put
+            .item("kind", AttributeValue::S(policy.kind.clone()))
+            .item("policy", AttributeValue::S(text))
+            .item("updated_at", AttributeValue::N(self.world.now().0.to_string()));
+        put.send().await.map_err(|error| StoreError::service("PutItem", &self.table.name, error))?;
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(&policy.kind);
+        Ok(())
+    }
+
+    /// Every policy, by kind. There are few: one a kind.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn list(&self) -> Result<Vec<Policy>, StoreError> {
+        let mut policies = Vec::new();
+        let mut start = None;
+        loop {
+            let scan = self.table.client.scan().table_name(&self.table.name).set_exclusive_start_key(start);
+            let answer = scan.send().await.map_err(|error| StoreError::service("Scan", &self.table.name, error))?;
+            for item in answer.items.unwrap_or_default() {
+                policies.push(decode(&item)?);
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        policies.sort_by(|a: &Policy, b| a.kind.cmp(&b.kind));
+        Ok(policies)
+    }
+}
+
+/// The policy is kept as the JSON it was given as, so that a field added later needs no migration.
+fn decode(item: &Item) -> Result<Policy, StoreError> {
+    Reader::new("policies", "kind", item).json("policy")
+}

@@ -1,0 +1,340 @@
+//! Tasks, and the keys that keep one from being accepted twice.
+
+use std::collections::{HashMap, HashSet};
+
+use aws_sdk_dynamodb::types::{
+    AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum, BatchStatementRequest,
+    ReturnValuesOnConditionCheckFailure,
+};
+use uuid::Uuid;
+
+use super::attributes::{Reader, number, text, time};
+use super::{Item, StoreError, Table};
+use crate::backoff::Backoff;
+use crate::clock::{Timestamp, World};
+use crate::ids::{TaskId, derived};
+use crate::lane::Lane;
+use crate::limits::{CONTENTION_TRIES, RETENTION, STATEMENTS_PER_CALL};
+
+/// Status of a task that no batch has claimed.
+const CREATED: &str = "created";
+/// Status of a task that a batch has claimed; what happens then is told by the batch's record.
+const BATCHED: &str = "batched";
+
+/// A task to be stored.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Its id.
+    pub id: TaskId,
+    /// Its lane.
+    pub lane: Lane,
+    /// Its content, JSON.
+    pub content: String,
+}
+
+/// A stored task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// Its lane.
+    pub lane: Lane,
+    /// The batch that claimed it.
+    pub batch: Option<Uuid>,
+    /// Its content, JSON.
+    pub content: String,
+    /// When it was registered.
+    pub created_at: Timestamp,
+}
+
+/// Scope and value of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The fan-out or, for tasks on their own, the kind.
+    pub scope: String,
+    /// The key's value.
+    pub value: String,
+}
+
+impl Key {
+    fn record_id(&self) -> String {
+        format!("key:{}", derived("key", &[self.scope.as_bytes(), self.value.as_bytes()]))
+    }
+}
+
+/// A key one wants for one's task.
+#[derive(Clone, Debug)]
+pub struct KeyClaim {
+    /// The key.
+    pub key: Key,
+    /// The task that would own it.
+    pub owner: TaskId,
+}
+
+/// How the claim of one task went.
+enum Claim {
+    Mine,
+    Lost,
+}
+
+/// The tasks.
+#[derive(Clone, Debug)]
+pub struct Tasks {
+    table: Table,
+    world: World,
+}
+
+impl Tasks {
+    /// The tasks in `table`.
+    #[must_use]
+    pub fn new(table: Table, world: World) -> Self {
+        Self { table, world }
+    }
+
+    /// Takes keys for their tasks, first come, first served. Answers for every claim who owns its key now: the claimant, if
+    /// it was free or already its own (a repeated request gets through).
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<TaskId>, StoreError> {
+        let ttl = self.world.now().plus(RETENTION).seconds();
+        // Two claims of one key in one call: the first is asked for, both are answered with its owner.
+        let mut first: HashMap<String, TaskId> = HashMap::with_capacity(claims.len());
+        let mut order = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let id = claim.key.record_id();
+            if !first.contains_key(&id) {
+                first.insert(id.clone(), claim.owner);
+                order.push(id);
+            }
+        }
+        let statement = format!("INSERT INTO \"{}\" VALUE {{'id': ?, 'owner': ?, 'ttl': ?}}", self.table.name);
+        let parameters = order
+            .iter()
+            .map(|id| vec![text(id), text(first.get(id).map(ToString::to_string).unwrap_or_default()), number(ttl)])
+            .collect();
+        let refused = self.execute("taking keys", &statement, parameters).await?;
+        let taken: Vec<String> = refused.into_iter().map(|(at, _)| order[at].clone()).collect();
+        for item in self.table.get_many("id", &taken, &["id", "owner"], true).await? {
+            let reader = Reader::new("keys", "id", &item);
+            first.insert(reader.text("id")?.to_owned(), reader.parsed("owner")?);
+        }
+        Ok(claims.iter().map(|claim| first.get(&claim.key.record_id()).copied().unwrap_or(claim.owner)).collect())
+    }
+
+    /// Stores tasks; one that is stored already stays as it is. Answers the positions of those.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn insert(&self, tasks: &[NewTask]) -> Result<HashSet<usize>, StoreError> {
+        let now = self.world.now();
+        let statement = format!(
+            "INSERT INTO \"{}\" VALUE {{'id': ?, 'lane': ?, 'status': ?, 'content': ?, 'created_at': ?, 'pending': ?}}",
+            self.table.name
+        );
+        let parameters = tasks
+            .iter()
+            .map(|task| {
+                let lane = text(&task.lane);
+                vec![text(task.id), lane.clone(), text(CREATED), text(&task.content), time(now), lane]
+            })
+            .collect();
+        let refused = self.execute("storing tasks", &statement, parameters).await?;
+        Ok(refused.into_iter().map(|(at, _)| at).collect())
+    }
+
+    /// Claims tasks for a batch. Answers those that are the batch's now, whether claimed here or before.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn claim(&self, ids: &[TaskId], batch: Uuid) -> Result<Vec<TaskId>, StoreError> {
+        let ttl = self.world.now().plus(RETENTION).seconds();
+        let statement = format!(
+            "UPDATE \"{}\" SET \"status\" = ? SET \"batch\" = ? SET \"ttl\" = ? REMOVE \"pending\" \
+             WHERE \"id\" = ? AND \"status\" = ?",
+            self.table.name
+        );
+        let parameters =
+            ids.iter().map(|id| vec![text(BATCHED), text(batch), number(ttl), text(id), text(CREATED)]).collect();
+        let refused = self.execute("claiming tasks", &statement, parameters).await?;
+        let mut lost = HashSet::new();
+        for (at, item) in refused {
+            if matches!(claimed_by(batch, item.as_ref())?, Claim::Lost) {
+                lost.insert(at);
+            }
+        }
+        Ok(ids.iter().enumerate().filter(|(at, _)| !lost.contains(at)).map(|(_, id)| *id).collect())
+    }
+
+    /// Those of `ids` that no batch has claimed yet. Strongly consistent.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn unclaimed(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let items = self.table.get_many("id", &keys, &["id", "status"], true).await?;
+        let mut unclaimed = Vec::new();
+        for item in &items {
+            let reader = Reader::new("tasks", "id", item);
+            if reader.text("status")? == CREATED {
+                unclaimed.push(reader.parsed("id")?);
+            }
+        }
+        unclaimed.sort_unstable();
+        Ok(unclaimed)
+    }
+
+    /// The lane's unclaimed tasks, oldest first, at most `limit`, as the index shows them: it may lag behind.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn pending(&self, lane: &Lane, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        let items = self.table.query_index("pending", &lane.to_string(), limit).await?;
+        items.iter().map(|item| Reader::new("tasks", "id", item).parsed("id")).collect()
+    }
+
+    /// Contents of tasks. Reads again, strongly consistent, what an eventually consistent read did not find; what is in
+    /// neither is gone.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn contents(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, String>, StoreError> {
+        let mut contents = HashMap::with_capacity(ids.len());
+        for consistent in [false, true] {
+            let keys: Vec<String> =
+                ids.iter().filter(|id| !contents.contains_key(*id)).map(ToString::to_string).collect();
+            for item in self.table.get_many("id", &keys, &["id", "content"], consistent).await? {
+                let reader = Reader::new("tasks", "id", &item);
+                contents.insert(reader.parsed("id")?, reader.text("content")?.to_owned());
+            }
+        }
+        Ok(contents)
+    }
+
+    /// One task.
+    ///
+    /// # Errors
+    /// The table can not be read, or the record is corrupt.
+    pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
+        let Some(item) = self.table.get("id", id.to_string(), true).await? else { return Ok(None) };
+        let reader = Reader::new("tasks", "id", &item);
+        let batch = reader.optional_text("batch")?;
+        Ok(Some(Task {
+            id: reader.parsed("id")?,
+            lane: reader.parsed("lane")?,
+            batch: batch.map(|id| id.parse().map_err(|error| reader.corrupt("batch", error))).transpose()?,
+            content: reader.text("content")?.to_owned(),
+            created_at: Timestamp(reader.number("created_at")?),
+        }))
+    }
+
+    /// One segment of the sparse index of unclaimed tasks, page by page: hands `visit` id, lane and age of each.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn scan_pending(
+        &self,
+        segment: i32,
+        segments: i32,
+        mut visit: impl FnMut(TaskId, Lane, Timestamp),
+    ) -> Result<(), StoreError> {
+        let mut start = None;
+        loop {
+            let scan = self.table.client.scan().table_name(&self.table.name).index_name("pending");
+            let scan = scan.segment(segment).total_segments(segments).set_exclusive_start_key(start);
+            let answer = scan.send().await.map_err(|error| StoreError::service("Scan", &self.table.name, error))?;
+            for item in answer.items.unwrap_or_default() {
+                let reader = Reader::new("tasks", "id", &item);
+                visit(reader.parsed("id")?, reader.parsed("pending")?, Timestamp(reader.number("created_at")?));
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Executes one statement for many parameters, each conditional on its own. Tries again those that were throttled or
+    /// met a conflict. Answers positions and old items of those whose condition failed.
+    async fn execute(
+        &self,
+        what: &'static str,
+        statement: &str,
+        parameters: Vec<Vec<AttributeValue>>,
+    ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
+        let mut refused = Vec::new();
+        let mut open: Vec<usize> = (0..parameters.len()).collect();
+        let backoff = Backoff { base: std::time::Duration::from_millis(20), max: std::time::Duration::from_secs(2) };
+        for tries in 1..=CONTENTION_TRIES {
+            let mut again = Vec::new();
+            for chunk in open.chunks(STATEMENTS_PER_CALL) {
+                let mut call = self.table.client.batch_execute_statement();
+                for at in chunk {
+                    call = call.statements(self.statement(statement, parameters[*at].clone())?);
+                }
+                let answer = call.send().await;
+                let answer =
+                    answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
+                for (at, response) in chunk.iter().zip(answer.responses.unwrap_or_default()) {
+                    match response.error {
+                        None => {}
+                        Some(error) if is_refused(&error) => refused.push((*at, error.item)),
+                        Some(error) if is_passing(&error) => again.push(*at),
+                        Some(error) => return Err(self.statement_error(what, &error)),
+                    }
+                }
+            }
+            if again.is_empty() {
+                return Ok(refused);
+            }
+            open = again;
+            tokio::time::sleep(backoff.after(tries, self.world.random.next())).await;
+        }
+        Err(StoreError::Contended { what: what.to_owned() })
+    }
+
+    fn statement(&self, text: &str, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {
+        BatchStatementRequest::builder()
+            .statement(text)
+            .set_parameters(Some(parameters))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .map_err(|error| self.statement_failure(error.to_string(), Box::new(error)))
+    }
+
+    fn statement_error(&self, what: &str, error: &BatchStatementError) -> StoreError {
+        let code = error.code.as_ref().map_or("", BatchStatementErrorCodeEnum::as_str);
+        let message = format!("{what}: {code}: {}", error.message.as_deref().unwrap_or(""));
+        self.statement_failure(message.clone(), message.into())
+    }
+
+    fn statement_failure(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+        StoreError::Service { operation: "BatchExecuteStatement", table: self.table.name.clone(), message, source }
+    }
+}
+
+fn is_refused(error: &BatchStatementError) -> bool {
+    use BatchStatementErrorCodeEnum as Code;
+    matches!(error.code, Some(Code::DuplicateItem | Code::ConditionalCheckFailed))
+}
+
+fn is_passing(error: &BatchStatementError) -> bool {
+    use BatchStatementErrorCodeEnum as Code;
+    matches!(
+        error.code,
+        Some(
+            Code::ThrottlingError
+                | Code::RequestLimitExceeded
+                | Code::ProvisionedThroughputExceeded
+                | Code::InternalServerError
+                | Code::TransactionConflict
+        )
+    )
+}
+
+/// A refused claim is still the batch's own if an earlier delivery made it.
+fn claimed_by(batch: Uuid, item: Option<&Item>) -> Result<Claim, StoreError> {
+    let Some(item) = item else { return Ok(Claim::Lost) };
+    let owner = Reader::new("tasks", "id", item).optional_text("batch")?;
+    Ok(if owner == Some(batch.to_string().as_str()) { Claim::Mine } else { Claim::Lost })
+}

@@ -1,0 +1,224 @@
+//! Acks: clearing bits, ending groups, and seeing the last one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::transaction::{self, Outcome};
+use super::{Tracking, TrackingError};
+use crate::ids::ItemId;
+use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION};
+use crate::messages::AckRequest;
+use crate::store::fanouts::Fanout;
+use crate::store::groups::{Cleared, Group, Mask, clear};
+use crate::store::{StoreError, Write};
+
+/// Acks by fan-out and item group.
+pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
+
+/// Why the acks of a group were refused. Nothing of such a group is applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AckRefusal {
+    /// There is no such group. It may have ended so long ago that its record is gone.
+    #[error("there is no item group {group} of fan-out {fanout}")]
+    UnknownGroup {
+        /// The fan-out.
+        fanout: Uuid,
+        /// The group.
+        group: Uuid,
+    },
+    /// The group has fewer items.
+    #[error("item group {group} of fan-out {fanout} has {size} items, there is no item {index}")]
+    OutOfRange {
+        /// The fan-out.
+        fanout: Uuid,
+        /// The group.
+        group: Uuid,
+        /// The highest index that was acked.
+        index: usize,
+        /// The group's size.
+        size: u32,
+    },
+}
+
+/// Groups whose acks were refused.
+pub type Refused = BTreeMap<(Uuid, Uuid), AckRefusal>;
+
+/// Adds what a request acks.
+pub fn collect(acks: &mut Acks, request: &AckRequest) {
+    let mut add = |fanout: Uuid, group: Uuid, index: u16, failed: bool| {
+        let mask = acks.entry((fanout, group)).or_default();
+        mask.done.set(usize::from(index));
+        if failed {
+            mask.failed.set(usize::from(index));
+        }
+    };
+    for (items, failed) in [(&request.items, false), (&request.failed, true)] {
+        items.iter().for_each(|ItemId { fanout, group, index }| add(*fanout, *group, *index, failed));
+    }
+    for mask in &request.masks {
+        mask.items.iter().for_each(|index| add(mask.fanout, mask.group, *index, false));
+        mask.failed.iter().for_each(|index| add(mask.fanout, mask.group, *index, true));
+    }
+}
+
+/// A group about to lose its last bits.
+struct Ending {
+    group: Group,
+    cleared: Cleared,
+}
+
+impl Tracking {
+    /// Applies acks: one write a group, and one transaction for the groups of a fan-out that end. Then looks whether any
+    /// of the fan-outs is done. Applying the same acks again changes nothing, but repeats whatever a crash left undone.
+    ///
+    /// # Errors
+    /// The tables can not be read or written, or a hint not sent. Some acks may have been applied.
+    pub async fn ack(&self, acks: &Acks) -> Result<Refused, TrackingError> {
+        let mut refused = Refused::new();
+        let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
+        let mut look: BTreeSet<Uuid> = BTreeSet::new();
+        let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
+        let mut groups: BTreeMap<Uuid, Group> =
+            self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect();
+        for ((fanout, id), mask) in acks {
+            if fanout == id {
+                if let Some(refusal) = self.ack_inline(*fanout, mask).await? {
+                    refused.insert((*fanout, *id), refusal);
+                }
+                continue;
+            }
+            let group = groups.remove(id).filter(|group| group.fanout == *fanout);
+            match check(*fanout, *id, group, mask) {
+                Err(refusal) => {
+                    refused.insert((*fanout, *id), refusal);
+                }
+                Ok(group) => match self.clear_some(group, mask).await? {
+                    Step::Cleared => {}
+                    Step::Ended => {
+                        look.insert(*fanout);
+                    }
+                    Step::Ending(end) => ending.entry(*fanout).or_default().push(end),
+                },
+            }
+        }
+        for (fanout, groups) in ending {
+            self.end_groups(fanout, groups, acks).await?;
+            look.insert(fanout);
+        }
+        for fanout in look {
+            self.check(fanout).await?;
+        }
+        Ok(refused)
+    }
+
+    /// Clears bits of one group, unless they are its last.
+    async fn clear_some(&self, mut group: Group, mask: &Mask) -> Result<Step, TrackingError> {
+        for _ in 0..CONTENTION_TRIES {
+            if group.pending.is_zero() {
+                return Ok(Step::Ended);
+            }
+            let cleared = clear(&group.pending, &group.failed, mask);
+            if cleared.newly == 0 {
+                return Ok(Step::Cleared);
+            }
+            if cleared.pending.is_zero() {
+                return Ok(Step::Ending(Ending { group, cleared }));
+            }
+            match self.groups.write(&group, &cleared).await? {
+                Write::Done(()) => return Ok(Step::Cleared),
+                Write::Refused(Some(item)) => group = Group::decode(&item)?,
+                Write::Refused(None) => return Ok(Step::Ended),
+            }
+        }
+        Err(contended(group.id))
+    }
+
+    /// Ends groups together with the header's count of them. Somebody else may end or change some meanwhile.
+    async fn end_groups(&self, fanout: Uuid, mut groups: Vec<Ending>, acks: &Acks) -> Result<(), TrackingError> {
+        let mut tries = 0;
+        while !groups.is_empty() {
+            tries += 1;
+            if tries > CONTENTION_TRIES {
+                return Err(contended(fanout));
+            }
+            let now = groups.len().min(GROUPS_PER_TRANSACTION);
+            let failed = groups[..now].iter().map(|end| end.cleared.failed.count()).sum();
+            let mut actions = Vec::with_capacity(now + 1);
+            for end in &groups[..now] {
+                actions.push(transaction::update(self.groups.end(&end.group, &end.cleared)?));
+            }
+            actions.push(transaction::update(self.fanouts.end_groups_action(fanout, now as u64, failed)?));
+            let table = &self.fanouts.table;
+            let refused = match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
+                Outcome::Done => {
+                    groups.drain(..now);
+                    tries = 0;
+                    continue;
+                }
+                Outcome::Refused(refused) => refused,
+            };
+            // From the back, so that positions stay right.
+            for (at, item) in refused.into_iter().rev().filter(|(at, _)| *at < now) {
+                let end = groups.swap_remove(at);
+                let (Some(item), Some(mask)) = (item, acks.get(&(fanout, end.group.id))) else { continue };
+                if let Step::Ending(end) = self.clear_some(Group::decode(&item)?, mask).await? {
+                    groups.push(end);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears bits of a small fan-out; the last one completes it in the same write.
+    async fn ack_inline(&self, id: Uuid, mask: &Mask) -> Result<Option<AckRefusal>, TrackingError> {
+        let unknown = AckRefusal::UnknownGroup { fanout: id, group: id };
+        let Some(mut fanout) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
+        for _ in 0..CONTENTION_TRIES {
+            let Some(group) = fanout.inline_group() else { return Ok(Some(unknown)) };
+            let group = match check(id, id, Some(group), mask) {
+                Ok(group) => group,
+                Err(refusal) => return Ok(Some(refusal)),
+            };
+            let cleared = clear(&group.pending, &group.failed, mask);
+            if cleared.newly == 0 {
+                self.finish(fanout).await?;
+                return Ok(None);
+            }
+            match self.fanouts.write_inline(&fanout, &group, &cleared).await? {
+                Write::Done(()) if cleared.pending.is_zero() => {
+                    self.check(id).await?;
+                    return Ok(None);
+                }
+                Write::Done(()) => return Ok(None),
+                Write::Refused(Some(item)) => fanout = Fanout::decode(&item)?,
+                Write::Refused(None) => return Ok(Some(unknown)),
+            }
+        }
+        Err(contended(id))
+    }
+}
+
+/// What clearing bits of a group led to.
+enum Step {
+    /// Others are still set, or nothing was to be cleared.
+    Cleared,
+    /// These are the last; they go in a transaction.
+    Ending(Ending),
+    /// It had ended before.
+    Ended,
+}
+
+fn check(fanout: Uuid, id: Uuid, group: Option<Group>, mask: &Mask) -> Result<Group, AckRefusal> {
+    let group = group.ok_or(AckRefusal::UnknownGroup { fanout, group: id })?;
+    match mask.done.last() {
+        Some(index) if index >= group.size as usize => {
+            Err(AckRefusal::OutOfRange { fanout, group: id, index, size: group.size })
+        }
+        _ => Ok(group),
+    }
+}
+
+fn contended(id: Uuid) -> TrackingError {
+    StoreError::Contended { what: format!("acking {id}") }.into()
+}

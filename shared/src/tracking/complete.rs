@@ -1,0 +1,77 @@
+//! Sealing and completing: whoever sees a fan-out sealed and drained makes the one transition.
+
+use uuid::Uuid;
+
+use super::{Tracking, TrackingError};
+use crate::messages::NotifyMessage;
+use crate::store::fanouts::Fanout;
+
+/// How far a fan-out's items have come, as well as can be told at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Progress {
+    /// Items that are done.
+    pub done: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+}
+
+impl Tracking {
+    /// No more items come. Answers the fan-out as it stands then: perhaps complete. Sealing again changes nothing.
+    ///
+    /// # Errors
+    /// There is no such fan-out, or the tables can not be written.
+    pub async fn seal(&self, id: Uuid) -> Result<Fanout, TrackingError> {
+        let sealed = self.fanouts.seal(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
+        self.finish(sealed).await
+    }
+
+    /// Completes a fan-out that is drained, and has its end told if it was not yet. The notice is a hint that may be sent
+    /// again: `notify` marks the header once it was delivered.
+    ///
+    /// # Errors
+    /// The table can not be written, or the hint not sent.
+    pub async fn finish(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
+        let fanout = if fanout.drained() {
+            let id = fanout.id;
+            self.fanouts.complete(&fanout).await?.ok_or(TrackingError::UnknownFanout(id))?
+        } else {
+            fanout
+        };
+        if fanout.to_notify() {
+            self.tell(&fanout).await?;
+        }
+        Ok(fanout)
+    }
+
+    /// Reads the header and finishes the fan-out if it is drained.
+    ///
+    /// # Errors
+    /// The table can not be read or written, or the hint not sent.
+    pub async fn check(&self, id: Uuid) -> Result<Option<Fanout>, TrackingError> {
+        match self.fanouts.get(id).await? {
+            None => Ok(None),
+            Some(fanout) => self.finish(fanout).await.map(Some),
+        }
+    }
+
+    pub(super) async fn tell(&self, fanout: &Fanout) -> Result<(), TrackingError> {
+        Ok(self.notify.send(&NotifyMessage::Fanout(fanout.id)).await?)
+    }
+
+    /// How far the items have come. The index of unfinished groups may lag, so this may, too.
+    ///
+    /// # Errors
+    /// The tables can not be read.
+    pub async fn progress(&self, fanout: &Fanout) -> Result<Progress, TrackingError> {
+        if let Some((pending, failed)) = &fanout.inline {
+            return Ok(Progress { done: fanout.total - pending.count().min(fanout.total), failed: failed.count() });
+        }
+        if fanout.open_groups == 0 {
+            return Ok(Progress { done: fanout.total, failed: fanout.failed });
+        }
+        let open = self.groups.open(fanout.id).await?;
+        let pending: u64 = open.iter().map(|group| group.pending.count()).sum();
+        let failed: u64 = open.iter().map(|group| group.failed.count()).sum();
+        Ok(Progress { done: fanout.total.saturating_sub(pending), failed: fanout.failed + failed })
+    }
+}

@@ -1,0 +1,174 @@
+//! Opening fan-outs and adding items.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::transaction::{self, Outcome};
+use super::{Tracking, TrackingError};
+use crate::bits::Bits;
+use crate::ids::{ItemGroup, derived, group_sizes};
+use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
+use crate::policy::Destination;
+use crate::store::fanouts::{Fanout, FanoutState};
+use crate::store::groups::Group;
+
+/// What a fan-out is opened with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenRequest {
+    /// Items to add at once.
+    #[serde(default)]
+    pub items: u32,
+    /// Whether these are all.
+    #[serde(default)]
+    pub seal: bool,
+    /// The producer's own name for it; comes back with every answer and notice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_key: Option<String>,
+    /// Where its end is to be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Destination>,
+}
+
+/// An opened fan-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The fan-out.
+    pub fanout: Fanout,
+    /// The groups of the items it was opened with.
+    pub groups: Vec<ItemGroup>,
+}
+
+impl Tracking {
+    /// Opens a fan-out. With an idempotency key, repeating the call gives the same fan-out and groups.
+    ///
+    /// # Errors
+    /// The request can not be fulfilled, or the tables can not be written.
+    pub async fn open(&self, request: OpenRequest, key: Option<&str>) -> Result<Opened, TrackingError> {
+        if request.items > ITEMS_PER_ADD {
+            return Err(items_out_of_range("items", request.items, 0));
+        }
+        if let Some(user_key) = request.user_key.as_ref().filter(|user_key| user_key.len() > USER_KEY_BYTES) {
+            return Err(TrackingError::OutOfRange {
+                field: "user_key",
+                value: format!("{} bytes long", user_key.len()),
+                allowed: format!("at most {USER_KEY_BYTES} bytes"),
+            });
+        }
+        let id = key.map_or_else(|| self.world.uuid(), |key| derived("fanout", &[key.as_bytes()]));
+        let now = self.world.now();
+        let inline = request.seal && (1..=GROUP_ITEMS).contains(&request.items);
+        let sizes: Vec<u32> = if inline { Vec::new() } else { group_sizes(request.items).collect() };
+        let groups = name_groups(id, id.as_bytes(), &sizes);
+        let fanout = Fanout {
+            id,
+            state: match (request.seal, request.items) {
+                (false, _) => FanoutState::Open,
+                (true, 0) => FanoutState::Completed,
+                (true, _) => FanoutState::Sealed,
+            },
+            total: u64::from(request.items),
+            open_groups: groups.len() as u64,
+            failed: 0,
+            inline: inline.then(|| (Bits::ones(request.items as usize), Bits::default())),
+            user_key: request.user_key.clone(),
+            notify: request.notify.clone(),
+            notified: None,
+            cursor: 0,
+            created_at: now,
+            updated_at: now,
+        };
+        let before = if groups.is_empty() {
+            self.fanouts.put(&fanout).await?
+        } else {
+            self.put_with_groups(&fanout, &groups).await?
+        };
+        let fanout = match before {
+            None => fanout,
+            Some(before) => same_request(before, &request)?,
+        };
+        if fanout.to_notify() {
+            self.tell(&fanout).await?;
+        }
+        let groups = if inline { fanout.inline_groups() } else { groups };
+        Ok(Opened { fanout, groups })
+    }
+
+    /// Puts header and groups in one transaction; the header that was there before, if so.
+    async fn put_with_groups(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<Option<Fanout>, TrackingError> {
+        let mut actions = vec![transaction::put(self.fanouts.put_action(fanout)?)];
+        for group in groups {
+            actions.push(transaction::put(self.groups.put(group.id, fanout.id, group.upto)?));
+        }
+        let table = &self.fanouts.table;
+        match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
+            Outcome::Done => Ok(None),
+            Outcome::Refused(_) => Ok(self.fanouts.get(fanout.id).await?),
+        }
+    }
+
+    /// Adds items to an open fan-out: the groups and the header's counts in one transaction. With an idempotency key,
+    /// repeating the call gives the same groups.
+    ///
+    /// # Errors
+    /// The fan-out does not exist or is not open, the key was used for another number of items, or the tables can not be
+    /// written.
+    pub async fn add(&self, fanout: Uuid, items: u32, key: Option<&str>) -> Result<Vec<ItemGroup>, TrackingError> {
+        if !(1..=ITEMS_PER_ADD).contains(&items) {
+            return Err(items_out_of_range("items", items, 1));
+        }
+        let sizes: Vec<u32> = group_sizes(items).collect();
+        let seed = key.map_or_else(|| self.world.uuid(), |key| derived("add", &[fanout.as_bytes(), key.as_bytes()]));
+        let groups = name_groups(fanout, seed.as_bytes(), &sizes);
+        let mut actions = Vec::with_capacity(groups.len() + 1);
+        for group in &groups {
+            actions.push(transaction::put(self.groups.put(group.id, fanout, group.upto)?));
+        }
+        actions.push(transaction::update(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?));
+        let table = &self.fanouts.table;
+        let refused = match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
+            Outcome::Done => return Ok(groups),
+            Outcome::Refused(refused) => refused,
+        };
+        // The groups are there: this very add was done before, and what became of the fan-out since does not matter.
+        if refused.iter().any(|(at, _)| *at < groups.len()) {
+            let ids: Vec<Uuid> = groups.iter().map(|group| group.id).collect();
+            return same_groups(groups, &self.groups.get_many(&ids).await?);
+        }
+        match self.fanouts.get(fanout).await? {
+            None => Err(TrackingError::UnknownFanout(fanout)),
+            Some(header) => Err(TrackingError::NotOpen { id: fanout, state: header.state }),
+        }
+    }
+}
+
+fn items_out_of_range(field: &'static str, items: u32, least: u32) -> TrackingError {
+    TrackingError::OutOfRange { field, value: items.to_string(), allowed: format!("{least} to {ITEMS_PER_ADD} a call") }
+}
+
+fn name_groups(fanout: Uuid, seed: &[u8], sizes: &[u32]) -> Vec<ItemGroup> {
+    let name = |(at, upto): (usize, &u32)| ItemGroup {
+        id: derived("group", &[fanout.as_bytes(), seed, &(at as u64).to_be_bytes()]),
+        upto: *upto,
+    };
+    sizes.iter().enumerate().map(name).collect()
+}
+
+fn same_groups(wanted: Vec<ItemGroup>, found: &[Group]) -> Result<Vec<ItemGroup>, TrackingError> {
+    let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));
+    if same { Ok(wanted) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }
+}
+
+/// A repeated open must ask for what the first one asked for, as far as the header still tells.
+fn same_request(before: Fanout, request: &OpenRequest) -> Result<Fanout, TrackingError> {
+    let differs = [
+        ("items", before.total < u64::from(request.items)),
+        ("user_key", before.user_key != request.user_key),
+        ("notify", before.notify != request.notify),
+        ("seal", request.seal && before.state == FanoutState::Open),
+    ];
+    match differs.iter().find(|(_, differs)| *differs) {
+        Some((field, _)) => Err(TrackingError::KeyReused(format!("`{field}` differs"))),
+        None => Ok(before),
+    }
+}
