@@ -1,1 +1,30 @@
-//! x
+//! Runs a Fanfold stack inside one process: an embedded DynamoDB and SQS under the real AWS SDK, a reader of the stack's
+//! `template.yaml`, and the pump that moves messages from queues to steps as Lambda's event sources do.
+//!
+//! ```no_run
+//! # async fn example(step: std::sync::Arc<dyn fanfold::delivery::Step>) -> Result<(), Box<dyn std::error::Error>> {
+//! use fanfold_local::{Engine, Pump, Template};
+//!
+//! let template = Template::parse(&std::fs::read_to_string("template.yaml")?)?;
+//! let engine = Engine::memory()?;
+//! engine.provision(&template).await?;
+//! for source in template.event_sources() {
+//!     let pump = Pump::start(engine.sqs(), source.clone(), step.clone());
+//!     pump.stop().await;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod engine;
+mod provision;
+mod pump;
+mod template;
+mod usage;
+
+pub use engine::{Backlog, Call, Engine, EngineError, Fate, Interceptor, Reply, Service};
+pub use pump::{Pump, PumpHandle};
+pub use template::{
+    EventSource, Function, Index, Key, Projection, Queue, Redrive, Route, Schedule, Table, Template, TemplateError,
+};
+pub use usage::{OperationUsage, Usage};

@@ -38,9 +38,7 @@ impl Bits {
     /// Whether bit `index` is set.
     #[must_use]
     pub fn get(&self, index: usize) -> bool {
-        self.0
-            .get(index / 8)
-            .is_some_and(|byte| byte & (1 << (index % 8)) != 0)
+        self.0.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
     }
 
     /// Sets bit `index`, growing as needed.
@@ -73,11 +71,10 @@ impl Bits {
 
     /// The set bits, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(at, byte)| {
-            (0..8)
-                .filter(move |bit| byte & (1 << bit) != 0)
-                .map(move |bit| at * 8 + bit)
-        })
+        self.0
+            .iter()
+            .enumerate()
+            .flat_map(|(at, byte)| (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| at * 8 + bit))
     }
 
     /// Bits in both. The result is as long as `self`.

@@ -21,3 +21,21 @@ pub trait Step: Send + Sync {
     /// Handles one batch of messages and names those to be delivered again.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures>;
 }
+
+/// Reads the bodies of deliveries. One that is not a message of this type is logged and named as failed, so that only it
+/// ends in the dead-letter queue.
+pub fn parse<M: serde::de::DeserializeOwned>(deliveries: Vec<Delivery>) -> (Vec<(Delivery, M)>, Failures) {
+    let mut messages = Vec::with_capacity(deliveries.len());
+    let mut failures = Failures::new();
+    for delivery in deliveries {
+        match serde_json::from_str(&delivery.body) {
+            Ok(message) => messages.push((delivery, message)),
+            Err(error) => {
+                let message_id = &delivery.message_id;
+                tracing::warn!(%message_id, %error, "a message is not what this queue takes");
+                failures.push(delivery.message_id);
+            }
+        }
+    }
+    (messages, failures)
+}

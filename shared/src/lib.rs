@@ -11,6 +11,7 @@ pub mod limits;
 pub mod members;
 pub mod messages;
 pub mod metrics;
+pub mod notice;
 pub mod policy;
 pub mod queue;
 pub mod store;

@@ -74,11 +74,12 @@ pub const IN_FLIGHT: u32 = 1_000;
 /// Attempts of one batch.
 pub const ATTEMPTS: u32 = 1_000;
 
-/// The longest a batch API may take; the handle function must live longer (`Timeout` in template.yaml).
+/// The longest a batch API may take.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Added to the batch API's time-out to get the lease of one attempt: reading the members and writing the outcome.
-pub const ATTEMPT_SLACK: Duration = Duration::from_secs(30);
+/// How long one attempt may last before another worker takes it for lost: the time-out of the handle function in
+/// template.yaml, which leaves 30 s to read the members and to write the outcome.
+pub const ATTEMPT_LEASE: Duration = Duration::from_secs(120);
 
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;

@@ -38,31 +38,12 @@ pub struct AckRequest {
     /// Items that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<ItemId>,
-    /// The same, by item group.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub masks: Vec<AckMask>,
-    /// The batch these acks end, once they are applied.
+    /// A batch whose record tells what is done. Only Fanfold's own steps send this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settles: Option<Settles>,
 }
 
-/// Items of one group that are done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AckMask {
-    /// The fan-out.
-    pub fanout: Uuid,
-    /// The item group.
-    pub group: Uuid,
-    /// Indices of items that succeeded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub items: Vec<u16>,
-    /// Indices of items that failed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<u16>,
-}
-
-/// A batch whose last step this message is.
+/// A batch with outcomes; once all its acks and notices are through, it is settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settles {
@@ -70,9 +51,6 @@ pub struct Settles {
     pub batch: Uuid,
     /// Its lane.
     pub lane: Lane,
-    /// Whether failures are to be told before it is settled.
-    #[serde(default)]
-    pub notify: bool,
 }
 
 /// Tasks that need a leader: the hint that runs an election.

@@ -1,1 +1,146 @@
-//! x
+//! The step `ack`: clears bits and completes fan-outs.
+
+// mod http;
+mod step;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::ids::TaskId;
+use fanfold::messages::{AckRequest, NotifyMessage, Settles};
+use fanfold::queue::{Queue, QueueError};
+use fanfold::store::StoreError;
+use fanfold::store::batches::{Batch, BatchStatus, Batches};
+use fanfold::store::fanouts::FanoutState;
+use fanfold::store::locks::Locks;
+use fanfold::store::policies::Policies;
+use fanfold::tracking::{Acks, Tracking, TrackingError, collect, collect_batch};
+use serde::Serialize;
+use uuid::Uuid;
+
+// pub use http::router;
+
+/// Clears bits and completes fan-outs.
+#[derive(Debug)]
+pub struct Ack {
+    tracking: Tracking,
+    batches: Batches,
+    locks: Locks,
+    policies: Policies,
+    notify: Queue<NotifyMessage>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AckAnswer {
+    /// The fan-outs it names, as they stand now.
+    pub fanouts: Vec<FanoutAnswer>,
+    /// Groups whose acks were refused; nothing of these was applied.
+    pub refused: Vec<RefusedGroup>,
+}
+
+/// A fan-out as it stands after an ack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FanoutAnswer {
+    /// Its id.
+    pub id: Uuid,
+    /// How far it has come.
+    pub state: FanoutState,
+    /// Whether everything is done.
+    pub complete: bool,
+    /// The producer's own name for it.
+    pub user_key: Option<String>,
+}
+
+/// A group whose acks were refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedGroup {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// The item group.
+    pub group: Uuid,
+    /// Why.
+    pub problem: String,
+}
+
+/// Acks could not be applied; the message comes again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AckError {
+    #[error(transparent)]
+    Tracking(#[from] TrackingError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+impl Ack {
+    /// The step in the tables and queues that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        let world = surroundings.world.clone();
+        Ok(Self {
+            tracking: Tracking::from_environment(surroundings)?,
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
+        })
+    }
+
+    /// Applies the acks of a request and tells how the fan-outs stand.
+    ///
+    /// # Errors
+    /// The tables can not be read or written, or a hint not sent. Repeating the request is safe.
+    pub async fn apply(&self, request: &AckRequest) -> Result<AckAnswer, TrackingError> {
+        let mut acks = Acks::new();
+        collect(&mut acks, request);
+        let refused = self.tracking.ack(&acks).await?;
+        let names: BTreeSet<Uuid> = acks.keys().map(|(fanout, _)| *fanout).collect();
+        let mut fanouts = Vec::with_capacity(names.len());
+        for id in names {
+            if let Some(fanout) = self.tracking.fanouts.get(id).await? {
+                let complete = fanout.complete();
+                fanouts.push(FanoutAnswer { id, state: fanout.state, complete, user_key: fanout.user_key });
+            }
+        }
+        let refuse = |((fanout, group), refusal): ((Uuid, Uuid), fanfold::tracking::AckRefusal)| RefusedGroup {
+            fanout,
+            group,
+            problem: refusal.to_string(),
+        };
+        Ok(AckAnswer { fanouts, refused: refused.into_iter().map(refuse).collect() })
+    }
+
+    /// Adds what the batches of these messages have settled so far. Answers the batches that are done.
+    pub(crate) async fn collect_batches(&self, settles: &[&Settles], acks: &mut Acks) -> Result<Vec<Batch>, AckError> {
+        let ids: BTreeSet<Uuid> = settles.iter().map(|settles| settles.batch).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let batches = self.batches.get_many(&ids).await?;
+        batches.iter().for_each(|batch| collect_batch(acks, batch));
+        Ok(batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect())
+    }
+
+    /// Settles batches whose acks are applied, one write a lane; those whose failures are to be told are settled by
+    /// `notify` once that is done.
+    pub(crate) async fn settle(&self, batches: &[Batch]) -> Result<(), AckError> {
+        let mut settled: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
+        let mut notices = Vec::new();
+        for batch in batches.iter().filter(|batch| batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)))) {
+            let policy = self.policies.get(&batch.lane.kind).await?;
+            let tell = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.policy.notify.is_some());
+            if tell {
+                notices.push(NotifyMessage::Batch(Settles { batch: batch.id, lane: batch.lane.clone() }));
+            } else {
+                settled.entry(&batch.lane).or_default().push(batch.id);
+            }
+        }
+        self.notify.send_all(notices.iter().map(|notice| (notice, std::time::Duration::ZERO))).await?;
+        for (lane, batches) in settled {
+            self.locks.settled(lane, &batches).await?;
+        }
+        Ok(())
+    }
+}

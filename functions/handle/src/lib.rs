@@ -1,1 +1,213 @@
-//! x
+//! The step `handle`: calls the batch API, retries, and records outcomes.
+
+pub mod answer;
+pub mod api;
+pub mod http;
+mod settle;
+mod step;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fanfold::clock::World;
+use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::ids::TaskId;
+use fanfold::members::Members;
+use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
+use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
+use fanfold::policy::Policy;
+use fanfold::queue::{Queue, QueueError};
+use fanfold::store::StoreError;
+use fanfold::store::batches::{Batch, BatchStatus, Batches, Settlement};
+use fanfold::store::locks::Locks;
+use fanfold::store::policies::Policies;
+use fanfold::store::tasks::Tasks;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::api::{BatchApi, Call, CallError, CallMember};
+
+/// Calls batch APIs and records what became of the members.
+pub struct Handle {
+    tasks: Tasks,
+    locks: Locks,
+    batches: Batches,
+    policies: Policies,
+    handle: Queue<HandleMessage>,
+    ack: Queue<AckRequest>,
+    notify: Queue<NotifyMessage>,
+    elect: Queue<ElectMessage>,
+    api: Arc<dyn BatchApi>,
+    world: World,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// A batch could not be handled; its message comes again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandleError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error("there is no batch {0}")]
+    UnknownBatch(Uuid),
+    #[error("batch {0} is not dispatched yet")]
+    NotDispatched(Uuid),
+    #[error("there is no policy of kind `{0}`")]
+    NoPolicy(String),
+}
+
+impl Handle {
+    /// The step in the tables and queues that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn new(surroundings: &Surroundings, api: Arc<dyn BatchApi>) -> Result<Self, ConfigError> {
+        let world = surroundings.world.clone();
+        Ok(Self {
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
+            notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
+            elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
+            api,
+            world,
+        })
+    }
+
+    /// Makes one attempt, unless another worker makes it or made it.
+    pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
+        let batch = match self.batches.begin(message.batch, message.attempt).await? {
+            Ok(batch) => batch,
+            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Err(Some(batch)) => return self.go_on(batch).await,
+        };
+        let policy = self.policies.get(&batch.lane.kind).await?;
+        let policy = policy.ok_or_else(|| HandleError::NoPolicy(batch.lane.kind.clone()))?;
+        let settlement = self.call(&batch, &policy.policy).await?;
+        if !self.batches.settle(&batch, &settlement).await? {
+            tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
+            return Ok(());
+        }
+        count(&batch, &settlement);
+        self.conclude(&settled(batch, settlement)).await
+    }
+
+    /// The attempt could not begin. Whatever the worker that began it may have left undone is done now.
+    async fn go_on(&self, batch: Batch) -> Result<(), HandleError> {
+        match (batch.status, batch.lease_until) {
+            (BatchStatus::Grouping, _) => Err(HandleError::NotDispatched(batch.id)),
+            // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
+            (BatchStatus::InProgress, Some(lease_until)) => {
+                let wait = lease_until.since(self.world.now()) + std::time::Duration::from_secs(1);
+                let message = HandleMessage { batch: batch.id, attempt: batch.attempts };
+                Ok(self.handle.send_all([(&message, wait)]).await?)
+            }
+            (BatchStatus::Dispatched, _) => {
+                Ok(self.handle.send(&HandleMessage { batch: batch.id, attempt: 1 }).await?)
+            }
+            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(&batch).await,
+        }
+    }
+
+    /// Reads the members and calls the batch API.
+    async fn call(&self, batch: &Batch, policy: &Policy) -> Result<Settlement, HandleError> {
+        let slots = batch.unsettled();
+        let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied().collect();
+        let mut contents = self.tasks.contents(&ids).await?;
+        let mut gone = BTreeSet::new();
+        let mut members = Vec::with_capacity(ids.len());
+        for (slot, id) in slots.into_iter().zip(ids) {
+            match contents.remove(&id).map(RawValue::from_string) {
+                Some(Ok(content)) => members.push(CallMember { id, content }),
+                _ => {
+                    gone.insert(slot);
+                }
+            }
+        }
+        let result = if members.is_empty() {
+            Ok(api::Answer::AllSucceeded)
+        } else if batch.attempts > policy.max_attempts {
+            Err(CallError::again("the worker that called the batch API was lost"))
+        } else {
+            let call = Call {
+                batch_id: batch.id,
+                kind: batch.lane.kind.clone(),
+                attempt: batch.attempts,
+                target: batch.lane.target.clone(),
+                members,
+            };
+            metrics::counter!(CALLS).increment(1);
+            self.api.call(&policy.handler, &idempotency_key(batch), &call).await
+        };
+        if let Err(error) = &result {
+            tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+        }
+        Ok(settle::settle(batch, result, &gone, policy, self.world.now(), self.world.random.next()))
+    }
+
+    /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
+    /// flight before its acks are sent, and stays known as settling until they are applied.
+    async fn conclude(&self, batch: &Batch) -> Result<(), HandleError> {
+        let done = batch.status == BatchStatus::Done;
+        let items = batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)));
+        let policy = self.policies.get(&batch.lane.kind).await?;
+        let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.policy.notify.is_some());
+        let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
+        if done && self.locks.leave(&batch.lane, batch.id, items || tell).await? {
+            let lane = batch.lane.clone();
+            let workflow = self.world.uuid();
+            self.elect.send(&ElectMessage { lane, tasks: Members::default(), workflow, tries: 0 }).await?;
+        }
+        let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
+        if items && outcomes {
+            self.ack.send(&AckRequest { settles: Some(settles()), ..AckRequest::default() }).await?;
+        } else if tell {
+            self.notify.send(&NotifyMessage::Batch(settles())).await?;
+        }
+        if !done {
+            let wait = batch.retry_at.unwrap_or_default().since(self.world.now());
+            let next = HandleMessage { batch: batch.id, attempt: batch.attempts + 1 };
+            self.handle.send_all([(&next, wait)]).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls with one key have the same members: once a call settled some of them, the next has another key.
+fn idempotency_key(batch: &Batch) -> String {
+    match batch.rounds {
+        0 => batch.id.to_string(),
+        rounds => format!("{}-{rounds}", batch.id),
+    }
+}
+
+/// The batch as the settlement left it.
+fn settled(batch: Batch, settlement: Settlement) -> Batch {
+    Batch {
+        status: if settlement.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done },
+        succeeded: settlement.succeeded,
+        failed: settlement.failed,
+        errors: settlement.errors,
+        rounds: settlement.rounds,
+        retry_at: settlement.retry_at,
+        lease_until: None,
+        ..batch
+    }
+}
+
+fn count(batch: &Batch, settlement: &Settlement) {
+    metrics::counter!(MEMBERS_SUCCEEDED).increment(settlement.succeeded.count() - batch.succeeded.count());
+    metrics::counter!(MEMBERS_FAILED).increment(settlement.failed.count() - batch.failed.count());
+    if settlement.retry_at.is_some() {
+        metrics::counter!(RETRIES).increment(1);
+    }
+}

@@ -1,1 +1,215 @@
-//! x
+//! The step `register`: stores tasks, works out their lane, and wakes their lanes.
+
+mod check;
+// mod http;
+mod step;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use fanfold::clock::World;
+use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::ids::{ItemId, TaskId, derived};
+use fanfold::lane::Lane;
+use fanfold::limits::NAMED_TASKS;
+use fanfold::members::Members;
+use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
+use fanfold::metrics::{TASKS_DUPLICATE, TASKS_REGISTERED};
+use fanfold::queue::{Queue, QueueError};
+use fanfold::store::StoreError;
+use fanfold::store::policies::Policies;
+use fanfold::store::tasks::{Key, KeyClaim, NewTask, Tasks};
+use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
+use serde::Serialize;
+
+pub use check::TaskFault;
+// pub use http::router;
+
+/// Stores tasks and wakes their lanes.
+#[derive(Debug)]
+pub struct Register {
+    tasks: Tasks,
+    policies: Policies,
+    tracking: Tracking,
+    elect: Queue<ElectMessage>,
+    world: World,
+}
+
+/// What became of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Registered {
+    /// Its id.
+    pub id: TaskId,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was stored.
+    Registered,
+    /// It is stored already: an earlier delivery of the same request did it.
+    Known,
+    /// Another task has its key. It was dropped; if it is an item of a fan-out, the item was acked.
+    Duplicate {
+        /// The task that has the key.
+        of: TaskId,
+    },
+}
+
+/// Tasks could not be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// Some can not be accepted; none was stored.
+    #[error("{} of the tasks can not be accepted, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
+    Refused(Vec<TaskFault>),
+    /// A table could not be read or written. Some tasks may have been stored; repeating the request is safe.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A lane could not be woken. Repeating the request is safe.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The item of a duplicate could not be acked. Repeating the request is safe.
+    #[error(transparent)]
+    Tracking(#[from] TrackingError),
+}
+
+/// A task that was checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) id: TaskId,
+    pub(crate) lane: Lane,
+    pub(crate) key: Option<Key>,
+    pub(crate) content: String,
+}
+
+impl Register {
+    /// The step in the tables and queues that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        let world = surroundings.world.clone();
+        Ok(Self {
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            tracking: Tracking::from_environment(surroundings)?,
+            elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
+            world,
+        })
+    }
+
+    /// An id for a request that brought none. Repeating such a request registers its tasks again.
+    #[must_use]
+    pub fn new_request_id(&self) -> String {
+        self.world.uuid().to_string()
+    }
+
+    /// Registers tasks, all or none of them. Tasks without an id get one that follows from `request_id` and position, so
+    /// that repeating the request changes nothing.
+    ///
+    /// # Errors
+    /// A task can not be accepted, or tables or queues can not be reached.
+    pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
+        let placed = self.place(tasks, request_id).await?;
+        self.store(placed).await
+    }
+
+    /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists.
+    pub(crate) async fn store(&self, placed: Vec<Placed>) -> Result<Vec<Registered>, RegisterError> {
+        let owners = self.owners(&placed).await?;
+        // A duplicate stands in for its key's owner: if that one's request died between key and task, its task is stored
+        // now, under the owner's id. An owner in this very request comes before its duplicates.
+        let mut position = HashMap::with_capacity(placed.len());
+        let mut tasks = Vec::with_capacity(placed.len());
+        for (task, owner) in placed.iter().zip(&owners) {
+            position.entry(*owner).or_insert_with(|| {
+                tasks.push(NewTask { id: *owner, lane: task.lane.clone(), content: task.content.clone() });
+                tasks.len() - 1
+            });
+        }
+        let known = self.tasks.insert(&tasks).await?;
+        let stored = |id: &TaskId| position.get(id).is_some_and(|at| !known.contains(at));
+        let mut duplicates = Vec::new();
+        let mut awake: BTreeMap<&Lane, BTreeSet<TaskId>> = BTreeMap::new();
+        let mut registered = Vec::with_capacity(placed.len());
+        for (task, owner) in placed.iter().zip(&owners) {
+            let own = *owner == task.id;
+            // A task stored before is woken, too: the hint of the delivery that stored it may never have been sent.
+            if own || stored(owner) {
+                awake.entry(&task.lane).or_default().insert(*owner);
+            }
+            let outcome = match (own, stored(owner)) {
+                (true, true) => Outcome::Registered,
+                (true, false) => Outcome::Known,
+                (false, _) => {
+                    duplicates.push(task.id);
+                    Outcome::Duplicate { of: *owner }
+                }
+            };
+            registered.push(Registered { id: task.id, outcome });
+        }
+        metrics::counter!(TASKS_REGISTERED).increment((tasks.len() - known.len()) as u64);
+        metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);
+        self.wake(awake).await?;
+        self.drop_items(&duplicates).await?;
+        Ok(registered)
+    }
+
+    /// For every task the task that owns its key: itself, if it has no key or the key was free.
+    async fn owners(&self, placed: &[Placed]) -> Result<Vec<TaskId>, RegisterError> {
+        let claim = |task: &Placed| task.key.clone().map(|key| KeyClaim { key, owner: task.id });
+        let claims: Vec<KeyClaim> = placed.iter().filter_map(claim).collect();
+        let mut owners = self.tasks.take_keys(&claims).await?.into_iter();
+        let owner = |task: &Placed| match task.key {
+            Some(_) => owners.next().unwrap_or(task.id),
+            None => task.id,
+        };
+        Ok(placed.iter().map(owner).collect())
+    }
+
+    /// One message a lane, naming its tasks.
+    async fn wake(&self, awake: BTreeMap<&Lane, BTreeSet<TaskId>>) -> Result<(), RegisterError> {
+        let mut messages = Vec::with_capacity(awake.len());
+        for (lane, tasks) in awake {
+            let tasks: Vec<TaskId> = tasks.into_iter().collect();
+            for named in tasks.chunks(NAMED_TASKS) {
+                messages.push(ElectMessage {
+                    lane: lane.clone(),
+                    tasks: Members::new(named.iter().copied()),
+                    workflow: self.world.uuid(),
+                    tries: 0,
+                });
+            }
+        }
+        Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
+    }
+
+    /// Acks the items of dropped duplicates here and now: no record would tell `sweep` of an ack that got lost.
+    async fn drop_items(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
+        let items: Vec<ItemId> = duplicates
+            .iter()
+            .filter_map(|id| match id {
+                TaskId::Item(item) => Some(*item),
+                TaskId::Single(_) => None,
+            })
+            .collect();
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut acks = Acks::new();
+        collect(&mut acks, &AckRequest { items, ..AckRequest::default() });
+        for refusal in self.tracking.ack(&acks).await?.values() {
+            tracing::warn!(%refusal, "the item of a duplicate was not acked");
+        }
+        Ok(())
+    }
+}
+
+/// The id of a task that came without one.
+pub(crate) fn task_id(request_id: &str, index: usize) -> TaskId {
+    TaskId::Single(derived("task", &[request_id.as_bytes(), &(index as u64).to_be_bytes()]))
+}

@@ -1,1 +1,115 @@
-//! x
+//! The step `sweep`: from the tables alone, makes every message again that may have been lost.
+
+mod batches;
+mod fanouts;
+mod lanes;
+
+use std::time::Duration;
+
+use fanfold::clock::World;
+use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::limits::HINT_AGE;
+use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
+use fanfold::queue::{Queue, QueueError};
+use fanfold::store::StoreError;
+use fanfold::store::batches::Batches;
+use fanfold::store::locks::Locks;
+use fanfold::store::policies::Policies;
+use fanfold::store::tasks::Tasks;
+use fanfold::tracking::{Tracking, TrackingError};
+
+/// Makes lost messages again, and tidies up after lanes that went idle.
+#[derive(Debug)]
+pub struct Sweep {
+    tasks: Tasks,
+    locks: Locks,
+    batches: Batches,
+    policies: Policies,
+    tracking: Tracking,
+    elect: Queue<ElectMessage>,
+    group: Queue<GroupMessage>,
+    handle: Queue<HandleMessage>,
+    world: World,
+}
+
+/// What a sweep is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepRequest {
+    /// Age from which a message is taken for lost. One that was merely slow is sent twice, which does no harm.
+    pub min_age: Duration,
+    /// Nobody else works on these tables: leases of attempts are void.
+    pub workers_dead: bool,
+}
+
+impl Default for SweepRequest {
+    fn default() -> Self {
+        Self { min_age: HINT_AGE, workers_dead: false }
+    }
+}
+
+/// What a sweep found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SweepReport {
+    /// Leaders that were told again to form their batch.
+    pub leaders: u64,
+    /// Batches whose message was sent again.
+    pub batches: u64,
+    /// Lanes with unclaimed tasks that were woken.
+    pub lanes: u64,
+    /// Fan-outs that were finished or whose end is to be told again.
+    pub fanouts: u64,
+    /// Idle lanes that were put aside.
+    pub retired: u64,
+}
+
+/// A sweep broke off. The next one starts anew.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A table could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A message could not be sent.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// A fan-out could not be finished.
+    #[error(transparent)]
+    Tracking(#[from] TrackingError),
+}
+
+impl Sweep {
+    /// The step in the tables and queues that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        let world = surroundings.world.clone();
+        Ok(Self {
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            tracking: Tracking::from_environment(surroundings)?,
+            elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
+            group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
+            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            world,
+        })
+    }
+
+    /// Looks through everything unfinished.
+    ///
+    /// # Errors
+    /// A table can not be read or written, or a message not sent. What was done until then stands.
+    pub async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
+        let mut report = SweepReport::default();
+        self.sweep_locks(request, &mut report).await?;
+        self.sweep_pending(request, &mut report).await?;
+        self.sweep_fanouts(request, &mut report).await?;
+        Ok(report)
+    }
+
+    /// The moment before which something must have happened for its message to be taken for lost.
+    fn horizon(&self, request: SweepRequest) -> fanfold::clock::Timestamp {
+        self.world.now().minus(request.min_age)
+    }
+}

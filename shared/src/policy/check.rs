@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Destination, Expression, Handler, Policy, Span};
-use crate::limits::{ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, URL_BYTES};
+use crate::limits::{
+    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, URL_BYTES,
+};
 
 /// One field that can not be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -31,7 +33,8 @@ impl fmt::Display for PolicyError {
 /// Whether a kind can name a policy: 1 to 64 letters, digits, `.`, `_`, `-`.
 #[must_use]
 pub fn is_kind(kind: &str) -> bool {
-    (1..=KIND_BYTES).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    (1..=KIND_BYTES).contains(&kind.len())
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// Gathers faults.
@@ -64,7 +67,10 @@ impl Policy {
     pub fn check(&self) -> Result<(), PolicyError> {
         let mut faults = Faults::default();
         if !is_kind(&self.kind) {
-            faults.add("kind", format!("is `{}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed", self.kind));
+            faults.add(
+                "kind",
+                format!("is `{}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed", self.kind),
+            );
         }
         for (field, source) in [("target", Some(&self.target)), ("key", self.key.as_ref())] {
             if let Some(Err(error)) = source.map(|source| Expression::compile(source)) {
@@ -81,7 +87,8 @@ impl Policy {
         }
         faults.at_most("backoff.max", self.backoff.max, DELAY_MAX);
         if self.backoff.base > self.backoff.max {
-            faults.add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
+            faults
+                .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
         }
         check_handler(&self.handler, &mut faults);
         if let Some(destination) = &self.notify {
@@ -137,7 +144,10 @@ fn check_url(field: &str, url: &str, faults: &mut Faults) {
         }
     });
     if !allowed {
-        faults.add(field, format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"));
+        faults.add(
+            field,
+            format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
+        );
     }
 }
 
@@ -148,32 +158,39 @@ mod tests {
     use serde_json::json;
 
     fn policy(changes: serde_json::Value) -> Policy {
-        let mut value = json!({"kind": "parcel", "target": "content.depot", "handler": {"url": "https://example.com/trucks"}});
+        let mut value =
+            json!({"kind": "parcel", "target": "content.depot", "handler": {"url": "https://example.com/trucks"}});
         value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         serde_json::from_value(value).unwrap()
     }
 
     fn fields(changes: serde_json::Value) -> Vec<String> {
-        policy(changes).check().map_or_else(|error| error.0.into_iter().map(|fault| fault.field).collect(), |()| Vec::new())
+        policy(changes)
+            .check()
+            .map_or_else(|error| error.0.into_iter().map(|fault| fault.field).collect(), |()| Vec::new())
     }
 
     #[test]
     fn accepts_what_is_right() {
         assert_eq!(fields(json!({})), Vec::<String>::new());
-        assert_eq!(fields(json!({"handler": {"command": ["./book"]}, "notify": {"queue": "notices"}})), Vec::<String>::new());
-        assert_eq!(fields(json!({"handler": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})), Vec::<String>::new());
+        assert_eq!(
+            fields(json!({"handler": {"command": ["./book"]}, "notify": {"queue": "notices"}})),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            fields(json!({"handler": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn names_every_fault() {
         assert_eq!(fields(json!({"kind": "a:b"})), ["kind"]);
         assert_eq!(fields(json!({"target": "content.", "key": "order.id"})), ["target", "key"]);
-        assert_eq!(fields(json!({"partitions": 0, "max_batch": 10_001, "max_in_flight": 0, "max_attempts": 0})), [
-            "partitions",
-            "max_batch",
-            "max_in_flight",
-            "max_attempts"
-        ]);
+        assert_eq!(
+            fields(json!({"partitions": 0, "max_batch": 10_001, "max_in_flight": 0, "max_attempts": 0})),
+            ["partitions", "max_batch", "max_in_flight", "max_attempts"]
+        );
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "2m"}})), ["backoff.base"]);

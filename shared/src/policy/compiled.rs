@@ -29,7 +29,8 @@ impl CompiledPolicy {
     pub fn new(policy: Policy) -> Result<Self, PolicyError> {
         policy.check()?;
         let compile = |field: &str, source: &str| {
-            Expression::compile(source).map_err(|error| PolicyError(vec![FieldError { field: field.to_owned(), problem: error.to_string() }]))
+            Expression::compile(source)
+                .map_err(|error| PolicyError(vec![FieldError { field: field.to_owned(), problem: error.to_string() }]))
         };
         let target = compile("target", &policy.target)?;
         let key = policy.key.as_deref().map(|source| compile("key", source)).transpose()?;
@@ -40,7 +41,11 @@ impl CompiledPolicy {
     ///
     /// # Errors
     /// An expression gives no usable value for this content; the first one is told, with its field.
-    pub fn place(&self, content: &serde_json::Value, fallback: &str) -> Result<Placement, (&'static str, ExpressionError)> {
+    pub fn place(
+        &self,
+        content: &serde_json::Value,
+        fallback: &str,
+    ) -> Result<Placement, (&'static str, ExpressionError)> {
         let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
         let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
         let key = self.key.as_ref().map(|key| key.evaluate(&subject)).transpose().map_err(|error| ("key", error))?;

@@ -99,7 +99,8 @@ impl Expression {
             source_text: source_text.clone(),
             reason: errors.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
         })?;
-        let unknown = program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
+        let unknown =
+            program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
         match unknown {
             Some(variable) => Err(ExpressionError::Variable { source_text, variable }),
             None => Ok(Self { source: source_text, program }),
@@ -121,8 +122,10 @@ impl Expression {
             source_text: self.source.clone(),
             reason: error.to_string(),
         })?;
-        let text = text(&value)
-            .ok_or_else(|| ExpressionError::Type { source_text: self.source.clone(), got: value.type_of().to_string() })?;
+        let text = text(&value).ok_or_else(|| ExpressionError::Type {
+            source_text: self.source.clone(),
+            got: value.type_of().to_string(),
+        })?;
         if text.len() > TARGET_BYTES {
             return Err(ExpressionError::ValueTooLong { source_text: self.source.clone(), bytes: text.len() });
         }
@@ -202,7 +205,10 @@ mod tests {
     fn gives_targets() {
         let order = json!({"state": "NY", "depot": "117", "lines": 3, "express": true, "size": {"kg": 1.5}});
         assert_eq!(evaluate("content.state + '/' + content.depot", order.clone()).unwrap(), "NY/117");
-        assert_eq!(evaluate("[kind, content.state, content.lines, content.express]", order.clone()).unwrap(), "parcel/NY/3/true");
+        assert_eq!(
+            evaluate("[kind, content.state, content.lines, content.express]", order.clone()).unwrap(),
+            "parcel/NY/3/true"
+        );
         assert_eq!(evaluate("content.size.kg", order.clone()).unwrap(), "1.5");
         assert_eq!(evaluate("content.depot.substring(0, 2)", order.clone()).unwrap(), "11");
         assert_eq!(evaluate("has(content.zone) ? content.zone : 'none'", order).unwrap(), "none");
@@ -216,10 +222,15 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         assert!(matches!(evaluate("content.", json!({})), Err(ExpressionError::Syntax { .. })));
-        assert!(matches!(evaluate("order.state", json!({})), Err(ExpressionError::Variable { variable, .. }) if variable == "order"));
+        assert!(
+            matches!(evaluate("order.state", json!({})), Err(ExpressionError::Variable { variable, .. }) if variable == "order")
+        );
         assert!(matches!(evaluate("content.state", json!({})), Err(ExpressionError::Evaluation { .. })));
         assert!(matches!(evaluate("content.a", json!({"a": null})), Err(ExpressionError::Type { .. })));
-        assert!(matches!(evaluate("content.a", json!({"a": "x".repeat(2_000)})), Err(ExpressionError::ValueTooLong { .. })));
+        assert!(matches!(
+            evaluate("content.a", json!({"a": "x".repeat(2_000)})),
+            Err(ExpressionError::ValueTooLong { .. })
+        ));
         assert!(matches!(Expression::compile(&"(".repeat(5_000)), Err(ExpressionError::TooLong(5_000))));
         assert!(matches!(Expression::compile(&"(".repeat(1_000)), Err(ExpressionError::TooDeep)));
     }

@@ -44,7 +44,9 @@ impl<'de> Deserialize<'de> for Span {
             }
 
             fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<Span, E> {
-                u64::try_from(seconds).map(Span::from_secs).map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(seconds), &self))
+                u64::try_from(seconds)
+                    .map(Span::from_secs)
+                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(seconds), &self))
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
@@ -64,7 +66,9 @@ mod tests {
 
     #[test]
     fn reads_what_people_write() {
-        for (json, millis) in [("\"500ms\"", 500), ("\"2s\"", 2_000), ("\"1m 30s\"", 90_000), ("3", 3_000), ("\"0s\"", 0)] {
+        for (json, millis) in
+            [("\"500ms\"", 500), ("\"2s\"", 2_000), ("\"1m 30s\"", 90_000), ("3", 3_000), ("\"0s\"", 0)]
+        {
             let span: Span = serde_json::from_str(json).unwrap();
             assert_eq!(span.0, Duration::from_millis(millis), "{json}");
             assert_eq!(serde_json::from_str::<Span>(&serde_json::to_string(&span).unwrap()).unwrap(), span);

@@ -1,7 +1,5 @@
 //! Batches: who is in them and what became of each.
 
-use std::time::Duration;
-
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
@@ -10,7 +8,7 @@ use super::{Item, StoreError, Table, Write};
 use crate::bits::Bits;
 use crate::clock::{Timestamp, World};
 use crate::lane::Lane;
-use crate::limits::{ATTEMPT_SLACK, RETENTION};
+use crate::limits::{ATTEMPT_LEASE, RETENTION};
 use crate::members::Members;
 
 /// How far a batch has come.
@@ -235,12 +233,7 @@ impl Batches {
     ///
     /// # Errors
     /// The table can not be written, or the record is corrupt.
-    pub async fn begin(
-        &self,
-        id: Uuid,
-        attempt: u32,
-        timeout: Duration,
-    ) -> Result<Result<Batch, Option<Batch>>, StoreError> {
+    pub async fn begin(&self, id: Uuid, attempt: u32) -> Result<Result<Batch, Option<Batch>>, StoreError> {
         let now = self.world.now();
         let worker = self.world.uuid();
         let first = attempt == 1;
@@ -264,7 +257,7 @@ impl Batches {
             .expression_attribute_values(":zero", number(0_u32))
             .expression_attribute_values(":one", number(1_u32))
             .expression_attribute_values(":worker", binary(worker.as_bytes()))
-            .expression_attribute_values(":lease", time(now.plus(timeout + ATTEMPT_SLACK)))
+            .expression_attribute_values(":lease", time(now.plus(ATTEMPT_LEASE)))
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":attempt", number(attempt))
             .return_values(ReturnValue::AllNew);
@@ -296,7 +289,8 @@ impl Batches {
         let mut update = self.table.update("id", batch.id.to_string());
         if !settlement.failed.is_zero() {
             set.push_str(", failed = :failed, errors = :errors");
-            let errors = settlement.errors.iter().map(|(error, slots)| (error.clone(), binary(slots.as_bytes()))).collect();
+            let errors =
+                settlement.errors.iter().map(|(error, slots)| (error.clone(), binary(slots.as_bytes()))).collect();
             update = update
                 .expression_attribute_values(":failed", binary(settlement.failed.as_bytes()))
                 .expression_attribute_values(":errors", AttributeValue::M(errors));

@@ -177,6 +177,15 @@ impl Fanouts {
         self.table.get("id", id.to_string(), true).await?.as_ref().map(Fanout::decode).transpose()
     }
 
+    /// Several fan-outs, strongly consistent; unknown ones are left out.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Fanout>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
+    }
+
     /// Stores a new fan-out. Answers what stands under the id, if there is one already.
     ///
     /// # Errors
@@ -330,11 +339,10 @@ impl Fanouts {
         let update = self
             .table
             .update("id", id.to_string())
-            .update_expression("SET #cursor = :cursor, updated_at = :now")
+            .update_expression("SET #cursor = :cursor")
             .condition_expression("attribute_exists(id)")
             .expression_attribute_names("#cursor", "cursor")
-            .expression_attribute_values(":cursor", number(cursor))
-            .expression_attribute_values(":now", time(self.world.now()));
+            .expression_attribute_values(":cursor", number(cursor));
         self.table.send_update(update).await.map(|_| ())
     }
 
@@ -369,6 +377,11 @@ impl Fanouts {
     }
 
     fn unbuilt(&self, error: &dyn std::fmt::Display) -> StoreError {
-        StoreError::Corrupt { table: "request", id: self.table.name.clone(), attribute: "transaction", problem: error.to_string() }
+        StoreError::Corrupt {
+            table: "request",
+            id: self.table.name.clone(),
+            attribute: "transaction",
+            problem: error.to_string(),
+        }
     }
 }

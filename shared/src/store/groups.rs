@@ -55,7 +55,8 @@ pub struct Cleared {
     pub newly: u64,
 }
 
-/// Clears bits. What was cleared before stays as it was, so that any order and repetition of acks ends the same.
+/// Clears bits. What was cleared before stays as it was, so that any order and repetition of acks ends the same. Bits
+/// beyond the group's size are not pending and change nothing.
 #[must_use]
 pub fn clear(pending: &Bits, failed: &Bits, mask: &Mask) -> Cleared {
     let newly = pending.and(&mask.done);
@@ -162,12 +163,22 @@ impl Groups {
     }
 
     fn unbuilt(&self, error: &dyn std::fmt::Display) -> StoreError {
-        StoreError::Corrupt { table: "request", id: self.table.name.clone(), attribute: "transaction", problem: error.to_string() }
+        StoreError::Corrupt {
+            table: "request",
+            id: self.table.name.clone(),
+            attribute: "transaction",
+            problem: error.to_string(),
+        }
     }
 }
 
 /// The compare-and-set on the old bytes that every change of a bitfield is.
-fn set_bits(update: UpdateItemFluentBuilder, old: &Group, cleared: &Cleared, now: Timestamp) -> UpdateItemFluentBuilder {
+fn set_bits(
+    update: UpdateItemFluentBuilder,
+    old: &Group,
+    cleared: &Cleared,
+    now: Timestamp,
+) -> UpdateItemFluentBuilder {
     let mut set = "SET pending = :pending, updated_at = :now".to_owned();
     let mut update = update;
     if !cleared.failed.is_zero() {

@@ -100,7 +100,12 @@ impl Table {
     }
 
     /// Reads one item.
-    pub(crate) async fn get(&self, key: &'static str, value: String, consistent: bool) -> Result<Option<Item>, StoreError> {
+    pub(crate) async fn get(
+        &self,
+        key: &'static str,
+        value: String,
+        consistent: bool,
+    ) -> Result<Option<Item>, StoreError> {
         let request = self.client.get_item().table_name(&self.name).key(key, AttributeValue::S(value));
         let answer = request.consistent_read(consistent).send().await;
         Ok(answer.map_err(|error| StoreError::service("GetItem", &self.name, error))?.item)
@@ -138,7 +143,9 @@ impl Table {
             while let Some(request) = rest.take().filter(|request| !request.is_empty()) {
                 tries += 1;
                 if tries > CONTENTION_TRIES {
-                    return Err(StoreError::Contended { what: format!("reading {} items of {}", chunk.len(), self.name) });
+                    return Err(StoreError::Contended {
+                        what: format!("reading {} items of {}", chunk.len(), self.name),
+                    });
                 }
                 let answer = self.client.batch_get_item().set_request_items(Some(request)).send().await;
                 let answer = answer.map_err(|error| StoreError::service("BatchGetItem", &self.name, error))?;
@@ -163,7 +170,9 @@ impl Table {
         match update.send().await {
             Ok(answer) => Ok(Write::Done(answer.attributes)),
             Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => Ok(Write::Refused(refused.item.clone())),
+                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    Ok(Write::Refused(refused.item.clone()))
+                }
                 _ => Err(StoreError::service("UpdateItem", &self.name, error)),
             },
         }
@@ -184,7 +193,9 @@ impl Table {
         match put.send().await {
             Ok(_) => Ok(Write::Done(())),
             Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(refused)) => Ok(Write::Refused(refused.item.clone())),
+                Some(PutItemError::ConditionalCheckFailedException(refused)) => {
+                    Ok(Write::Refused(refused.item.clone()))
+                }
                 _ => Err(StoreError::service("PutItem", &self.name, error)),
             },
         }

@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
+use futures::{StreamExt, stream};
 use uuid::Uuid;
 
 use super::attributes::{Reader, number, text, time};
@@ -70,6 +71,9 @@ pub struct KeyClaim {
     /// The task that would own it.
     pub owner: TaskId,
 }
+
+/// Calls of BatchExecuteStatement under way at once.
+const CONCURRENT_CALLS: usize = 4;
 
 /// How the claim of one task went.
 enum Claim {
@@ -267,23 +271,15 @@ impl Tasks {
         let backoff = Backoff { base: std::time::Duration::from_millis(20), max: std::time::Duration::from_secs(2) };
         for tries in 1..=CONTENTION_TRIES {
             let mut again = Vec::new();
-            for chunk in open.chunks(STATEMENTS_PER_CALL) {
-                let mut call = self.table.client.batch_execute_statement();
-                for at in chunk {
-                    call = call.statements(self.statement(statement, parameters[*at].clone())?);
-                }
-                let answer = call.send().await;
-                let answer =
-                    answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
-                for (at, response) in chunk.iter().zip(answer.responses.unwrap_or_default()) {
-                    match response.error {
-                        None => {}
-                        Some(error) if is_refused(&error) => refused.push((*at, error.item)),
-                        Some(error) if is_passing(&error) => again.push(*at),
-                        Some(error) => return Err(self.statement_error(what, &error)),
-                    }
-                }
+            let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL).map(<[usize]>::to_vec).collect();
+            let calls = chunks.into_iter().map(|chunk| self.execute_chunk(what, statement, &parameters, chunk));
+            let mut answers = stream::iter(calls).buffer_unordered(CONCURRENT_CALLS);
+            while let Some(answer) = answers.next().await {
+                let (now_refused, now_again) = answer?;
+                refused.extend(now_refused);
+                again.extend(now_again);
             }
+            drop(answers);
             if again.is_empty() {
                 return Ok(refused);
             }
@@ -291,6 +287,32 @@ impl Tasks {
             tokio::time::sleep(backoff.after(tries, self.world.random.next())).await;
         }
         Err(StoreError::Contended { what: what.to_owned() })
+    }
+
+    /// One call: what was refused, and what is to be tried again.
+    async fn execute_chunk(
+        &self,
+        what: &'static str,
+        statement: &str,
+        parameters: &[Vec<AttributeValue>],
+        chunk: Vec<usize>,
+    ) -> Result<(Vec<(usize, Option<Item>)>, Vec<usize>), StoreError> {
+        let mut call = self.table.client.batch_execute_statement();
+        for at in &chunk {
+            call = call.statements(self.statement(statement, parameters[*at].clone())?);
+        }
+        let answer = call.send().await;
+        let answer = answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
+        let (mut refused, mut again) = (Vec::new(), Vec::new());
+        for (at, response) in chunk.into_iter().zip(answer.responses.unwrap_or_default()) {
+            match response.error {
+                None => {}
+                Some(error) if is_refused(&error) => refused.push((at, error.item)),
+                Some(error) if is_passing(&error) => again.push(at),
+                Some(error) => return Err(self.statement_error(what, &error)),
+            }
+        }
+        Ok((refused, again))
     }
 
     fn statement(&self, text: &str, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {

@@ -6,9 +6,11 @@ use uuid::Uuid;
 
 use super::transaction::{self, Outcome};
 use super::{Tracking, TrackingError};
-use crate::ids::ItemId;
+use crate::ids::{ItemId, TaskId};
 use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION};
 use crate::messages::AckRequest;
+use crate::metrics::ITEMS_ACKED;
+use crate::store::batches::Batch;
 use crate::store::fanouts::Fanout;
 use crate::store::groups::{Cleared, Group, Mask, clear};
 use crate::store::{StoreError, Write};
@@ -16,7 +18,7 @@ use crate::store::{StoreError, Write};
 /// Acks by fan-out and item group.
 pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
 
-/// Why the acks of a group were refused. Nothing of such a group is applied.
+/// Why acks of a group were refused. Those of the same group that name items it has are applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AckRefusal {
     /// There is no such group. It may have ended so long ago that its record is gone.
@@ -41,24 +43,44 @@ pub enum AckRefusal {
     },
 }
 
-/// Groups whose acks were refused.
+impl AckRefusal {
+    /// Whether the ack of this item of the group was refused.
+    #[must_use]
+    pub fn concerns(&self, item: u16) -> bool {
+        match self {
+            Self::UnknownGroup { .. } => true,
+            Self::OutOfRange { size, .. } => u32::from(item) >= *size,
+        }
+    }
+}
+
+/// Groups of which acks were refused.
 pub type Refused = BTreeMap<(Uuid, Uuid), AckRefusal>;
 
 /// Adds what a request acks.
 pub fn collect(acks: &mut Acks, request: &AckRequest) {
-    let mut add = |fanout: Uuid, group: Uuid, index: u16, failed: bool| {
-        let mask = acks.entry((fanout, group)).or_default();
-        mask.done.set(usize::from(index));
-        if failed {
-            mask.failed.set(usize::from(index));
-        }
-    };
     for (items, failed) in [(&request.items, false), (&request.failed, true)] {
-        items.iter().for_each(|ItemId { fanout, group, index }| add(*fanout, *group, *index, failed));
+        items.iter().for_each(|item| add(acks, item, failed));
     }
-    for mask in &request.masks {
-        mask.items.iter().for_each(|index| add(mask.fanout, mask.group, *index, false));
-        mask.failed.iter().for_each(|index| add(mask.fanout, mask.group, *index, true));
+}
+
+/// Adds what a batch has settled so far.
+pub fn collect_batch(acks: &mut Acks, batch: &Batch) {
+    for (slot, id) in batch.members.ids().iter().enumerate() {
+        let failed = batch.failed.get(slot);
+        if let TaskId::Item(item) = id
+            && (failed || batch.succeeded.get(slot))
+        {
+            add(acks, item, failed);
+        }
+    }
+}
+
+fn add(acks: &mut Acks, item: &ItemId, failed: bool) {
+    let mask = acks.entry((item.fanout, item.group)).or_default();
+    mask.done.set(usize::from(item.index));
+    if failed {
+        mask.failed.set(usize::from(item.index));
     }
 }
 
@@ -78,8 +100,10 @@ impl Tracking {
         let mut refused = Refused::new();
         let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
         let mut look: BTreeSet<Uuid> = BTreeSet::new();
-        let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
-        let mut groups: BTreeMap<Uuid, Group> =
+        let ids: BTreeSet<Uuid> =
+            acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let groups: BTreeMap<Uuid, Group> =
             self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect();
         for ((fanout, id), mask) in acks {
             if fanout == id {
@@ -88,18 +112,19 @@ impl Tracking {
                 }
                 continue;
             }
-            let group = groups.remove(id).filter(|group| group.fanout == *fanout);
-            match check(*fanout, *id, group, mask) {
-                Err(refusal) => {
-                    refused.insert((*fanout, *id), refusal);
+            let Some(group) = groups.get(id).filter(|group| group.fanout == *fanout) else {
+                refused.insert((*fanout, *id), AckRefusal::UnknownGroup { fanout: *fanout, group: *id });
+                continue;
+            };
+            if let Some(refusal) = out_of_range(group, mask) {
+                refused.insert((*fanout, *id), refusal);
+            }
+            match self.clear_some(group.clone(), mask).await? {
+                Step::Cleared => {}
+                Step::Ended => {
+                    look.insert(*fanout);
                 }
-                Ok(group) => match self.clear_some(group, mask).await? {
-                    Step::Cleared => {}
-                    Step::Ended => {
-                        look.insert(*fanout);
-                    }
-                    Step::Ending(end) => ending.entry(*fanout).or_default().push(end),
-                },
+                Step::Ending(end) => ending.entry(*fanout).or_default().push(end),
             }
         }
         for (fanout, groups) in ending {
@@ -126,7 +151,10 @@ impl Tracking {
                 return Ok(Step::Ending(Ending { group, cleared }));
             }
             match self.groups.write(&group, &cleared).await? {
-                Write::Done(()) => return Ok(Step::Cleared),
+                Write::Done(()) => {
+                    metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
+                    return Ok(Step::Cleared);
+                }
                 Write::Refused(Some(item)) => group = Group::decode(&item)?,
                 Write::Refused(None) => return Ok(Step::Ended),
             }
@@ -152,7 +180,8 @@ impl Tracking {
             let table = &self.fanouts.table;
             let refused = match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
                 Outcome::Done => {
-                    groups.drain(..now);
+                    let newly = groups.drain(..now).map(|end| end.cleared.newly).sum();
+                    metrics::counter!(ITEMS_ACKED).increment(newly);
                     tries = 0;
                     continue;
                 }
@@ -176,21 +205,20 @@ impl Tracking {
         let Some(mut fanout) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
         for _ in 0..CONTENTION_TRIES {
             let Some(group) = fanout.inline_group() else { return Ok(Some(unknown)) };
-            let group = match check(id, id, Some(group), mask) {
-                Ok(group) => group,
-                Err(refusal) => return Ok(Some(refusal)),
-            };
+            let refusal = out_of_range(&group, mask);
             let cleared = clear(&group.pending, &group.failed, mask);
             if cleared.newly == 0 {
                 self.finish(fanout).await?;
-                return Ok(None);
+                return Ok(refusal);
             }
             match self.fanouts.write_inline(&fanout, &group, &cleared).await? {
-                Write::Done(()) if cleared.pending.is_zero() => {
-                    self.check(id).await?;
-                    return Ok(None);
+                Write::Done(()) => {
+                    metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
+                    if cleared.pending.is_zero() {
+                        self.check(id).await?;
+                    }
+                    return Ok(refusal);
                 }
-                Write::Done(()) => return Ok(None),
                 Write::Refused(Some(item)) => fanout = Fanout::decode(&item)?,
                 Write::Refused(None) => return Ok(Some(unknown)),
             }
@@ -209,14 +237,9 @@ enum Step {
     Ended,
 }
 
-fn check(fanout: Uuid, id: Uuid, group: Option<Group>, mask: &Mask) -> Result<Group, AckRefusal> {
-    let group = group.ok_or(AckRefusal::UnknownGroup { fanout, group: id })?;
-    match mask.done.last() {
-        Some(index) if index >= group.size as usize => {
-            Err(AckRefusal::OutOfRange { fanout, group: id, index, size: group.size })
-        }
-        _ => Ok(group),
-    }
+fn out_of_range(group: &Group, mask: &Mask) -> Option<AckRefusal> {
+    let index = mask.done.last().filter(|index| *index >= group.size as usize)?;
+    Some(AckRefusal::OutOfRange { fanout: group.fanout, group: group.id, index, size: group.size })
 }
 
 fn contended(id: Uuid) -> TrackingError {

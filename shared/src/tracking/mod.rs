@@ -13,7 +13,7 @@ use crate::store::StoreError;
 use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
-pub use ack::{AckRefusal, Acks, Refused, collect};
+pub use ack::{AckRefusal, Acks, Refused, collect, collect_batch};
 pub use complete::Progress;
 pub use open::{OpenRequest, Opened};
 

@@ -61,7 +61,10 @@ pub(super) async fn write(
             return Ok(Outcome::Refused(refused));
         }
         let passing = |code: Option<&str>| {
-            matches!(code, None | Some("None" | "TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded"))
+            matches!(
+                code,
+                None | Some("None" | "TransactionConflict" | "ThrottlingError" | "ProvisionedThroughputExceeded")
+            )
         };
         if !reasons.iter().all(|reason| passing(reason.code())) {
             return Err(StoreError::service("TransactWriteItems", table, error));

@@ -1,0 +1,57 @@
+//! Acks over SQS: all messages of an invocation together, so that a group is written once.
+
+use fanfold::delivery::{Delivery, Failures, Step, parse};
+use fanfold::ids::ItemId;
+use fanfold::messages::AckRequest;
+use fanfold::tracking::{Acks, Refused, collect};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::{Ack, AckError};
+
+impl Step for Ack {
+    /// A message that names an item which does not exist fails alone, after what is right in it was applied.
+    fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
+        async move {
+            let (messages, mut failures) = parse::<AckRequest>(deliveries);
+            let requests: Vec<&AckRequest> = messages.iter().map(|(_, request)| request).collect();
+            match self.apply_all(&requests).await {
+                Ok(refused) => {
+                    for (delivery, request) in &messages {
+                        if let Some(problem) = refusal(request, &refused) {
+                            tracing::warn!(message_id = %delivery.message_id, %problem, "an item can not be acked");
+                            failures.push(delivery.message_id.clone());
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, messages = messages.len(), "acks were not applied");
+                    failures.extend(messages.into_iter().map(|(delivery, _)| delivery.message_id));
+                }
+            }
+            failures
+        }
+        .boxed()
+    }
+}
+
+impl Ack {
+    async fn apply_all(&self, requests: &[&AckRequest]) -> Result<Refused, AckError> {
+        let mut acks = Acks::new();
+        requests.iter().for_each(|request| collect(&mut acks, request));
+        let settles: Vec<_> = requests.iter().filter_map(|request| request.settles.as_ref()).collect();
+        let done = self.collect_batches(&settles, &mut acks).await?;
+        let refused = self.tracking.ack(&acks).await?;
+        // A batch whose items do not exist is settled all the same: no repetition would make them exist.
+        self.settle(&done).await?;
+        Ok(refused)
+    }
+}
+
+/// Why a message's own items were refused, if they were.
+fn refusal(request: &AckRequest, refused: &Refused) -> Option<String> {
+    let items = request.items.iter().chain(&request.failed);
+    let refusal =
+        |item: &ItemId| refused.get(&(item.fanout, item.group)).filter(|refusal| refusal.concerns(item.index));
+    items.filter_map(refusal).next().map(ToString::to_string)
+}

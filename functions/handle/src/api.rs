@@ -1,0 +1,107 @@
+//! The batch API as Fanfold calls it.
+
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold::policy::Handler;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// Calls batch APIs of some sort.
+pub trait BatchApi: Send + Sync {
+    /// Makes one call. `key` is its `Idempotency-Key`: calls with the same key have the same members.
+    ///
+    /// # Errors
+    /// There is no answer, or it says that the whole batch was not done.
+    fn call<'a>(
+        &'a self,
+        handler: &'a Handler,
+        key: &'a str,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Answer, CallError>>;
+}
+
+/// What the batch API gets.
+#[derive(Clone, Debug, Serialize)]
+pub struct Call {
+    /// The batch.
+    pub batch_id: Uuid,
+    /// The kind of its tasks.
+    pub kind: String,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// What its tasks share.
+    pub target: String,
+    /// The members without an outcome.
+    pub members: Vec<CallMember>,
+}
+
+/// A member of a batch.
+#[derive(Clone, Debug, Serialize)]
+pub struct CallMember {
+    /// The task.
+    pub id: TaskId,
+    /// Its content, as it was registered.
+    pub content: Box<RawValue>,
+}
+
+/// What the batch API answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing particular: every member succeeded.
+    AllSucceeded,
+    /// An outcome a member.
+    Members(Vec<MemberAnswer>),
+}
+
+/// The outcome of one member.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct MemberAnswer {
+    /// The task.
+    pub id: TaskId,
+    /// What became of it.
+    pub outcome: MemberOutcome,
+    /// Why, if it did not succeed.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// What became of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberOutcome {
+    /// It is done.
+    Succeeded,
+    /// It failed for good.
+    Failed,
+    /// It may succeed another time.
+    Retry,
+}
+
+/// A call that did nothing, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// Whether to try again.
+    pub retriable: bool,
+    /// How long the batch API asked to wait.
+    pub retry_after: Option<Duration>,
+    /// What went wrong.
+    pub message: String,
+}
+
+impl CallError {
+    /// Another try may help.
+    #[must_use]
+    pub fn again(message: impl Into<String>) -> Self {
+        Self { retriable: true, retry_after: None, message: message.into() }
+    }
+
+    /// No try will help.
+    #[must_use]
+    pub fn for_good(message: impl Into<String>) -> Self {
+        Self { retriable: false, retry_after: None, message: message.into() }
+    }
+}

@@ -1,0 +1,108 @@
+//! Whether tasks can be accepted, and where they belong.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use fanfold::ids::TaskId;
+use fanfold::limits::{CONTENT_BYTES, CONTENT_DEPTH, TASKS_PER_REQUEST};
+use fanfold::messages::TaskRequest;
+use fanfold::store::tasks::Key;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Placed, Register, RegisterError, task_id};
+
+/// Why a task can not be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskFault {
+    /// Its position in the request.
+    pub index: usize,
+    /// The field.
+    pub field: String,
+    /// Its value and what is allowed.
+    pub problem: String,
+}
+
+impl fmt::Display for TaskFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tasks[{}].{}: {}", self.index, self.field, self.problem)
+    }
+}
+
+/// Faults reported of one request.
+const FAULTS: usize = 100;
+
+impl Register {
+    /// Checks tasks and works out lane and key of each.
+    pub(crate) async fn place(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Placed>, RegisterError> {
+        if !(1..=TASKS_PER_REQUEST).contains(&tasks.len()) {
+            let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST} are allowed", tasks.len());
+            return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: "tasks".to_owned(), problem }]));
+        }
+        let mut policies = HashMap::new();
+        for task in &tasks {
+            if !policies.contains_key(&task.kind) {
+                policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
+            }
+        }
+        let mut faults = Vec::new();
+        let mut placed = Vec::with_capacity(tasks.len());
+        let mut ids = HashSet::with_capacity(tasks.len());
+        for (index, task) in tasks.into_iter().enumerate() {
+            let id = task.id.unwrap_or_else(|| task_id(request_id, index));
+            let mut fault = |field: &str, problem: String| {
+                faults.push(TaskFault { index, field: field.to_owned(), problem });
+            };
+            if !ids.insert(id) {
+                fault("id", format!("`{id}` is given to two tasks of this request"));
+                continue;
+            }
+            let Some(policy) = policies.get(&task.kind).and_then(Option::as_ref) else {
+                let kind: String = task.kind.chars().take(80).collect();
+                fault("kind", format!("is `{kind}`, there is no policy of this kind"));
+                continue;
+            };
+            if depth(&task.content, CONTENT_DEPTH + 1) > CONTENT_DEPTH {
+                fault("content", format!("is nested more than {CONTENT_DEPTH} deep"));
+                continue;
+            }
+            let content = task.content.to_string();
+            if content.len() > CONTENT_BYTES {
+                fault("content", format!("has {} bytes as JSON, at most {CONTENT_BYTES} are allowed", content.len()));
+                continue;
+            }
+            match policy.place(&task.content, &id.to_string()) {
+                Err((field, error)) => fault(field, error.to_string()),
+                Ok(placement) => {
+                    let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
+                    placed.push(Placed { id, lane: placement.lane, key, content });
+                }
+            }
+        }
+        if faults.is_empty() {
+            return Ok(placed);
+        }
+        faults.truncate(FAULTS);
+        Err(RegisterError::Refused(faults))
+    }
+}
+
+/// A key is unique within a fan-out or, for tasks on their own, within their kind.
+fn scope(id: &TaskId, kind: &str) -> String {
+    match id {
+        TaskId::Item(item) => item.fanout.to_string(),
+        TaskId::Single(_) => kind.to_owned(),
+    }
+}
+
+/// How deep a value is nested, as far as `limit`.
+fn depth(value: &Value, limit: usize) -> usize {
+    if limit == 0 {
+        return 0;
+    }
+    match value {
+        Value::Array(values) => 1 + values.iter().map(|value| depth(value, limit - 1)).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(|value| depth(value, limit - 1)).max().unwrap_or(0),
+        _ => 0,
+    }
+}

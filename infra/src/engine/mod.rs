@@ -1,0 +1,93 @@
+//! The embedded services: a DynamoDB on SQLite and an SQS in memory, reached by the real SDK without a socket.
+
+mod client;
+mod connector;
+mod dynamodb;
+mod error;
+mod fault;
+mod folder;
+pub(crate) mod place;
+mod sqs;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use error::EngineError;
+pub use fault::{Call, Fate, Interceptor, Reply, Service};
+pub use sqs::Backlog;
+
+use crate::usage::{Meter, Usage};
+use connector::{Connector, Services};
+use folder::Folder;
+
+/// An embedded DynamoDB and SQS. Clones are the same engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    services: Arc<Services>,
+    _folder: Option<Arc<Folder>>,
+}
+
+impl Engine {
+    /// An engine that forgets everything when it is dropped.
+    pub fn memory() -> Result<Self, EngineError> {
+        Ok(Self::new(dynamodb::Tables::memory()?, None))
+    }
+
+    /// An engine whose tables are kept in a folder, which is made if it is not there and is this engine's alone until it
+    /// and its clients are dropped. Queues are always in memory.
+    pub fn open(folder: &Path) -> Result<Self, EngineError> {
+        let folder = Folder::open(folder)?;
+        let tables = dynamodb::Tables::open(&folder.database())?;
+        Ok(Self::new(tables, Some(Arc::new(folder))))
+    }
+
+    fn new(dynamodb: dynamodb::Tables, folder: Option<Arc<Folder>>) -> Self {
+        let services = Services { dynamodb, sqs: sqs::Queues::new(), meter: Meter::default(), interceptor: None };
+        Self { services: Arc::new(services), _folder: folder }
+    }
+
+    /// The same tables and queues, with requests of the clients made from the engine returned seen by `interceptor`.
+    /// Usage is counted from zero.
+    #[must_use]
+    pub fn with_interceptor(&self, interceptor: Arc<dyn Interceptor>) -> Self {
+        let services = Services {
+            dynamodb: self.services.dynamodb.clone(),
+            sqs: self.services.sqs.clone(),
+            meter: Meter::default(),
+            interceptor: Some(interceptor),
+        };
+        Self { services: Arc::new(services), _folder: self._folder.clone() }
+    }
+
+    /// A client of the embedded DynamoDB.
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        client::dynamodb(self.connector())
+    }
+
+    /// A client of the embedded SQS.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
+        client::sqs(self.connector())
+    }
+
+    /// What the clients of this engine asked for so far. What the engine does for itself is not in it.
+    pub fn usage(&self) -> Usage {
+        self.services.meter.usage()
+    }
+
+    /// How many messages a queue holds. Not counted as usage.
+    pub async fn backlog(&self, queue_url: &str) -> Result<Backlog, EngineError> {
+        self.services.sqs.backlog(queue_url).await
+    }
+
+    pub(crate) fn tables(&self) -> &dynamodb::Tables {
+        &self.services.dynamodb
+    }
+
+    pub(crate) fn queues(&self) -> &sqs::Queues {
+        &self.services.sqs
+    }
+
+    fn connector(&self) -> Connector {
+        Connector(Arc::clone(&self.services))
+    }
+}

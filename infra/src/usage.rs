@@ -1,0 +1,100 @@
+//! What a run asked of DynamoDB and SQS, as AWS would meter it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::engine::Service;
+
+/// Bytes of payload SQS bills as one request.
+const SQS_CHUNK: usize = 64 * 1024;
+
+/// Requests and request units since the engine was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// DynamoDB write request units.
+    pub write_units: f64,
+    /// DynamoDB read request units.
+    pub read_units: f64,
+    /// Calls made to DynamoDB, retries included.
+    pub dynamodb_requests: u64,
+    /// Calls made to SQS, retries included.
+    pub sqs_requests: u64,
+    /// The same by operation, named `dynamodb.PutItem`, `sqs.SendMessage` and so on.
+    pub by_operation: BTreeMap<String, OperationUsage>,
+}
+
+/// The requests of one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OperationUsage {
+    /// Calls made.
+    pub requests: u64,
+    /// Read or write units for DynamoDB; for SQS the requests billed, one for each 64 KB of payload.
+    pub units: f64,
+}
+
+/// Request units of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Units {
+    pub(crate) read: f64,
+    pub(crate) write: f64,
+}
+
+impl Units {
+    pub(crate) fn read(units: f64) -> Self {
+        Self { read: units, write: 0.0 }
+    }
+
+    pub(crate) fn write(units: f64) -> Self {
+        Self { read: 0.0, write: units }
+    }
+}
+
+/// Counts calls; one short lock for each.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    total: Units,
+    requests: [u64; 2],
+    by_operation: BTreeMap<(Service, &'static str), OperationUsage>,
+}
+
+impl Meter {
+    pub(crate) fn dynamodb(&self, operation: &'static str, units: Units) {
+        self.add(Service::DynamoDb, operation, units, units.read + units.write);
+    }
+
+    /// Counts a call whose larger payload, request or answer, was of this many bytes.
+    pub(crate) fn sqs(&self, operation: &'static str, payload: usize) {
+        let billed = payload.div_ceil(SQS_CHUNK).max(1);
+        self.add(Service::Sqs, operation, Units::default(), billed as f64);
+    }
+
+    fn add(&self, service: Service, operation: &'static str, units: Units, own_units: f64) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.total.read += units.read;
+        counts.total.write += units.write;
+        counts.requests[service as usize] += 1;
+        let entry = counts.by_operation.entry((service, operation)).or_default();
+        entry.requests += 1;
+        entry.units += own_units;
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        Usage {
+            write_units: counts.total.write,
+            read_units: counts.total.read,
+            dynamodb_requests: counts.requests[Service::DynamoDb as usize],
+            sqs_requests: counts.requests[Service::Sqs as usize],
+            by_operation: counts
+                .by_operation
+                .iter()
+                .map(|((service, operation), usage)| (format!("{}.{operation}", service.prefix()), *usage))
+                .collect(),
+        }
+    }
+}
