@@ -1,1 +1,12 @@
-//! x
+//! A whole stack on the embedded engine whose messages are delivered by hand, so that a test decides when, how often and
+//! in which order. Time is tokio's: with a paused clock a test takes no longer than its work.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+mod api;
+mod check;
+mod crash;
+mod stack;
+
+pub use api::{ScriptedApi, Seen};
+pub use crash::{Crash, Moment};
+pub use stack::{QueueName, Stack, order};

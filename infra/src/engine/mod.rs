@@ -6,6 +6,7 @@ mod dynamodb;
 mod error;
 mod fault;
 mod folder;
+mod metering;
 pub(crate) mod place;
 mod sqs;
 
@@ -18,32 +19,28 @@ pub use sqs::Backlog;
 
 use crate::usage::{Meter, Usage};
 use connector::{Connector, Services};
-use folder::Folder;
 
 /// An embedded DynamoDB and SQS. Clones are the same engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
     services: Arc<Services>,
-    _folder: Option<Arc<Folder>>,
 }
 
 impl Engine {
     /// An engine that forgets everything when it is dropped.
     pub fn memory() -> Result<Self, EngineError> {
-        Ok(Self::new(dynamodb::Tables::memory()?, None))
+        Ok(Self::new(dynamodb::Tables::memory()?))
     }
 
     /// An engine whose tables are kept in a folder, which is made if it is not there and is this engine's alone until it
     /// and its clients are dropped. Queues are always in memory.
     pub fn open(folder: &Path) -> Result<Self, EngineError> {
-        let folder = Folder::open(folder)?;
-        let tables = dynamodb::Tables::open(&folder.database())?;
-        Ok(Self::new(tables, Some(Arc::new(folder))))
+        Ok(Self::new(dynamodb::Tables::open(folder)?))
     }
 
-    fn new(dynamodb: dynamodb::Tables, folder: Option<Arc<Folder>>) -> Self {
+    fn new(dynamodb: dynamodb::Tables) -> Self {
         let services = Services { dynamodb, sqs: sqs::Queues::new(), meter: Meter::default(), interceptor: None };
-        Self { services: Arc::new(services), _folder: folder }
+        Self { services: Arc::new(services) }
     }
 
     /// The same tables and queues, with requests of the clients made from the engine returned seen by `interceptor`.
@@ -56,7 +53,7 @@ impl Engine {
             meter: Meter::default(),
             interceptor: Some(interceptor),
         };
-        Self { services: Arc::new(services), _folder: self._folder.clone() }
+        Self { services: Arc::new(services) }
     }
 
     /// A client of the embedded DynamoDB.

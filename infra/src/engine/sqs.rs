@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustack_sqs_core::config::SqsConfig;
-use rustack_sqs_core::handler::RustackSqsHandler;
 use rustack_sqs_core::provider::RustackSqs;
-use rustack_sqs_http::dispatch::SqsHandler;
 use rustack_sqs_http::response::error_to_json;
 use rustack_sqs_model::error::{SqsError, SqsErrorCode};
 use rustack_sqs_model::input::{CreateQueueInput, GetQueueAttributesInput, SendMessageBatchInput, SendMessageInput};
@@ -93,37 +91,40 @@ impl Queues {
         answer
     }
 
-    /// The operations of a running stack go to the provider at once; the handler would wrap them in HTTP for nothing.
     async fn dispatch(&self, operation: SqsOperation, body: &[u8]) -> Result<Bytes, SqsError> {
-        let provider = &self.provider;
+        let sqs = &self.provider;
         match operation {
             SqsOperation::SendMessage => {
                 let input: SendMessageInput = read(body)?;
                 check_delay(input.delay_seconds)?;
-                write(&provider.send_message(input).await?)
+                write(&sqs.send_message(input).await?)
             }
             SqsOperation::SendMessageBatch => {
                 let input: SendMessageBatchInput = read(body)?;
                 check_batch(&input)?;
-                write(&provider.send_message_batch(input).await?)
+                write(&sqs.send_message_batch(input).await?)
             }
-            SqsOperation::ReceiveMessage => write(&provider.receive_message(read(body)?).await?),
-            SqsOperation::DeleteMessage => write(&provider.delete_message(read(body)?).await?),
-            SqsOperation::DeleteMessageBatch => write(&provider.delete_message_batch(read(body)?).await?),
-            SqsOperation::GetQueueAttributes => write(&provider.get_queue_attributes(read(body)?).await?),
-            other => {
-                let handler = RustackSqsHandler::new(Arc::clone(provider));
-                let response = handler.handle_operation(other, Bytes::copy_from_slice(body)).await?;
-                collect(response.into_body()).await
+            SqsOperation::ReceiveMessage => write(&sqs.receive_message(read(body)?).await?),
+            SqsOperation::DeleteMessage => write(&sqs.delete_message(read(body)?).await?),
+            SqsOperation::DeleteMessageBatch => write(&sqs.delete_message_batch(read(body)?).await?),
+            SqsOperation::ChangeMessageVisibility => write(&sqs.change_message_visibility(read(body)?).await?),
+            SqsOperation::ChangeMessageVisibilityBatch => {
+                write(&sqs.change_message_visibility_batch(read(body)?).await?)
             }
+            SqsOperation::CreateQueue => write(&sqs.create_queue(read(body)?).await?),
+            SqsOperation::DeleteQueue => write(&sqs.delete_queue(read(body)?).await?),
+            SqsOperation::GetQueueUrl => write(&sqs.get_queue_url(read(body)?).await?),
+            SqsOperation::ListQueues => write(&sqs.list_queues(read(body)?).await?),
+            SqsOperation::GetQueueAttributes => write(&sqs.get_queue_attributes(read(body)?).await?),
+            SqsOperation::SetQueueAttributes => write(&sqs.set_queue_attributes(read(body)?).await?),
+            SqsOperation::PurgeQueue => write(&sqs.purge_queue(read(body)?).await?),
+            SqsOperation::ListDeadLetterSourceQueues => write(&sqs.list_dead_letter_source_queues(read(body)?).await?),
+            SqsOperation::StartMessageMoveTask => write(&sqs.start_message_move_task(read(body)?).await?),
+            SqsOperation::ListMessageMoveTasks => write(&sqs.list_message_move_tasks(read(body)?).await?),
+            SqsOperation::CancelMessageMoveTask => write(&sqs.cancel_message_move_task(read(body)?).await?),
+            other => Err(SqsError::unknown_operation(other.as_str())),
         }
     }
-}
-
-async fn collect(body: rustack_sqs_http::body::SqsResponseBody) -> Result<Bytes, SqsError> {
-    use http_body_util::BodyExt;
-    let collected = body.collect().await.map_err(|error| SqsError::internal_error(error.to_string()))?;
-    Ok(collected.to_bytes())
 }
 
 fn check_batch(input: &SendMessageBatchInput) -> Result<(), SqsError> {

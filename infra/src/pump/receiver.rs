@@ -1,0 +1,95 @@
+//! Receives messages and gathers them into batches.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
+
+use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::batch::Batch;
+use crate::template::EventSource;
+
+/// Seconds of a long poll, the most SQS allows. The embedded SQS wakes it as soon as a message can be received.
+const LONG_POLL: i32 = 20;
+/// Messages of one receive, the most SQS allows.
+const MAX_RECEIVE: usize = 10;
+/// Pause after a receive that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+type Receive = Pin<Box<dyn Future<Output = Vec<Message>> + Send>>;
+
+/// One receiver serves a whole event source: a call brings ten messages, and invocations run beside it.
+pub(super) struct Receiver {
+    sqs: aws_sdk_sqs::Client,
+    queue_url: String,
+    batch_size: usize,
+    window: Duration,
+    /// Received and not yet part of a batch.
+    waiting: VecDeque<Message>,
+    /// A receive that was under way when its batch was closed. It is never dropped, for the messages it may already have
+    /// been given would be invisible until their visibility timeout.
+    pending: Option<Receive>,
+}
+
+impl Receiver {
+    pub(super) fn new(sqs: aws_sdk_sqs::Client, source: &EventSource) -> Self {
+        Self {
+            sqs,
+            queue_url: source.queue_url.clone(),
+            batch_size: source.batch_size,
+            window: source.window,
+            waiting: VecDeque::new(),
+            pending: None,
+        }
+    }
+
+    /// Waits for messages and gathers a batch: until it is full, or until the window, which opens with its first message,
+    /// has passed. Without a window a batch is what one receive gave.
+    pub(super) async fn next_batch(&mut self) -> Vec<Message> {
+        while self.waiting.is_empty() {
+            self.receive().await;
+        }
+        let closes = Instant::now() + self.window;
+        let mut batch = Batch::default();
+        while !batch.fill(&mut self.waiting, self.batch_size) && !self.window.is_zero() {
+            tokio::select! {
+                biased;
+                () = self.receive() => {}
+                () = sleep_until(closes) => break,
+            }
+        }
+        batch.messages
+    }
+
+    /// Goes on with the receive under way, or starts one. When this is dropped, the receive stays.
+    async fn receive(&mut self) {
+        let pending = self.pending.get_or_insert_with(|| {
+            let most = self.batch_size.min(MAX_RECEIVE);
+            Box::pin(receive(self.sqs.clone(), self.queue_url.clone(), most as i32))
+        });
+        let messages = pending.await;
+        self.pending = None;
+        self.waiting.extend(messages);
+    }
+}
+
+async fn receive(sqs: aws_sdk_sqs::Client, queue_url: String, most: i32) -> Vec<Message> {
+    let received = sqs
+        .receive_message()
+        .queue_url(&queue_url)
+        .max_number_of_messages(most)
+        .wait_time_seconds(LONG_POLL)
+        .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
+        .send()
+        .await;
+    match received {
+        Ok(output) => output.messages.unwrap_or_default(),
+        Err(error) => {
+            let error = aws_sdk_sqs::error::DisplayErrorContext(&error);
+            tracing::warn!(queue_url, %error, "cannot receive messages");
+            sleep(PAUSE).await;
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,29 @@
+# Lists what one can do.
+default:
+    @just --list
+
+# Runs the example.
+parcels *args:
+    cargo run --release -- run examples/parcels {{args}}
+
+# Runs every test.
+test:
+    cargo test --workspace
+
+# Formats, and denies warnings.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Checks template.yaml (needs aws-sam-cli and cfn-lint).
+template:
+    sam validate --lint
+    cfn-lint template.yaml
+
+# Builds the Lambda functions.
+build:
+    sam build
+
+# Everything CI does.
+ci:
+    .ci/run

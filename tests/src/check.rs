@@ -1,0 +1,79 @@
+//! What must hold when everything is quiet (DESIGN: "What must hold, always").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fanfold::ids::TaskId;
+use fanfold::lane::Lane;
+use fanfold::notice::{Event, FanoutCompleted, Notice};
+use fanfold::store::batches::{Batch, BatchStatus};
+use uuid::Uuid;
+
+use crate::stack::{QueueName, Stack};
+
+impl Stack {
+    /// Every batch there is.
+    pub async fn all_batches(&self) -> Vec<Batch> {
+        let scan = self.dynamodb.scan().table_name("BatchesTable").send().await.unwrap();
+        let ids: Vec<Uuid> =
+            scan.items().iter().map(|item| item["id"].as_s().unwrap().parse::<Uuid>().unwrap()).collect();
+        self.batches.get_many(&ids).await.unwrap()
+    }
+
+    /// Checks that the stack is idle and that each of `tasks` ended in exactly one batch, all members of which share its
+    /// lane and which is no larger than allowed. Answers the batches by task.
+    pub async fn assert_settled(&self, tasks: &[TaskId], max_batch: usize) -> BTreeMap<TaskId, Batch> {
+        let mut by_task = BTreeMap::new();
+        for batch in self.all_batches().await {
+            assert_eq!(batch.status, BatchStatus::Done, "{batch:?}");
+            assert!(batch.members.len() <= max_batch, "{batch:?}");
+            assert!(batch.unsettled().is_empty(), "{batch:?}");
+            assert!(batch.succeeded.and(&batch.failed).is_zero(), "{batch:?}");
+            for id in batch.members.ids() {
+                assert_eq!(self.tasks.get(id).await.unwrap().unwrap().lane, batch.lane);
+                let before = by_task.insert(*id, batch.clone());
+                assert!(before.is_none(), "{id} is a member of {before:?} and of {batch:?}");
+            }
+        }
+        let handled: BTreeSet<&TaskId> = by_task.keys().collect();
+        assert_eq!(handled, tasks.iter().collect(), "every task ends in a batch");
+        self.assert_called_as_recorded(&by_task);
+        self.assert_locks_free().await;
+        assert_eq!(self.backlog().await, 0);
+        by_task
+    }
+
+    /// Every member was handed to the batch API, and only under its own batch's keys.
+    fn assert_called_as_recorded(&self, by_task: &BTreeMap<TaskId, Batch>) {
+        for (key, members) in self.api.members_by_key() {
+            for member in members {
+                let batch = &by_task[&member.parse::<TaskId>().unwrap()];
+                assert!(key.starts_with(&batch.id.to_string()), "{member} was called for under {key}, not {}", batch.id);
+            }
+        }
+    }
+
+    /// No lane has a leader, or a batch in flight or settling.
+    pub async fn assert_locks_free(&self) {
+        let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
+        for item in scan.items() {
+            let lane: Lane = item["lane"].as_s().unwrap().parse().unwrap();
+            let lock = self.locks.get(&lane).await.unwrap();
+            assert!(lock.idle(), "{lock:?}");
+        }
+    }
+
+    /// The completion notices that were delivered, by id; a notice told again must say the same.
+    pub async fn completions(&self) -> Vec<FanoutCompleted> {
+        let mut notices: BTreeMap<Uuid, Notice> = BTreeMap::new();
+        for delivery in self.take(QueueName::Notices).await {
+            let notice: Notice = serde_json::from_str(&delivery.body).unwrap();
+            let known = notices.entry(notice.id).or_insert_with(|| notice.clone());
+            assert_eq!(known, &notice);
+        }
+        let completed = notices.into_values().filter_map(|notice| match notice.event {
+            Event::FanoutCompleted(completed) => Some(completed),
+            Event::TasksFailed(_) => None,
+        });
+        completed.collect()
+    }
+}

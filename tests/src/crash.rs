@@ -1,0 +1,88 @@
+//! A worker that dies at its n-th request.
+
+use std::sync::Mutex;
+
+use fanfold_local::{Call, Fate, Interceptor, Reply};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+/// When the worker dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The request is never applied.
+    Before,
+    /// It is applied, but the worker dies before it sees the answer.
+    After,
+    /// It is applied and the worker lives on, but the answer is lost: the SDK sends the request again.
+    AnswerLost,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    seen: u64,
+    dead: bool,
+    struck: Option<String>,
+}
+
+/// Kills the worker at one request; until it is revived none of its requests is applied.
+#[derive(Debug)]
+pub struct Crash {
+    at: u64,
+    moment: Moment,
+    state: Mutex<State>,
+}
+
+impl Crash {
+    pub fn new(at: u64, moment: Moment) -> Self {
+        Self { at, moment, state: Mutex::default() }
+    }
+
+    /// A worker that never dies.
+    pub fn never() -> Self {
+        Self::new(u64::MAX, Moment::Before)
+    }
+
+    /// Another worker takes over.
+    pub fn revive(&self) {
+        self.state.lock().unwrap().dead = false;
+    }
+
+    /// The request that was struck, if it came to that.
+    pub fn struck(&self) -> Option<String> {
+        self.state.lock().unwrap().struck.clone()
+    }
+}
+
+impl Interceptor for Crash {
+    fn before<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Fate> {
+        let mut state = self.state.lock().unwrap();
+        state.seen += 1;
+        let here = state.seen == self.at;
+        if here {
+            state.struck = Some(format!("{:?} {}", call.service, call.operation));
+        }
+        if here && self.moment == Moment::Before {
+            state.dead = true;
+        }
+        let fate = if state.dead { Fate::Lost } else { Fate::Pass };
+        async move { fate }.boxed()
+    }
+
+    fn after<'a>(&'a self, _: &'a Call, _: &'a Reply) -> BoxFuture<'a, Fate> {
+        let mut state = self.state.lock().unwrap();
+        let here = state.seen == self.at && !state.dead && state.struck.is_some();
+        let fate = match self.moment {
+            Moment::After if here => {
+                state.dead = true;
+                Fate::Lost
+            }
+            Moment::AnswerLost if here => {
+                // Only once: the SDK's retry is another request.
+                state.seen += 1;
+                Fate::Lost
+            }
+            _ => Fate::Pass,
+        };
+        async move { fate }.boxed()
+    }
+}

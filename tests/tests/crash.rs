@@ -1,0 +1,117 @@
+//! The whole flow with a worker that dies at each of its requests in turn: before the request is applied, after it is
+//! applied, or with the answer lost. Whatever it was, redelivery and one sweep heal it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeSet;
+
+use fanfold::ids::TaskId;
+use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
+use serde_json::{Value, json};
+
+/// Items of the first scenario's fan-out, of which one fails for good and one is a duplicate.
+const ITEMS: usize = 8;
+
+fn policy() -> Value {
+    json!({
+        "kind": "parcel", "target": "content.depot", "key": "content.order", "max_batch": 2, "linger": 1,
+        "max_in_flight": 2, "max_attempts": 6, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+    })
+}
+
+/// Refuses the first call of every batch, order 3 for good, and order 5 at first.
+fn truck(call: &Call) -> Result<Answer, CallError> {
+    if call.attempt == 1 {
+        return Err(CallError::again("429"));
+    }
+    let answer = |member: &fanfold_handle::api::CallMember| {
+        let content: Value = serde_json::from_str(member.content.get()).unwrap();
+        let outcome = match content["order"].as_str().unwrap() {
+            "ORD-3" => MemberOutcome::Failed,
+            "ORD-5" if call.attempt == 2 => MemberOutcome::Retry,
+            _ => MemberOutcome::Succeeded,
+        };
+        MemberAnswer { id: member.id, outcome, error: None }
+    };
+    Ok(Answer::Members(call.members.iter().map(answer).collect()))
+}
+
+/// Runs the scenario; the struck request, if the worker made that many.
+async fn run(crash: Crash, small: bool) -> Option<String> {
+    let api = ScriptedApi::new(truck);
+    let stack = Stack::new(policy(), api, crash).await;
+    let (fanout, ids) = if small {
+        stack.open(ITEMS as u32, true).await
+    } else {
+        let (fanout, _) = stack.open(0, false).await;
+        let mut ids = stack.add(fanout, 3, "first").await;
+        ids.extend(stack.add(fanout, ITEMS as u32 - 3, "second").await);
+        (fanout, ids)
+    };
+    // The last item brings the key of the one before it.
+    let tasks = |range: std::ops::Range<usize>| {
+        let depot = |n: usize| if n.is_multiple_of(4) { "117" } else { "900" };
+        range.map(|n| order(Some(ids[n]), depot(n), n.min(ITEMS - 2))).collect::<Vec<_>>()
+    };
+    stack.register(tasks(0..5)).await;
+    stack.drain().await;
+    stack.register(tasks(5..ITEMS)).await;
+    if !small {
+        stack.seal(fanout).await;
+    }
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    let registered: Vec<TaskId> = ids[..ITEMS - 1].iter().map(|id| TaskId::Item(*id)).collect();
+    let by_task = stack.assert_settled(&registered, 2).await;
+    for (n, id) in registered.iter().enumerate() {
+        let batch = &by_task[id];
+        assert_eq!(batch.failed.get(batch.members.slot(id).unwrap()), n == 3, "order {n}");
+    }
+    let completions = stack.completions().await;
+    assert_eq!(completions.len(), 1, "one completion notice");
+    let counts = (completions[0].total, completions[0].succeeded, completions[0].failed);
+    assert_eq!((completions[0].fanout, counts), (fanout, (ITEMS as u64, ITEMS as u64 - 1, 1)));
+    stack.crash.struck()
+}
+
+async fn at_every_request(moment: Moment, small: bool) {
+    let mut struck = BTreeSet::new();
+    for at in 1.. {
+        match run(Crash::new(at, moment), small).await {
+            Some(request) => struck.insert(request),
+            None => break,
+        };
+    }
+    // Every kind of request that the flow makes was struck at least once.
+    for request in ["BatchExecuteStatement", "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"] {
+        assert!(struck.contains(&format!("DynamoDb {request}")), "{request} was never struck: {struck:?}");
+    }
+    assert!(struck.contains("Sqs SendMessageBatch"), "{struck:?}");
+    assert!(small || struck.contains("DynamoDb TransactWriteItems"), "{struck:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_before_a_request() {
+    at_every_request(Moment::Before, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_after_a_request() {
+    at_every_request(Moment::After, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn loses_an_answer() {
+    at_every_request(Moment::AnswerLost, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_fanout_dies_before_a_request() {
+    at_every_request(Moment::Before, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_fanout_dies_after_a_request() {
+    at_every_request(Moment::After, true).await;
+}
