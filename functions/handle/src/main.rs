@@ -1,2 +1,13 @@
-//! x
-fn main() {}
+//! The Lambda function `handle`.
+
+use std::sync::Arc;
+
+use fanfold_handle::Handle;
+use fanfold_handle::http::HttpApi;
+use fanfold_lambda::Error;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let surroundings = fanfold_lambda::start().await;
+    fanfold_lambda::queue(Handle::new(&surroundings, Arc::new(HttpApi::new()?))?).await
+}

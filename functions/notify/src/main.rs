@@ -1,2 +1,10 @@
-//! x
-fn main() {}
+//! The Lambda function `notify`.
+
+use fanfold_lambda::Error;
+use fanfold_notify::{Http, Notify};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let surroundings = fanfold_lambda::start().await;
+    fanfold_lambda::queue(Notify::new(&surroundings, Http::new()?)?).await
+}

@@ -1,0 +1,70 @@
+//! Functions invoked by the HTTP API, alone or beside a queue.
+
+use axum::Router;
+use fanfold::delivery::Step;
+use lambda_http::request::LambdaRequest;
+use lambda_http::{Adapter, LambdaEvent};
+use lambda_runtime::{Error, service_fn};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::queue::deliver;
+
+/// Serves HTTP routes until Lambda ends the process.
+///
+/// # Errors
+/// The runtime API can not be reached.
+pub async fn http(router: Router) -> Result<(), Error> {
+    lambda_http::run(router).await
+}
+
+/// Serves a step that takes messages of its queue as well as HTTP requests.
+///
+/// # Errors
+/// The runtime API can not be reached.
+pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error> {
+    let router = &router;
+    lambda_runtime::run(service_fn(|event: LambdaEvent<Value>| answer(step, router, event))).await
+}
+
+/// Messages come in `Records`; everything else is a request.
+async fn answer(step: &dyn Step, router: &Router, event: LambdaEvent<Value>) -> Result<Value, Error> {
+    let LambdaEvent { payload, context } = event;
+    if payload.get("Records").is_some() {
+        let response = deliver(step, serde_json::from_value(payload)?).await;
+        return Ok(serde_json::to_value(response)?);
+    }
+    let request: LambdaRequest = serde_json::from_value(payload)?;
+    let response = Adapter::from(router.clone()).oneshot(LambdaEvent::new(request, context)).await?;
+    Ok(serde_json::to_value(response)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use axum::routing::post;
+    use lambda_runtime::Context;
+    use serde_json::json;
+
+    use super::*;
+    use crate::queue::tests::{Picky, event};
+
+    #[tokio::test]
+    async fn a_function_takes_messages_and_requests() {
+        let router = Router::new().route("/tasks", post(async |body: String| format!("got {body}")));
+        let answer = async |payload| answer(&Picky, &router, LambdaEvent::new(payload, Context::default())).await;
+        let failures = answer(event()).await.unwrap();
+        assert_eq!(failures["batchItemFailures"].as_array().unwrap().len(), 2);
+        let request = json!({
+            "version": "2.0", "routeKey": "POST /tasks", "rawPath": "/tasks", "rawQueryString": "",
+            "headers": {"content-type": "application/json", "host": "x"}, "body": "{}", "isBase64Encoded": false,
+            "requestContext": {
+                "http": {"method": "POST", "path": "/tasks", "protocol": "HTTP/1.1", "sourceIp": "::1", "userAgent": "t"},
+                "stage": "$default", "requestId": "r", "timeEpoch": 0, "apiId": "a", "accountId": "0", "routeKey": "",
+                "domainName": "x", "domainPrefix": "x", "time": "",
+            },
+        });
+        let response = answer(request).await.unwrap();
+        assert_eq!((&response["statusCode"], &response["body"]), (&json!(200), &json!("got {}")));
+    }
+}

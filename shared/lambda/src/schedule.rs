@@ -1,0 +1,23 @@
+//! Functions invoked by a schedule.
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde_json::Value;
+
+/// Serves a function that looks at nothing of its event until Lambda ends the process. What it reports is logged; after an
+/// error the next invocation starts anew.
+///
+/// # Errors
+/// The runtime API can not be reached.
+pub async fn schedule<R, E>(invoke: impl AsyncFn() -> Result<R, E>) -> Result<(), Error>
+where
+    R: std::fmt::Debug,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let invoke = &invoke;
+    lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
+        let report = invoke().await?;
+        tracing::info!(?report);
+        Ok::<_, Error>(())
+    }))
+    .await
+}
