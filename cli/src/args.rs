@@ -1,0 +1,86 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once a batch, and knows
+/// exactly when the last one is done.
+#[derive(Debug, Parser)]
+#[command(name = "fanfold", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Log what happens to standard error: -v for events, -vv for details. RUST_LOG says it in full.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Serve(ServeArgs),
+}
+
+/// Handles every row of a folder's CSV or NDJSON file as a task, on this machine, and waits for the last one.
+///
+/// The folder holds
+///
+///   policy.yaml   how tasks are targeted, grouped, paced and handled
+///
+///   *.csv, *.ndjson or *.jsonl   the tasks: the row or object is a task's `content`
+///
+///   run.yaml   optional: `start` is a command that serves the batch API; PORT tells it where, and
+///              ${PORT} in policy.yaml is replaced by the same port. `input` names the file of tasks
+///              if there are several.
+///
+/// Everything is checked before the first task is registered. The exit status is 0 once every task has an outcome (the
+/// summary tells which failed), 2 if something in the folder can not be used, 130 after Ctrl-C, 1 after anything else.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct RunArgs {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// Keep all state in this folder. A run that was ended, however harshly, goes on when it is started again with the same
+    /// folder; one that is finished only shows its summary again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// With --data: start a new run even if the last one is finished.
+    #[arg(long, requires = "data")]
+    pub(crate) again: bool,
+    /// The file of tasks, if the folder has several.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Only the first N tasks of the file.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Print one JSON document at the end and nothing else on standard output; no progress.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Check the folder and the batch API, and stop there.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Serve the HTTP API meanwhile.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+/// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C.
+///
+/// The API is the one that is deployed, without authentication: keep it on this machine. Example:
+///
+///   curl -X POST localhost:8080/fanouts -d '{"items": 3, "seal": true}'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ServeArgs {
+    /// Where to listen.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Keep all state in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// A policy to start with; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Vec<PathBuf>,
+}

@@ -1,0 +1,98 @@
+//! A program as batch API: the call on its standard input, the answer on its standard output.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use fanfold::limits::ANSWER_BYTES;
+use fanfold_handle::answer;
+use fanfold_handle::api::{Answer, Call, CallError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+/// Carries the idempotency key to the program.
+const KEY: &str = "FANFOLD_IDEMPOTENCY_KEY";
+
+/// Bytes of standard error that are kept: its end says why a program failed.
+const STDERR_BYTES: usize = 64 * 1_024;
+
+/// Runs programs in a folder.
+#[derive(Debug)]
+pub(super) struct CommandApi {
+    folder: PathBuf,
+}
+
+impl CommandApi {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Runs a program for one call. A status other than 0, like no answer in time, means: try again.
+    pub(super) async fn run(
+        &self,
+        command: &[String],
+        timeout: Duration,
+        key: &str,
+        call: &Call,
+    ) -> Result<Answer, CallError> {
+        let input = serde_json::to_vec(call).map_err(|error| CallError::for_good(error.to_string()))?;
+        let child = self.start(command, key)?;
+        // Dropped at the time-out, the child is killed.
+        match tokio::time::timeout(timeout, talk(child, input)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(CallError::again("the batch API did not answer in time")),
+        }
+    }
+
+    fn start(&self, command: &[String], key: &str) -> Result<Child, CallError> {
+        let (program, arguments) = command.split_first().ok_or_else(|| CallError::for_good("the command is empty"))?;
+        Command::new(program)
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env(KEY, key)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| CallError::again(format!("`{program}` can not be run: {error}")))
+    }
+}
+
+/// Writes and reads at the same time: a program may answer before it has read everything.
+async fn talk(mut child: Child, input: Vec<u8>) -> Result<Answer, CallError> {
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(CallError::again("the program has no standard streams"));
+    };
+    let write = async move {
+        // A program that does not want its input is no error; what it answers counts.
+        let _ = stdin.write_all(&input).await;
+    };
+    let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read(stderr, STDERR_BYTES));
+    let status = child.wait().await.map_err(|error| CallError::again(format!("the program was lost: {error}")))?;
+    if !status.success() {
+        let errors = String::from_utf8_lossy(&errors);
+        let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+        return Err(CallError::again(format!("the program ended with {status}: {last}")));
+    }
+    if output.len() > ANSWER_BYTES {
+        return Err(CallError::again(format!("the answer has more than {ANSWER_BYTES} bytes")));
+    }
+    answer::parse(&output)
+}
+
+/// Reads to the end; keeps as much as is allowed.
+async fn read(mut stream: impl AsyncReadExt + Unpin, most: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; 16 * 1_024];
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return kept,
+            Ok(bytes) => {
+                let room = most - kept.len();
+                kept.extend_from_slice(&buffer[..bytes.min(room)]);
+            }
+        }
+    }
+}

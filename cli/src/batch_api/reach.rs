@@ -1,0 +1,53 @@
+//! Whether a batch API is there at all. Asked before the first task is registered.
+
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::time::Duration;
+
+use fanfold::policy::Handler;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// How long a connection may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tells what is wrong with the batch API of a policy, if anything.
+pub(crate) async fn check(handler: &Handler, folder: &Path) -> Result<(), String> {
+    match (&handler.url, &handler.command) {
+        (Some(url), _) => {
+            connect(url).await.map_err(|problem| format!("`handler.url`: nobody answers at {url}: {problem}"))
+        }
+        (None, Some(command)) => program(command, folder),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Opens a connection and closes it again.
+async fn connect(url: &str) -> Result<(), String> {
+    let uri: axum::http::Uri = url.parse().map_err(|error| format!("it is no URL: {error}"))?;
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("http") { 80 } else { 443 });
+    let lookup = tokio::task::spawn_blocking(move || (host.as_str(), port).to_socket_addrs()).await;
+    let addresses = lookup.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let mut problem = "its name has no address".to_owned();
+    for address in addresses {
+        match timeout(PATIENCE, TcpStream::connect(address)).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => problem = error.to_string(),
+            Err(_) => problem = "the connection takes too long".to_owned(),
+        }
+    }
+    Err(problem)
+}
+
+/// Looks for a program where the operating system would.
+fn program(command: &[String], folder: &Path) -> Result<(), String> {
+    let Some(program) = command.first() else { return Ok(()) };
+    let there = if program.contains(std::path::MAIN_SEPARATOR) {
+        folder.join(program).is_file()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    };
+    if there { Ok(()) } else { Err(format!("`handler.command`: there is no program `{program}`")) }
+}

@@ -1,0 +1,57 @@
+//! Which files of a folder are meant.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Fault};
+use crate::rows::FORMATS;
+
+const POLICIES: [&str; 3] = ["policy.yaml", "policy.yml", "policy.json"];
+
+/// The policy of a folder.
+pub(super) fn policy(folder: &Path) -> Result<PathBuf, Failure> {
+    let found: Vec<PathBuf> = POLICIES.iter().map(|name| folder.join(name)).filter(|file| file.is_file()).collect();
+    match found.as_slice() {
+        [file] => Ok(file.clone()),
+        [] => Err(Fault::new(folder.display(), "has no policy.yaml").into()),
+        _ => Err(Fault::new(folder.display(), format_args!("has several policies: {}", names(&found))).into()),
+    }
+}
+
+/// The file of tasks: the one asked for, the one the settings name, or the only one there is.
+pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(file) = asked {
+        return existing(file.to_owned());
+    }
+    if let Some(file) = settings {
+        return existing(folder.join(file));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|error| Fault::new(folder.display(), error))?;
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|file| file.is_file() && extension(file).is_some_and(|extension| FORMATS.contains(&extension.as_str())))
+        .collect();
+    found.sort();
+    match found.as_slice() {
+        [file] => Ok(file.clone()),
+        [] => Err(Fault::new(folder.display(), "has no tasks; a *.csv, *.ndjson or *.jsonl file is wanted").into()),
+        _ => {
+            let problem =
+                format!("has several files of tasks: {}; choose one by --input or in run.yaml", names(&found));
+            Err(Fault::new(folder.display(), problem).into())
+        }
+    }
+}
+
+fn existing(file: PathBuf) -> Result<PathBuf, Failure> {
+    if file.is_file() { Ok(file) } else { Err(Fault::new(file.display(), "is not a file").into()) }
+}
+
+/// A file's extension in small letters.
+pub(crate) fn extension(file: &Path) -> Option<String> {
+    file.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase())
+}
+
+fn names(files: &[PathBuf]) -> String {
+    let names = files.iter().filter_map(|file| file.file_name()).map(|name| name.to_string_lossy().into_owned());
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,96 @@
+//! What a folder asks for: a policy, tasks, and perhaps a batch API to start.
+
+mod find;
+mod settings;
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use fanfold::policy::{CompiledPolicy, Policy};
+
+use crate::failure::{Failure, Fault};
+use crate::rows::Input;
+use settings::{Settings, read_yaml};
+
+pub(crate) use find::extension;
+
+/// Stands for the port of the batch API in policy.yaml.
+const PORT: &str = "${PORT}";
+
+/// What a folder asks for.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// The file the policy was read from.
+    pub(crate) policy_file: PathBuf,
+    /// The policy, checked.
+    pub(crate) policy: CompiledPolicy,
+    /// The tasks.
+    pub(crate) input: Input,
+    /// How the batch API is started, if the runner is to do that.
+    pub(crate) server: Option<Server>,
+}
+
+/// A batch API to start.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Program and arguments.
+    pub(crate) command: Vec<String>,
+    /// Where it is told to listen.
+    pub(crate) port: u16,
+}
+
+impl Job {
+    /// Reads a folder; rows are checked later, one by one.
+    pub(crate) fn read(folder: &Path, input: Option<&Path>, limit: Option<u64>) -> Result<Self, Failure> {
+        if !folder.is_dir() {
+            return Err(
+                Fault::new(folder.display(), "is not a folder; one with policy.yaml and tasks is wanted").into()
+            );
+        }
+        let settings = Settings::read(folder)?;
+        let server = match settings.start {
+            None => None,
+            Some(command) => Some(Server { command, port: free_port()? }),
+        };
+        let policy_file = find::policy(folder)?;
+        let policy = read_policy(&policy_file, server.as_ref())?;
+        let input = find::input(folder, input, settings.input.as_deref())?;
+        Ok(Self { folder: folder.to_owned(), policy_file, policy, input: Input::new(input, limit)?, server })
+    }
+
+    /// A name for the run: the folder's.
+    pub(crate) fn name(&self) -> String {
+        let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
+    }
+}
+
+/// Reads and checks a policy. With a server, its port is put in place of `${PORT}`.
+pub(crate) fn read_policy(file: &Path, server: Option<&Server>) -> Result<CompiledPolicy, Failure> {
+    let place = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| Fault::new(&place, error))?;
+    let text = match server {
+        Some(server) => text.replace(PORT, &server.port.to_string()),
+        None => text,
+    };
+    let policy: Policy = read_yaml(file, &text)?;
+    if server.is_none() && policy.handler.url.as_ref().is_some_and(|url| url.contains(PORT)) {
+        let problem = format!("`handler.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
+        return Err(Fault::new(&place, problem).into());
+    }
+    CompiledPolicy::new(policy).map_err(|errors| {
+        let mut faults = crate::failure::Faults::default();
+        for error in errors.0 {
+            faults.add(Fault::new(&place, format_args!("`{}`: {}", error.field, error.problem)));
+        }
+        Failure::Unusable(faults)
+    })
+}
+
+/// A port nobody listens on. Somebody else could take it before the server does; then the server says so.
+fn free_port() -> Result<u16, Failure> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(|error| Failure::io("no port of 127.0.0.1 is free", error))
+}

@@ -1,0 +1,14 @@
+//! Logging to standard error.
+
+use tracing_subscriber::EnvFilter;
+
+/// Logs as much as is asked for by `-v`, or by `RUST_LOG`.
+pub(crate) fn start(verbose: u8) {
+    let default = match verbose {
+        0 => "error",
+        1 => "info",
+        _ => "debug,hyper=info,rustack_sqs_core=info,aws_smithy_runtime=info,aws_smithy_runtime_api=info",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

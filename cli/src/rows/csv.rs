@@ -1,0 +1,74 @@
+//! CSV: the first line names the columns; a row becomes an object of texts.
+
+use std::fs::File;
+use std::path::Path;
+
+use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
+use serde_json::{Map, Value};
+
+use super::{Row, Rows, at};
+use crate::failure::{Failure, Fault};
+
+fn reader(file: &Path) -> Result<Reader<File>, Fault> {
+    ReaderBuilder::new().from_path(file).map_err(|error| fault(file, 1, &error))
+}
+
+/// The names of the columns, each only once.
+pub(super) fn columns(file: &Path) -> Result<Vec<String>, Fault> {
+    check_columns(file, &mut reader(file)?)
+}
+
+fn check_columns(file: &Path, reader: &mut Reader<File>) -> Result<Vec<String>, Fault> {
+    let header = reader.headers().map_err(|error| fault(file, 1, &error))?;
+    let mut columns: Vec<String> = Vec::with_capacity(header.len());
+    for (n, name) in header.iter().enumerate() {
+        // Spreadsheets begin a file with a byte order mark.
+        let name = if n == 0 { name.trim_start_matches('\u{feff}') } else { name };
+        if name.is_empty() {
+            return Err(Fault::new(at(file, 1), format_args!("column {} has no name", n + 1)));
+        }
+        if columns.iter().any(|column| column == name) {
+            return Err(Fault::new(at(file, 1), format_args!("two columns are named `{name}`")));
+        }
+        columns.push(name.to_owned());
+    }
+    if columns.is_empty() {
+        return Err(Fault::new(file.display(), "is empty; its first line must name the columns"));
+    }
+    Ok(columns)
+}
+
+pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
+    let mut reader = reader(file)?;
+    let columns = check_columns(file, &mut reader)?;
+    let file = file.to_owned();
+    let records = reader.into_records();
+    Ok(Box::new(records.map(move |record| match record {
+        Ok(record) => Ok(Row { line: line(&record), content: content(&columns, &record) }),
+        Err(error) => {
+            let line = error.position().map_or(0, csv::Position::line);
+            Err(fault(&file, line, &error))
+        }
+    })))
+}
+
+fn line(record: &StringRecord) -> u64 {
+    record.position().map_or(0, csv::Position::line)
+}
+
+fn content(columns: &[String], record: &StringRecord) -> Value {
+    let fields = columns.iter().zip(record).map(|(column, value)| (column.clone(), Value::String(value.to_owned())));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+fn fault(file: &Path, line: u64, error: &csv::Error) -> Fault {
+    let problem = match error.kind() {
+        ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("has {len} fields, the first line names {expected_len} columns")
+        }
+        ErrorKind::Utf8 { err, .. } => format!("field {} is not UTF-8", err.field() + 1),
+        ErrorKind::Io(error) => return Fault::new(file.display(), error),
+        _ => error.to_string(),
+    };
+    Fault::new(at(file, line), problem)
+}

@@ -1,0 +1,79 @@
+//! Waits for the notice that a fan-out is complete.
+
+use std::collections::BTreeSet;
+
+use fanfold::config::variables;
+use fanfold::notice::{Event, Notice};
+use fanfold::store::fanouts::Fanout;
+use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::stack::Stack;
+
+/// Seconds of a long poll, the most SQS allows.
+const LONG_POLL: i32 = 20;
+
+/// The notices of one fan-out.
+#[derive(Debug)]
+pub(crate) struct Notices {
+    sqs: aws_sdk_sqs::Client,
+    url: String,
+    fanout: Uuid,
+    completed: Option<Notice>,
+    ids: BTreeSet<Uuid>,
+}
+
+impl Notices {
+    pub(crate) fn of(stack: &Stack, fanout: &Fanout) -> Result<Self, Failure> {
+        let mut notices = Self {
+            sqs: stack.engine.sqs(),
+            url: stack.surroundings("NotifyFunction").variable(variables::NOTICES_QUEUE_URL)?,
+            fanout: fanout.id,
+            completed: None,
+            ids: BTreeSet::new(),
+        };
+        // Told to an earlier process, which did not live to write it down.
+        if fanout.complete() && fanout.notified.is_some() {
+            notices.take(Notice::completed(fanout));
+        }
+        Ok(notices)
+    }
+
+    /// The completion notice, once it is there.
+    pub(crate) async fn completion(&mut self) -> Result<Notice, Failure> {
+        loop {
+            if let Some(notice) = &self.completed {
+                return Ok(notice.clone());
+            }
+            self.receive(LONG_POLL).await?;
+        }
+    }
+
+    /// How many completion notices were told, repeats of the same one aside.
+    pub(crate) async fn count(&mut self) -> Result<usize, Failure> {
+        while self.receive(0).await? > 0 {}
+        Ok(self.ids.len())
+    }
+
+    async fn receive(&mut self, seconds: i32) -> Result<usize, Failure> {
+        let failed = |error: String| Failure::Internal(format!("notices can not be received: {error}"));
+        let receive = self.sqs.receive_message().queue_url(&self.url).max_number_of_messages(10);
+        let received = receive.wait_time_seconds(seconds).send().await.map_err(|error| failed(error.to_string()))?;
+        let messages = received.messages.unwrap_or_default();
+        for message in &messages {
+            let notice = serde_json::from_str(message.body().unwrap_or_default());
+            self.take(notice.map_err(|error| failed(error.to_string()))?);
+            let delete = self.sqs.delete_message().queue_url(&self.url);
+            let delete = delete.receipt_handle(message.receipt_handle().unwrap_or_default());
+            delete.send().await.map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(messages.len())
+    }
+
+    fn take(&mut self, notice: Notice) {
+        if matches!(&notice.event, Event::FanoutCompleted(completed) if completed.fanout == self.fanout) {
+            self.ids.insert(notice.id);
+            self.completed.get_or_insert(notice);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A whole stack in this process: tables, queues, every step behind its queue, the sweep on its schedule, the HTTP routes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use fanfold::clock::World;
+use fanfold::config::Surroundings;
+use fanfold::delivery::Step;
+use fanfold_ack::Ack;
+use fanfold_api::Api;
+use fanfold_elect::Elect;
+use fanfold_group::Grouper;
+use fanfold_handle::Handle;
+use fanfold_handle::api::BatchApi;
+use fanfold_local::{Engine, Pump, PumpHandle, Template};
+use fanfold_notify::{Http, Notify};
+use fanfold_register::Register;
+use fanfold_sweep::{Sweep, SweepRequest};
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+
+/// The stack as it is deployed, from the same file.
+const TEMPLATE: &str = include_str!("../../template.yaml");
+
+/// The schedule of `sweep` in the template.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Between two looks at the queues.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A stack.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    /// Its tables and queues.
+    pub(crate) engine: Engine,
+    /// Its step `register`, for tasks that this process brings itself.
+    pub(crate) register: Arc<Register>,
+    template: Template,
+    world: World,
+    ack: Arc<Ack>,
+}
+
+/// The steps of a stack at work.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pumps: Vec<PumpHandle>,
+    sweep: JoinHandle<()>,
+}
+
+impl Stack {
+    /// Makes or opens the tables and makes the queues; nothing runs yet.
+    pub(crate) async fn open(data: Option<&Path>) -> Result<Self, Failure> {
+        let template = Template::parse(TEMPLATE)?;
+        let engine = match data {
+            Some(folder) => Engine::open(folder)?,
+            None => Engine::memory()?,
+        };
+        engine.provision(&template).await?;
+        let world = World::system();
+        let surroundings = |function: &str| surroundings(&engine, &template, &world, function);
+        let register = Arc::new(Register::from_environment(&surroundings("RegisterFunction"))?);
+        let ack = Arc::new(Ack::from_environment(&surroundings("AckFunction"))?);
+        Ok(Self { engine, register, template, world, ack })
+    }
+
+    /// What a function of the template is made of.
+    pub(crate) fn surroundings(&self, function: &str) -> Surroundings {
+        self.surroundings_in(&self.engine, function)
+    }
+
+    /// The same, by way of an engine over the same tables and queues.
+    pub(crate) fn surroundings_in(&self, engine: &Engine, function: &str) -> Surroundings {
+        surroundings(engine, &self.template, &self.world, function)
+    }
+
+    /// Its clock and randomness.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Waits until no step has a message to work on now. Messages that are due later do not count.
+    pub(crate) async fn quiet(&self) {
+        loop {
+            let mut messages = 0;
+            for source in self.template.event_sources() {
+                let backlog = self.engine.backlog(&source.queue_url).await.unwrap_or_default();
+                messages += backlog.visible + backlog.in_flight;
+            }
+            if messages == 0 {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Sets every step to work. Before that, every message that died with an earlier process is made again.
+    pub(crate) async fn start(&self, api: Arc<dyn BatchApi>) -> Result<Running, Failure> {
+        let sweep = Sweep::from_environment(&self.surroundings("SweepFunction"))?;
+        sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
+        let mut pumps = Vec::new();
+        for source in self.template.event_sources() {
+            let step = self.step(&source.function, &api)?;
+            pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
+        }
+        Ok(Running { pumps, sweep: tokio::spawn(keep_sweeping(sweep)) })
+    }
+
+    fn step(&self, function: &str, api: &Arc<dyn BatchApi>) -> Result<Arc<dyn Step>, Failure> {
+        let surroundings = self.surroundings(function);
+        Ok(match function {
+            "RegisterFunction" => Arc::<Register>::clone(&self.register),
+            "ElectFunction" => Arc::new(Elect::from_environment(&surroundings)?),
+            "GroupFunction" => Arc::new(Grouper::from_environment(&surroundings)?),
+            "HandleFunction" => Arc::new(Handle::new(&surroundings, Arc::clone(api))?),
+            "AckFunction" => Arc::<Ack>::clone(&self.ack),
+            "NotifyFunction" => {
+                let http = Http::new().map_err(|error| Failure::Tls(error.to_string()))?;
+                Arc::new(Notify::new(&surroundings, http)?)
+            }
+            other => return Err(Failure::Internal(format!("no step goes by the name {other}"))),
+        })
+    }
+
+    /// The HTTP API.
+    pub(crate) fn router(&self) -> Result<Router, Failure> {
+        let api = Api::from_environment(&self.surroundings("ApiFunction"))?;
+        let router = fanfold_api::router(Arc::new(api));
+        let router = router.merge(fanfold_register::router(Arc::clone(&self.register)));
+        Ok(router.merge(fanfold_ack::router(Arc::clone(&self.ack))))
+    }
+}
+
+impl Running {
+    /// Takes no more messages, and waits for the invocations that run.
+    pub(crate) async fn stop(self) {
+        self.sweep.abort();
+        futures::future::join_all(self.pumps.into_iter().map(PumpHandle::stop)).await;
+    }
+}
+
+/// A function has the variables that the template gives it, and no others.
+fn surroundings(engine: &Engine, template: &Template, world: &World, function: &str) -> Surroundings {
+    let variables = template.environment(function).unwrap_or_default();
+    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())
+}
+
+async fn keep_sweeping(sweep: Sweep) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        match sweep.sweep(SweepRequest::default()).await {
+            Ok(report) => tracing::info!(?report, "swept"),
+            Err(error) => tracing::error!(%error, "the sweep broke off"),
+        }
+    }
+}
