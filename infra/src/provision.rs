@@ -17,8 +17,7 @@ impl Engine {
     /// it has other keys, attributes or indexes.
     pub async fn provision(&self, template: &Template) -> Result<(), EngineError> {
         for table in template.tables() {
-            self.provision_table(table)
-                .map_err(|problem| EngineError::Table { table: table.name.clone(), problem })?;
+            self.provision_table(table).map_err(|problem| EngineError::Table { table: table.name.clone(), problem })?;
         }
         for queue in template.queues() {
             self.queues()

@@ -4,6 +4,7 @@ pub mod backoff;
 pub mod bits;
 pub mod clock;
 pub mod config;
+pub mod content;
 pub mod delivery;
 pub mod ids;
 pub mod lane;

@@ -47,7 +47,11 @@ impl Stack {
         for (key, members) in self.api.members_by_key() {
             for member in members {
                 let batch = &by_task[&member.parse::<TaskId>().unwrap()];
-                assert!(key.starts_with(&batch.id.to_string()), "{member} was called for under {key}, not {}", batch.id);
+                assert!(
+                    key.starts_with(&batch.id.to_string()),
+                    "{member} was called for under {key}, not {}",
+                    batch.id
+                );
             }
         }
     }

@@ -98,6 +98,7 @@ pub struct Stack {
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
     sqs: aws_sdk_sqs::Client,
     urls: BTreeMap<QueueName, String>,
+    surroundings: Surroundings,
 }
 
 /// The tables' and queues' names, as `template.yaml` gives them to functions.
@@ -113,8 +114,7 @@ impl Stack {
         let engine = Engine::memory().unwrap();
         engine.provision(&template).await.unwrap();
         let mut variables = variables(&template);
-        let urls = template.queue_urls();
-        variables.insert("REGISTER_QUEUE_URL".to_owned(), urls["RegisterQueue"].clone());
+        variables.insert("REGISTER_QUEUE_URL".to_owned(), template.queue("RegisterQueue").unwrap().url());
         let crash = Arc::new(crash);
         let world = World {
             clock: Arc::new(TestClock(tokio::time::Instant::now())),
@@ -122,9 +122,11 @@ impl Stack {
         };
         let worker = engine.with_interceptor(crash.clone());
         let lookup = variables.clone();
-        let surroundings = Surroundings::new(worker.dynamodb(), worker.sqs(), world.clone(), move |name| lookup.get(name).cloned());
+        let surroundings =
+            Surroundings::new(worker.dynamodb(), worker.sqs(), world.clone(), move |name| lookup.get(name).cloned());
         let lookup = variables.clone();
-        let observer = Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| lookup.get(name).cloned());
+        let observer =
+            Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| lookup.get(name).cloned());
         let all = QueueName::STEPS.into_iter().chain([QueueName::Notices]);
         let stack = Self {
             register: Register::from_environment(&surroundings).unwrap(),
@@ -145,11 +147,17 @@ impl Stack {
             world: world.clone(),
             crash,
             api,
+            surroundings,
         };
         let policy: Policy = serde_json::from_value(policy).unwrap();
         policy.check().unwrap();
         Policies::new(observer.table("POLICIES_TABLE").unwrap(), world).put(&policy).await.unwrap();
         stack
+    }
+
+    /// What the steps are made of, for another one beside them.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     fn step(&self, queue: QueueName) -> &dyn Step {

@@ -299,7 +299,8 @@ async fn a_request_with_a_bad_task_stores_nothing() {
 #[tokio::test(start_paused = true)]
 async fn only_the_bad_message_of_several_fails() {
     let stack = stack(json!({})).await;
-    let delivery = |id: &str, body: Value| Delivery { message_id: id.to_owned(), body: body.to_string(), receive_count: 1 };
+    let delivery =
+        |id: &str, body: Value| Delivery { message_id: id.to_owned(), body: body.to_string(), receive_count: 1 };
     let good = json!({"tasks": [{"kind": "parcel", "content": {"depot": "117"}}]});
     let single = json!({"kind": "parcel", "content": {"depot": "900"}});
     let deliveries = vec![
@@ -349,7 +350,8 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
         stack.deliver(queue).await;
     }
     // A worker begins and falls asleep; after its lease another one does the work.
-    let message: HandleMessage = serde_json::from_str(&stack.receive(QueueName::Handle).await[0].body.clone().unwrap()).unwrap();
+    let message: HandleMessage =
+        serde_json::from_str(&stack.receive(QueueName::Handle).await[0].body.clone().unwrap()).unwrap();
     let asleep = stack.batches.begin(message.batch, message.attempt).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_secs(130)).await;
     stack.handle_message(message).await;

@@ -1,6 +1,6 @@
 //! The step `ack`: clears bits and completes fan-outs.
 
-// mod http;
+mod http;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use fanfold::tracking::{Acks, Tracking, TrackingError, collect, collect_batch};
 use serde::Serialize;
 use uuid::Uuid;
 
-// pub use http::router;
+pub use http::router;
 
 /// Clears bits and completes fan-outs.
 #[derive(Debug)]

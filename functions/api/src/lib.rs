@@ -1,1 +1,50 @@
-//! x
+//! The step `api`: opens, adds to, seals and tells of fan-outs; tells of tasks and batches; keeps policies.
+
+mod batches;
+mod fanouts;
+mod health;
+mod http;
+mod policies;
+mod tasks;
+mod view;
+
+use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::store::batches::Batches;
+use fanfold::store::policies::Policies;
+use fanfold::store::tasks::Tasks;
+use fanfold::tracking::Tracking;
+
+pub use http::router;
+
+/// What the HTTP routes of this function work on.
+#[derive(Debug)]
+pub struct Api {
+    tracking: Tracking,
+    tasks: Tasks,
+    batches: Batches,
+    policies: Policies,
+    allow_commands: bool,
+}
+
+impl Api {
+    /// The function in the tables and queues that the environment names. It takes no policies with commands.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        let world = surroundings.world.clone();
+        Ok(Self {
+            tracking: Tracking::from_environment(surroundings)?,
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            allow_commands: false,
+        })
+    }
+
+    /// Whether policies whose batch API is a command are taken: whoever may call the API can then run programs here.
+    #[must_use]
+    pub fn allow_commands(self, allow_commands: bool) -> Self {
+        Self { allow_commands, ..self }
+    }
+}

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use fanfold::content;
 use fanfold::ids::TaskId;
-use fanfold::limits::{CONTENT_BYTES, CONTENT_DEPTH, TASKS_PER_REQUEST};
+use fanfold::limits::TASKS_PER_REQUEST;
 use fanfold::messages::TaskRequest;
 use fanfold::store::tasks::Key;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{Placed, Register, RegisterError, task_id};
 
@@ -62,15 +62,13 @@ impl Register {
                 fault("kind", format!("is `{kind}`, there is no policy of this kind"));
                 continue;
             };
-            if depth(&task.content, CONTENT_DEPTH + 1) > CONTENT_DEPTH {
-                fault("content", format!("is nested more than {CONTENT_DEPTH} deep"));
-                continue;
-            }
-            let content = task.content.to_string();
-            if content.len() > CONTENT_BYTES {
-                fault("content", format!("has {} bytes as JSON, at most {CONTENT_BYTES} are allowed", content.len()));
-                continue;
-            }
+            let content = match content::encode(&task.content) {
+                Ok(content) => content,
+                Err(error) => {
+                    fault("content", error.to_string());
+                    continue;
+                }
+            };
             match policy.place(&task.content, &id.to_string()) {
                 Err((field, error)) => fault(field, error.to_string()),
                 Ok(placement) => {
@@ -92,17 +90,5 @@ fn scope(id: &TaskId, kind: &str) -> String {
     match id {
         TaskId::Item(item) => item.fanout.to_string(),
         TaskId::Single(_) => kind.to_owned(),
-    }
-}
-
-/// How deep a value is nested, as far as `limit`.
-fn depth(value: &Value, limit: usize) -> usize {
-    if limit == 0 {
-        return 0;
-    }
-    match value {
-        Value::Array(values) => 1 + values.iter().map(|value| depth(value, limit - 1)).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(|value| depth(value, limit - 1)).max().unwrap_or(0),
-        _ => 0,
     }
 }

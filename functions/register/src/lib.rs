@@ -1,7 +1,7 @@
 //! The step `register`: stores tasks, works out their lane, and wakes their lanes.
 
 mod check;
-// mod http;
+mod http;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +23,7 @@ use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
 pub use check::TaskFault;
-// pub use http::router;
+pub use http::router;
 
 /// Stores tasks and wakes their lanes.
 #[derive(Debug)]

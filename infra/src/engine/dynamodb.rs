@@ -50,9 +50,14 @@ impl Tables {
         &self.database
     }
 
+    pub(crate) fn expire_items(&self) -> Result<usize, EngineError> {
+        self.database.sweep_ttl().map_err(failed)
+    }
+
     pub(crate) fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> Answer {
         let Some((operation, (result, units))) = self.dispatch(operation, body) else {
-            let error = DynoxideError::ValidationException(format!("the embedded DynamoDB has no operation {operation}"));
+            let error =
+                DynoxideError::ValidationException(format!("the embedded DynamoDB has no operation {operation}"));
             return refusal(&error);
         };
         meter.dynamodb(operation, units);
@@ -91,10 +96,7 @@ impl Tables {
 }
 
 /// Answers an operation that consumes request units.
-fn metered<Request, Response>(
-    body: &[u8],
-    run: impl FnOnce(Request) -> Result<Response, DynoxideError>,
-) -> Answered
+fn metered<Request, Response>(body: &[u8], run: impl FnOnce(Request) -> Result<Response, DynoxideError>) -> Answered
 where
     Request: DeserializeOwned + Ask,
     Response: Serialize + metering::Tell,
@@ -125,6 +127,10 @@ fn free<Request: DeserializeOwned, Response: Serialize>(
     (result, Units::default())
 }
 
+/// What serde says of values that DynamoDB calls invalid, and not malformed.
+const INVALID: [&str; 5] =
+    ["Supplied AttributeValue", "empty AttributeValue", "missing field", "unknown variant", "invalid type: null"];
+
 /// Reads a request. The engine's request types mark what DynamoDB calls a validation error in the text of serde's error.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, DynoxideError> {
     serde_json::from_slice(body).map_err(|error| {
@@ -137,9 +143,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, DynoxideError> {
             Some(("SERIALIZATION" | "SERIALIZATION_AS_READ", rest)) => {
                 DynoxideError::SerializationException(rest.to_owned())
             }
-            _ if text.contains("Supplied AttributeValue") || text.contains("missing field") => {
-                DynoxideError::ValidationException(text.to_owned())
-            }
+            _ if INVALID.iter().any(|mark| text.contains(mark)) => DynoxideError::ValidationException(text.to_owned()),
             _ => DynoxideError::SerializationException(text.to_owned()),
         }
     })

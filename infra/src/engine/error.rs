@@ -15,7 +15,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// Another process has the data folder open.
-    #[error("the data folder {} is in use by another runner; stop it, or give this one another folder", path.display())]
+    #[error("another fanfold runs on the data folder {}; stop it, or give this one another folder", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,

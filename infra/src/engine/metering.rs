@@ -245,13 +245,15 @@ impl Tell for BatchExecuteStatementResponse {
         self.consumed_capacity = None;
     }
 
-    /// A batch in which no statement succeeded tells nothing; each failed condition is one unit at least.
+    /// A batch in which no statement succeeded tells nothing; each failed condition costs what the item it was checked on
+    /// takes to write, as far as the answer tells.
     fn untold_units(&self) -> f64 {
         if self.consumed_capacity.is_some() {
             return 0.0;
         }
         let conditions = ["ConditionalCheckFailed", "DuplicateItem"];
         let errors = self.responses.iter().filter_map(|response| response.error.as_ref());
-        errors.filter(|error| conditions.contains(&error.code.as_str())).count() as f64
+        let failed = errors.filter(|error| conditions.contains(&error.code.as_str()));
+        failed.map(|error| table_write_capacity_units(error.item.as_ref().map(item_size), None)).sum()
     }
 }

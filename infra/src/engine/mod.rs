@@ -2,13 +2,16 @@
 
 mod client;
 mod connector;
+mod delayed;
 mod dynamodb;
 mod error;
 mod fault;
 mod folder;
 mod metering;
 pub(crate) mod place;
+mod send;
 mod sqs;
+mod stamp;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -74,6 +77,11 @@ impl Engine {
     /// How many messages a queue holds. Not counted as usage.
     pub async fn backlog(&self, queue_url: &str) -> Result<Backlog, EngineError> {
         self.services.sqs.backlog(queue_url).await
+    }
+
+    /// Deletes items whose time to live has passed, as DynamoDB does by itself within days. Answers how many.
+    pub fn expire_items(&self) -> Result<usize, EngineError> {
+        self.services.dynamodb.expire_items()
     }
 
     pub(crate) fn tables(&self) -> &dynamodb::Tables {

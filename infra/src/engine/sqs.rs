@@ -1,4 +1,4 @@
-//! The embedded SQS: dispatch of its operations, and the limits of the real one that it lacks.
+//! The embedded SQS: its queues and the dispatch of its operations.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use bytes::Bytes;
 use rustack_sqs_core::config::SqsConfig;
 use rustack_sqs_core::provider::RustackSqs;
 use rustack_sqs_http::response::error_to_json;
-use rustack_sqs_model::error::{SqsError, SqsErrorCode};
-use rustack_sqs_model::input::{CreateQueueInput, GetQueueAttributesInput, SendMessageBatchInput, SendMessageInput};
+use rustack_sqs_model::error::SqsError;
+use rustack_sqs_model::input::{CreateQueueInput, DeleteQueueInput, GetQueueAttributesInput, PurgeQueueInput};
 use rustack_sqs_model::operations::SqsOperation;
+use rustack_sqs_model::output::GetQueueAttributesOutput;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::EngineError;
 use super::connector::Answer;
+use super::delayed::Delayed;
 use super::place::{ACCOUNT, QUEUE_HOST, QUEUE_PORT, REGION};
+use super::send::name_of;
 use crate::usage::Meter;
 
-/// The longest delay of a message, in seconds.
-const MAX_DELAY: i32 = 900;
-/// The most bytes the bodies of one batch call may have together.
-const MAX_BATCH_BYTES: usize = 1024 * 1024;
+const DELAYED: &str = "ApproximateNumberOfMessagesDelayed";
 
 /// How many messages a queue holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,8 @@ impl Backlog {
 /// The queues of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Queues {
-    provider: Arc<RustackSqs>,
+    pub(super) provider: Arc<RustackSqs>,
+    pub(super) delayed: Delayed,
 }
 
 impl Queues {
@@ -55,7 +56,8 @@ impl Queues {
             port: QUEUE_PORT,
             ..SqsConfig::default()
         };
-        Self { provider: Arc::new(RustackSqs::new(config)) }
+        let provider = Arc::new(RustackSqs::new(config));
+        Self { delayed: Delayed::new(Arc::clone(&provider)), provider }
     }
 
     pub(crate) async fn create(&self, input: CreateQueueInput) -> Result<(), SqsError> {
@@ -63,11 +65,12 @@ impl Queues {
     }
 
     pub(crate) async fn backlog(&self, queue_url: &str) -> Result<Backlog, EngineError> {
-        let input = GetQueueAttributesInput { queue_url: queue_url.to_owned(), attribute_names: vec!["All".to_owned()] };
-        let attributes = self.provider.get_queue_attributes(input).await.map_err(|error| EngineError::Queue {
-            queue: queue_url.to_owned(),
-            problem: error.message,
-        })?;
+        let input =
+            GetQueueAttributesInput { queue_url: queue_url.to_owned(), attribute_names: vec!["All".to_owned()] };
+        let attributes = self
+            .attributes(input)
+            .await
+            .map_err(|error| EngineError::Queue { queue: queue_url.to_owned(), problem: error.message })?;
         let count = |name: &str| {
             let value = attributes.attributes.get(name);
             value.and_then(|value| value.parse().ok()).unwrap_or_default()
@@ -75,8 +78,22 @@ impl Queues {
         Ok(Backlog {
             visible: count("ApproximateNumberOfMessages"),
             in_flight: count("ApproximateNumberOfMessagesNotVisible"),
-            delayed: count("ApproximateNumberOfMessagesDelayed"),
+            delayed: count(DELAYED),
         })
+    }
+
+    /// Attributes as the queue has them, with the messages held for it counted as delayed.
+    async fn attributes(&self, input: GetQueueAttributesInput) -> Result<GetQueueAttributesOutput, SqsError> {
+        let queue = name_of(&input.queue_url).to_owned();
+        let count = async |held: u64| {
+            let mut output = self.provider.get_queue_attributes(input).await?;
+            if let Some(delayed) = output.attributes.get_mut(DELAYED) {
+                let own: u64 = delayed.parse().unwrap_or_default();
+                *delayed = (own + held).to_string();
+            }
+            Ok(output)
+        };
+        self.delayed.counted(&queue, count).await
     }
 
     pub(crate) async fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> Answer {
@@ -94,17 +111,9 @@ impl Queues {
     async fn dispatch(&self, operation: SqsOperation, body: &[u8]) -> Result<Bytes, SqsError> {
         let sqs = &self.provider;
         match operation {
-            SqsOperation::SendMessage => {
-                let input: SendMessageInput = read(body)?;
-                check_delay(input.delay_seconds)?;
-                write(&sqs.send_message(input).await?)
-            }
-            SqsOperation::SendMessageBatch => {
-                let input: SendMessageBatchInput = read(body)?;
-                check_batch(&input)?;
-                write(&sqs.send_message_batch(input).await?)
-            }
-            SqsOperation::ReceiveMessage => write(&sqs.receive_message(read(body)?).await?),
+            SqsOperation::SendMessage => write(&self.send(read(body)?).await?),
+            SqsOperation::SendMessageBatch => write(&self.send_batch(read(body)?).await?),
+            SqsOperation::ReceiveMessage => write(&self.receive(read(body)?).await?),
             SqsOperation::DeleteMessage => write(&sqs.delete_message(read(body)?).await?),
             SqsOperation::DeleteMessageBatch => write(&sqs.delete_message_batch(read(body)?).await?),
             SqsOperation::ChangeMessageVisibility => write(&sqs.change_message_visibility(read(body)?).await?),
@@ -112,41 +121,30 @@ impl Queues {
                 write(&sqs.change_message_visibility_batch(read(body)?).await?)
             }
             SqsOperation::CreateQueue => write(&sqs.create_queue(read(body)?).await?),
-            SqsOperation::DeleteQueue => write(&sqs.delete_queue(read(body)?).await?),
+            SqsOperation::DeleteQueue => {
+                let input: DeleteQueueInput = read(body)?;
+                let queue = name_of(&input.queue_url).to_owned();
+                let output = sqs.delete_queue(input).await?;
+                self.delayed.forget(&queue).await;
+                write(&output)
+            }
             SqsOperation::GetQueueUrl => write(&sqs.get_queue_url(read(body)?).await?),
             SqsOperation::ListQueues => write(&sqs.list_queues(read(body)?).await?),
-            SqsOperation::GetQueueAttributes => write(&sqs.get_queue_attributes(read(body)?).await?),
+            SqsOperation::GetQueueAttributes => write(&self.attributes(read(body)?).await?),
             SqsOperation::SetQueueAttributes => write(&sqs.set_queue_attributes(read(body)?).await?),
-            SqsOperation::PurgeQueue => write(&sqs.purge_queue(read(body)?).await?),
+            SqsOperation::PurgeQueue => {
+                let input: PurgeQueueInput = read(body)?;
+                let queue = name_of(&input.queue_url).to_owned();
+                let output = sqs.purge_queue(input).await?;
+                self.delayed.forget(&queue).await;
+                write(&output)
+            }
             SqsOperation::ListDeadLetterSourceQueues => write(&sqs.list_dead_letter_source_queues(read(body)?).await?),
             SqsOperation::StartMessageMoveTask => write(&sqs.start_message_move_task(read(body)?).await?),
             SqsOperation::ListMessageMoveTasks => write(&sqs.list_message_move_tasks(read(body)?).await?),
             SqsOperation::CancelMessageMoveTask => write(&sqs.cancel_message_move_task(read(body)?).await?),
             other => Err(SqsError::unknown_operation(other.as_str())),
         }
-    }
-}
-
-fn check_batch(input: &SendMessageBatchInput) -> Result<(), SqsError> {
-    for entry in &input.entries {
-        check_delay(entry.delay_seconds)?;
-    }
-    let bytes: usize = input.entries.iter().map(|entry| entry.message_body.len()).sum();
-    if bytes <= MAX_BATCH_BYTES {
-        return Ok(());
-    }
-    Err(SqsError::new(
-        SqsErrorCode::BatchRequestTooLong,
-        format!("Batch requests cannot be longer than {MAX_BATCH_BYTES} bytes. You have sent {bytes} bytes."),
-    ))
-}
-
-fn check_delay(seconds: Option<i32>) -> Result<(), SqsError> {
-    match seconds {
-        Some(seconds) if !(0..=MAX_DELAY).contains(&seconds) => Err(SqsError::invalid_parameter_value(format!(
-            "Value {seconds} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= {MAX_DELAY}."
-        ))),
-        _ => Ok(()),
     }
 }
 

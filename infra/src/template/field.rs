@@ -31,10 +31,8 @@ impl<'a> Field<'a> {
 
     /// The entry of a map that must be there.
     pub(super) fn require(&self, name: &str) -> Result<Self, TemplateError> {
-        self.get(name)?.ok_or_else(|| TemplateError::Missing {
-            resource: self.resource.to_owned(),
-            property: self.join(name),
-        })
+        self.get(name)?
+            .ok_or_else(|| TemplateError::Missing { resource: self.resource.to_owned(), property: self.join(name) })
     }
 
     /// The entries of a map.
@@ -74,9 +72,9 @@ impl<'a> Field<'a> {
             Value::String(text) => text.parse().ok(),
             value => value.as_u64().and_then(|number| u32::try_from(number).ok()),
         };
-        number.filter(|number| range.contains(number)).ok_or_else(|| {
-            self.wrong(&format!("must be a whole number from {} to {}", range.start(), range.end()))
-        })
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| self.wrong(&format!("must be a whole number from {} to {}", range.start(), range.end())))
     }
 
     /// The value as a boolean.

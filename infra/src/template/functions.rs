@@ -41,8 +41,7 @@ impl Declared {
         for level in [globals, properties] {
             environment.extend(read_environment(level)?);
         }
-        let function =
-            Function { name: name.to_owned(), timeout: Duration::from_secs(seconds.into()), environment };
+        let function = Function { name: name.to_owned(), timeout: Duration::from_secs(seconds.into()), environment };
         let mut declared = Self { function, sources: Vec::new(), schedules: Vec::new(), routes: Vec::new() };
         if let Some(events) = properties.get("Events")? {
             for (event, field) in events.entries()? {

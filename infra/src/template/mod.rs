@@ -67,6 +67,11 @@ impl Template {
         self.queues.get(name)
     }
 
+    /// The queues' URLs in the embedded SQS by their logical ids.
+    pub fn queue_urls(&self) -> BTreeMap<String, String> {
+        self.queues.values().map(|queue| (queue.name.clone(), queue.url())).collect()
+    }
+
     /// The functions.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()
@@ -77,9 +82,9 @@ impl Template {
         self.functions.get(name)
     }
 
-    /// The environment of a function by its logical id; empty if there is no such function.
-    pub fn environment(&self, function: &str) -> BTreeMap<String, String> {
-        self.functions.get(function).map(|function| function.environment.clone()).unwrap_or_default()
+    /// The environment of a function by its logical id, if there is such a function.
+    pub fn environment(&self, function: &str) -> Option<BTreeMap<String, String>> {
+        self.function(function).map(|function| function.environment.clone())
     }
 
     /// The queues that invoke functions.
@@ -97,7 +102,13 @@ impl Template {
         &self.routes
     }
 
-    fn add(&mut self, name: &str, kind: &str, properties: &Field<'_>, globals: &Field<'_>) -> Result<(), TemplateError> {
+    fn add(
+        &mut self,
+        name: &str,
+        kind: &str,
+        properties: &Field<'_>,
+        globals: &Field<'_>,
+    ) -> Result<(), TemplateError> {
         match kind {
             "AWS::DynamoDB::Table" => {
                 self.tables.insert(name.to_owned(), Table::read(name, properties)?);
@@ -150,7 +161,7 @@ fn scope(document: &Value, resources: &mut Map<String, Value>) -> Result<Scope, 
     let mut scope = Scope {
         parameters: parameters.into_iter().map(|(name, it)| (name, it.get("Default").cloned())).collect(),
         conditions: section(document, "Conditions")?,
-        resources: BTreeMap::new(),
+        ..Scope::default()
     };
     let mut kept = Map::new();
     for (name, resource) in std::mem::take(resources) {

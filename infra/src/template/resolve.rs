@@ -1,6 +1,7 @@
 //! CloudFormation's intrinsic functions, resolved for one machine: a table's name is its logical id, a queue's URL the one
 //! the embedded SQS gives it, a parameter its default.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -16,6 +17,8 @@ pub(super) struct Scope {
     pub(super) conditions: Map<String, Value>,
     /// Types of the resources by logical id.
     pub(super) resources: BTreeMap<String, String>,
+    /// Names of the conditions being evaluated.
+    pub(super) evaluating: RefCell<Vec<String>>,
 }
 
 /// Why a value cannot be resolved.
@@ -44,7 +47,13 @@ impl Scope {
     /// Evaluates a named condition.
     pub(super) fn condition(&self, name: &str) -> Result<bool, Problem> {
         let condition = self.conditions.get(name).ok_or_else(|| format!("there is no condition {name}"))?;
-        self.holds(condition)
+        if self.evaluating.borrow().iter().any(|outer| outer == name) {
+            return Err(format!("condition {name} depends on itself"));
+        }
+        self.evaluating.borrow_mut().push(name.to_owned());
+        let holds = self.holds(condition);
+        self.evaluating.borrow_mut().pop();
+        holds
     }
 
     fn holds(&self, condition: &Value) -> Result<bool, Problem> {

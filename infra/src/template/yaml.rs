@@ -11,8 +11,10 @@ use super::TemplateError;
 
 /// Reads a whole template.
 pub(super) fn parse(text: &str) -> Result<Value, TemplateError> {
-    let node: Node = serde_saphyr::from_str(text).map_err(|error| TemplateError::Yaml(error.to_string()))?;
-    Ok(node.0)
+    // Otherwise a resource with the logical id `On` could not be referred to.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let node = serde_saphyr::from_str_with_options(text, options);
+    node.map(|Node(value)| value).map_err(|error| TemplateError::Yaml(error.to_string()))
 }
 
 /// A value whose tag, if it has one, was turned into the long form.
@@ -136,8 +138,7 @@ h: !Equals
     #[test]
     fn scalars_keep_their_types() {
         let text = "a: 1\nb: true\nc: 2010-09-09\nd: '12'\ne: 1.5\nf:\ng: !Ref 12\n";
-        let expected =
-            json!({"a": 1, "b": true, "c": "2010-09-09", "d": "12", "e": 1.5, "f": null, "g": {"Ref": 12}});
+        let expected = json!({"a": 1, "b": true, "c": "2010-09-09", "d": "12", "e": 1.5, "f": null, "g": {"Ref": 12}});
         assert_eq!(parse(text).unwrap(), expected);
     }
 

@@ -1,0 +1,65 @@
+//! `POST /acks`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use fanfold::ids::ItemId;
+use fanfold::messages::AckRequest;
+use fanfold::policy::FieldError;
+use fanfold::tracking::{Acks, TrackingError, collect};
+use fanfold_http::{Json, Problem};
+use uuid::Uuid;
+
+use crate::{Ack, AckAnswer, RefusedGroup};
+
+/// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
+pub fn router(ack: Arc<Ack>) -> Router {
+    Router::new().route("/acks", post(apply)).with_state(ack)
+}
+
+/// A request of which something was applied is answered with what was refused; one of which nothing was, with a problem.
+async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> Result<Json<AckAnswer>, Problem> {
+    if request.settles.is_some() {
+        let problem = "is for Fanfold's own messages, `items` and `failed` are allowed".to_owned();
+        return Err(Problem::fields("invalid_body", vec![FieldError { field: "settles".to_owned(), problem }]));
+    }
+    let answer = ack.apply(&request).await?;
+    if !answer.refused.is_empty() && ack.applied_nothing(&request, &answer.refused).await? {
+        return Err(Problem::fields("invalid_acks", faults(&request, &answer.refused)));
+    }
+    Ok(Json(answer))
+}
+
+impl Ack {
+    /// Whether every item of a request was refused. Applying it again changes nothing and tells of each item; that is
+    /// needed only if every group was refused, of which some may have taken those items that they have.
+    async fn applied_nothing(&self, request: &AckRequest, refused: &[RefusedGroup]) -> Result<bool, TrackingError> {
+        let mut acks = Acks::new();
+        collect(&mut acks, request);
+        if refused.len() < acks.len() {
+            return Ok(false);
+        }
+        let refused = self.tracking.ack(&acks).await?;
+        let concerned =
+            |item: &ItemId| refused.get(&(item.fanout, item.group)).is_some_and(|refusal| refusal.concerns(item.index));
+        Ok(request.items.iter().chain(&request.failed).all(concerned))
+    }
+}
+
+/// One fault a refused group, at the first of its items; the problem names fan-out and group.
+fn faults(request: &AckRequest, refused: &[RefusedGroup]) -> Vec<FieldError> {
+    let mut first: BTreeMap<(Uuid, Uuid), String> = BTreeMap::new();
+    for (field, items) in [("items", &request.items), ("failed", &request.failed)] {
+        for (at, item) in items.iter().enumerate() {
+            first.entry((item.fanout, item.group)).or_insert_with(|| format!("{field}[{at}]"));
+        }
+    }
+    let fault = |group: &RefusedGroup| FieldError {
+        field: first.get(&(group.fanout, group.group)).cloned().unwrap_or_default(),
+        problem: group.problem.clone(),
+    };
+    refused.iter().map(fault).collect()
+}

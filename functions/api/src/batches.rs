@@ -1,0 +1,83 @@
+//! Batches as they are told.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use fanfold::ids::TaskId;
+use fanfold::lane::Lane;
+use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold_http::{Json, Path, Problem};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::Api;
+
+/// The answer of `GET /batches/{id}`.
+#[derive(Debug, Serialize)]
+pub(crate) struct BatchView {
+    id: Uuid,
+    lane: Lane,
+    kind: String,
+    target: String,
+    partition: u32,
+    status: BatchStatus,
+    attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_at: Option<u64>,
+    members: Vec<MemberView>,
+    created_at: u64,
+    updated_at: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberView {
+    id: TaskId,
+    outcome: MemberOutcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// What became of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MemberOutcome {
+    /// Nothing yet.
+    Pending,
+    Succeeded,
+    Failed,
+}
+
+/// What the record says of one slot, with the error of one that failed.
+pub(crate) fn outcome(batch: &Batch, slot: usize) -> (MemberOutcome, Option<String>) {
+    if batch.failed.get(slot) {
+        (MemberOutcome::Failed, batch.error(slot).map(str::to_owned))
+    } else if batch.succeeded.get(slot) {
+        (MemberOutcome::Succeeded, None)
+    } else {
+        (MemberOutcome::Pending, None)
+    }
+}
+
+pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
+    let unknown = || Problem::new(StatusCode::NOT_FOUND, "unknown_batch", format!("there is no batch {id}"));
+    let batch = api.batches.get(id).await?.ok_or_else(unknown)?;
+    let member = |(slot, id): (usize, &TaskId)| {
+        let (outcome, error) = outcome(&batch, slot);
+        MemberView { id: *id, outcome, error }
+    };
+    let members = batch.members.ids().iter().enumerate().map(member).collect();
+    Ok(Json(BatchView {
+        id,
+        kind: batch.lane.kind.clone(),
+        target: batch.lane.target.clone(),
+        partition: batch.lane.partition,
+        status: batch.status,
+        attempts: batch.attempts,
+        retry_at: batch.retry_at.map(|at| at.0),
+        members,
+        created_at: batch.created_at.0,
+        updated_at: batch.updated_at.0,
+        lane: batch.lane,
+    }))
+}

@@ -1,0 +1,53 @@
+//! Policies: stored, told, listed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use fanfold::policy::{FieldError, Policy};
+use fanfold_http::{Json, Kind, Path, Problem, shape};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Api;
+
+/// The answer of `GET /policies`.
+#[derive(Debug, Serialize)]
+pub(crate) struct List {
+    policies: Vec<Policy>,
+}
+
+pub(crate) async fn list(State(api): State<Arc<Api>>) -> Result<Json<List>, Problem> {
+    Ok(Json(List { policies: api.policies.list().await? }))
+}
+
+pub(crate) async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Result<Json<Policy>, Problem> {
+    let policy = api.policies.read(&kind).await?;
+    let unknown =
+        || Problem::new(StatusCode::NOT_FOUND, "unknown_policy", format!("there is no policy of kind `{kind}`"));
+    policy.map(Json).ok_or_else(unknown)
+}
+
+/// The path names the kind, so the body need not.
+pub(crate) async fn put(
+    State(api): State<Arc<Api>>,
+    Path(Kind(kind)): Path<Kind>,
+    Json(mut body): Json<Map<String, Value>>,
+) -> Result<Json<Policy>, Problem> {
+    body.entry("kind").or_insert_with(|| kind.clone().into());
+    let policy: Policy = shape(Value::Object(body))?;
+    let mut errors = policy.check().map_or_else(|error| error.0, |()| Vec::new());
+    if policy.kind != kind {
+        let problem = format!("is `{}`, the path names `{kind}`; it may be left out", policy.kind);
+        errors.push(FieldError { field: "kind".to_owned(), problem });
+    }
+    if policy.handler.command.is_some() && !api.allow_commands {
+        let problem = "is for the local runner only, `handler.url` is allowed".to_owned();
+        errors.push(FieldError { field: "handler.command".to_owned(), problem });
+    }
+    if !errors.is_empty() {
+        return Err(Problem::fields("invalid_policy", errors));
+    }
+    api.policies.put(&policy).await?;
+    Ok(Json(policy))
+}

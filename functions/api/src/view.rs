@@ -1,0 +1,126 @@
+//! Fan-outs as they are told.
+
+use fanfold::limits::GROUP_ITEMS;
+use fanfold::store::fanouts::{Fanout, FanoutState};
+use fanfold::tracking::Progress;
+use serde::Serialize;
+use uuid::Uuid;
+
+/// A fan-out as it is told. Completion is exact, progress is not always.
+#[derive(Debug, Serialize)]
+pub(crate) struct FanoutView {
+    id: Uuid,
+    state: FanoutState,
+    complete: bool,
+    total: u64,
+    done: u64,
+    failed: u64,
+    succeeded: u64,
+    progress: Exactness,
+    user_key: Option<String>,
+    created_at: u64,
+    updated_at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notified_at: Option<u64>,
+}
+
+/// Whether `done`, `failed` and `succeeded` are what they say, or may lag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Exactness {
+    Exact,
+    BestEffort,
+}
+
+impl FanoutView {
+    /// A fan-out whose items have come as far as `progress` says, which comes from an index and may be anything. The
+    /// header is right, and each of its open groups has at least one item that is not done.
+    pub(crate) fn new(fanout: Fanout, progress: Progress) -> Self {
+        let exact = fanout.inline.is_some() || fanout.open_groups == 0;
+        let most = if exact { fanout.total } else { fanout.total.saturating_sub(fanout.open_groups) };
+        let done = progress.done.clamp(least_done(&fanout), most);
+        let failed = progress.failed.min(done);
+        Self {
+            id: fanout.id,
+            state: fanout.state,
+            complete: fanout.complete(),
+            total: fanout.total,
+            done,
+            failed,
+            succeeded: done - failed,
+            progress: if exact { Exactness::Exact } else { Exactness::BestEffort },
+            user_key: fanout.user_key,
+            created_at: fanout.created_at.0,
+            updated_at: fanout.updated_at.0,
+            notified_at: fanout.notified.map(|at| at.0),
+        }
+    }
+
+    /// A fan-out of which only the header is known, without a look at the groups.
+    pub(crate) fn of_header(fanout: Fanout) -> Self {
+        let progress = match &fanout.inline {
+            Some((pending, failed)) => {
+                Progress { done: fanout.total.saturating_sub(pending.count()), failed: failed.count() }
+            }
+            None => Progress { done: least_done(&fanout), failed: fanout.failed },
+        };
+        Self::new(fanout, progress)
+    }
+}
+
+/// Items that are done for certain: those of all groups that are not open.
+fn least_done(fanout: &Fanout) -> u64 {
+    match fanout.inline {
+        Some(_) => 0,
+        None => fanout.total.saturating_sub(fanout.open_groups.saturating_mul(u64::from(GROUP_ITEMS))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanfold::bits::Bits;
+    use fanfold::clock::Timestamp;
+
+    use super::*;
+
+    fn fanout(total: u64, open_groups: u64, failed: u64) -> Fanout {
+        Fanout {
+            id: Uuid::nil(),
+            state: FanoutState::Open,
+            total,
+            open_groups,
+            failed,
+            inline: None,
+            user_key: None,
+            notify: None,
+            notified: None,
+            cursor: 0,
+            created_at: Timestamp(1),
+            updated_at: Timestamp(2),
+        }
+    }
+
+    fn counts(view: &FanoutView) -> (u64, u64, u64, Exactness) {
+        (view.done, view.failed, view.succeeded, view.progress)
+    }
+
+    #[test]
+    fn an_index_that_lags_tells_nothing_impossible() {
+        let view = |total, open, done, failed| FanoutView::new(fanout(total, open, 0), Progress { done, failed });
+        assert_eq!(counts(&view(10, 2, 5, 2)), (5, 2, 3, Exactness::BestEffort));
+        assert_eq!(counts(&view(10, 2, 10, 0)), (8, 0, 8, Exactness::BestEffort), "no index entry yet");
+        assert_eq!(counts(&view(10, 2, 1, 4)), (1, 1, 0, Exactness::BestEffort));
+        assert_eq!(counts(&view(20_000, 1, 0, 0)).0, 20_000 - 7_168, "the other groups ended");
+        assert_eq!(counts(&view(10, 0, 10, 3)), (10, 3, 7, Exactness::Exact));
+    }
+
+    #[test]
+    fn the_header_alone_tells_the_least() {
+        assert_eq!(counts(&FanoutView::of_header(fanout(10_000, 2, 0))), (0, 0, 0, Exactness::BestEffort));
+        assert_eq!(counts(&FanoutView::of_header(fanout(10_000, 1, 7))), (2_832, 7, 2_825, Exactness::BestEffort));
+        let mut pending = Bits::ones(3);
+        pending = pending.minus(&[0, 1].into_iter().collect());
+        let inline = Fanout { inline: Some((pending, [1].into_iter().collect())), ..fanout(3, 0, 0) };
+        assert_eq!(counts(&FanoutView::of_header(inline)), (2, 1, 1, Exactness::Exact));
+    }
+}

@@ -1,0 +1,158 @@
+//! Sending and receiving: the limits of the real SQS that the embedded one lacks, and where a delayed message goes.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rustack_sqs_core::message::{md5_of_body, md5_of_message_attributes};
+use rustack_sqs_core::queue::extract_queue_name;
+use rustack_sqs_model::error::{SqsError, SqsErrorCode};
+use rustack_sqs_model::input::{GetQueueAttributesInput, ReceiveMessageInput, SendMessageBatchInput, SendMessageInput};
+use rustack_sqs_model::output::{ReceiveMessageOutput, SendMessageBatchOutput, SendMessageOutput};
+use rustack_sqs_model::types::{BatchResultErrorEntry, SendMessageBatchResultEntry};
+
+use super::sqs::Queues;
+use super::stamp;
+
+/// The longest delay of a message, in seconds.
+const MAX_DELAY: i32 = 900;
+/// The most messages of one call.
+const MAX_ENTRIES: usize = 10;
+/// The most bytes the bodies of one batch call may have together.
+const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// The attribute of a queue that limits the size of a message.
+const MAX_BYTES: &str = "MaximumMessageSize";
+
+impl Queues {
+    pub(super) async fn send(&self, message: SendMessageInput) -> Result<SendMessageOutput, SqsError> {
+        check_delay(message.delay_seconds)?;
+        if delay(&message).is_none() {
+            return self.provider.send_message(message).await;
+        }
+        let max_bytes = self.max_bytes(&message.queue_url).await?;
+        self.hold_or_send(message, max_bytes).await
+    }
+
+    pub(super) async fn send_batch(&self, input: SendMessageBatchInput) -> Result<SendMessageBatchOutput, SqsError> {
+        check_batch(&input)?;
+        if input.entries.iter().all(|entry| entry.delay_seconds.unwrap_or_default() == 0) {
+            return self.provider.send_message_batch(input).await;
+        }
+        let max_bytes = self.max_bytes(&input.queue_url).await?;
+        let mut output = SendMessageBatchOutput::default();
+        for entry in input.entries {
+            let message = SendMessageInput {
+                queue_url: input.queue_url.clone(),
+                message_body: entry.message_body,
+                delay_seconds: entry.delay_seconds,
+                message_deduplication_id: entry.message_deduplication_id,
+                message_group_id: entry.message_group_id,
+                message_attributes: entry.message_attributes,
+                message_system_attributes: entry.message_system_attributes,
+            };
+            match self.hold_or_send(message, max_bytes).await {
+                Ok(sent) => output.successful.push(SendMessageBatchResultEntry {
+                    id: entry.id,
+                    message_id: sent.message_id.unwrap_or_default(),
+                    md5_of_message_body: sent.md5_of_message_body.unwrap_or_default(),
+                    md5_of_message_attributes: sent.md5_of_message_attributes,
+                    sequence_number: sent.sequence_number,
+                }),
+                Err(error) => output.failed.push(BatchResultErrorEntry {
+                    id: entry.id,
+                    sender_fault: error.code.is_sender_fault(),
+                    code: error.code.error_type().to_owned(),
+                    message: Some(error.message),
+                }),
+            }
+        }
+        Ok(output)
+    }
+
+    pub(super) async fn receive(&self, mut input: ReceiveMessageInput) -> Result<ReceiveMessageOutput, SqsError> {
+        self.delayed.hand_over().await;
+        stamp::ask(&mut input);
+        let mut output = self.provider.receive_message(input).await?;
+        output.messages.iter_mut().for_each(stamp::take);
+        Ok(output)
+    }
+
+    /// Holds a delayed message; any other goes to the queue, and so does what the queue is going to refuse.
+    async fn hold_or_send(
+        &self,
+        mut message: SendMessageInput,
+        max_bytes: usize,
+    ) -> Result<SendMessageOutput, SqsError> {
+        let Some(delay) = delay(&message).filter(|_| message.message_body.len() <= max_bytes) else {
+            return self.provider.send_message(message).await;
+        };
+        let md5_of_message_attributes = md5_of_message_attributes(&message.message_attributes);
+        let output = SendMessageOutput {
+            message_id: Some(stamp::put(&mut message)),
+            md5_of_message_body: Some(md5_of_body(&message.message_body)),
+            md5_of_message_attributes,
+            ..SendMessageOutput::default()
+        };
+        // Said, so that the queue's own delay is not added.
+        message.delay_seconds = Some(0);
+        let queue = name_of(&message.queue_url).to_owned();
+        self.delayed.hold(&queue, message, delay).await;
+        Ok(output)
+    }
+
+    /// The size of message the queue takes; an error if there is no such queue.
+    async fn max_bytes(&self, queue_url: &str) -> Result<usize, SqsError> {
+        let attribute_names = vec![MAX_BYTES.to_owned()];
+        let input = GetQueueAttributesInput { queue_url: queue_url.to_owned(), attribute_names };
+        let attributes = self.provider.get_queue_attributes(input).await?.attributes;
+        Ok(attributes.get(MAX_BYTES).and_then(|bytes| bytes.parse().ok()).unwrap_or_default())
+    }
+}
+
+/// The name at the end of a queue's URL.
+pub(super) fn name_of(queue_url: &str) -> &str {
+    extract_queue_name(queue_url).unwrap_or(queue_url)
+}
+
+/// How long to hold a message. Not at all if it has no delay of its own, or is not for the queue to take as it is: FIFO
+/// queues refuse delays, and none takes an empty body or more attributes.
+fn delay(message: &SendMessageInput) -> Option<Duration> {
+    let seconds =
+        message.delay_seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0)?;
+    let takes = !message.message_body.is_empty()
+        && message.message_attributes.len() <= stamp::MAX_ATTRIBUTES
+        && !message.queue_url.ends_with(".fifo");
+    takes.then(|| Duration::from_secs(seconds))
+}
+
+fn check_batch(input: &SendMessageBatchInput) -> Result<(), SqsError> {
+    if input.entries.is_empty() {
+        return Err(SqsError::empty_batch_request());
+    }
+    if input.entries.len() > MAX_ENTRIES {
+        return Err(SqsError::too_many_entries_in_batch());
+    }
+    let ids: HashSet<&str> = input.entries.iter().map(|entry| entry.id.as_str()).collect();
+    if ids.len() < input.entries.len() {
+        return Err(SqsError::batch_entry_ids_not_distinct());
+    }
+    for entry in &input.entries {
+        check_delay(entry.delay_seconds)?;
+    }
+    let bytes: usize = input.entries.iter().map(|entry| entry.message_body.len()).sum();
+    if bytes <= MAX_BATCH_BYTES {
+        return Ok(());
+    }
+    Err(SqsError::new(
+        SqsErrorCode::BatchRequestTooLong,
+        format!("Batch requests cannot be longer than {MAX_BATCH_BYTES} bytes. You have sent {bytes} bytes."),
+    ))
+}
+
+fn check_delay(seconds: Option<i32>) -> Result<(), SqsError> {
+    match seconds {
+        Some(seconds) if !(0..=MAX_DELAY).contains(&seconds) => Err(SqsError::invalid_parameter_value(format!(
+            "Value {seconds} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= {MAX_DELAY}."
+        ))),
+        _ => Ok(()),
+    }
+}

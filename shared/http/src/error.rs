@@ -1,0 +1,89 @@
+//! What errors of tables, queues and tracking look like from outside.
+
+use axum::http::StatusCode;
+use fanfold::policy::{FieldError, PolicyError};
+use fanfold::queue::QueueError;
+use fanfold::store::StoreError;
+use fanfold::tracking::TrackingError;
+
+use crate::Problem;
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Service { .. } | StoreError::Contended { .. } => Self::unavailable(&error),
+            StoreError::Corrupt { .. } => Self::internal(&error),
+        }
+    }
+}
+
+impl From<QueueError> for Problem {
+    fn from(error: QueueError) -> Self {
+        match error {
+            QueueError::Service { .. } | QueueError::Entry { .. } => Self::unavailable(&error),
+            QueueError::TooLarge { .. } | QueueError::Json(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<TrackingError> for Problem {
+    fn from(error: TrackingError) -> Self {
+        match error {
+            TrackingError::UnknownFanout(_) => Self::new(StatusCode::NOT_FOUND, "unknown_fanout", error),
+            TrackingError::NotOpen { .. } => Self::new(StatusCode::CONFLICT, "fanout_not_open", error),
+            TrackingError::OutOfRange { field, value, allowed } => {
+                let problem = format!("is {value}, {allowed} is allowed");
+                Self::fields("out_of_range", vec![FieldError { field: field.to_owned(), problem }])
+            }
+            TrackingError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", error),
+            TrackingError::Store(error) => error.into(),
+            TrackingError::Queue(error) => error.into(),
+        }
+    }
+}
+
+/// A policy, or a destination of notices, that can not be used.
+impl From<PolicyError> for Problem {
+    fn from(PolicyError(errors): PolicyError) -> Self {
+        Self::fields("invalid_policy", errors)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use fanfold::store::fanouts::FanoutState;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_code() {
+        let service = || StoreError::Service {
+            operation: "GetItem",
+            table: "secret".to_owned(),
+            message: "secret".to_owned(),
+            source: "secret".into(),
+        };
+        let corrupt =
+            StoreError::Corrupt { table: "tasks", id: "x".to_owned(), attribute: "lane", problem: String::new() };
+        let queue = QueueError::TooLarge { queue: "secret".to_owned(), bytes: 1 };
+        let range = TrackingError::OutOfRange { field: "items", value: "0".to_owned(), allowed: "1 to 5".to_owned() };
+        let not_open = TrackingError::NotOpen { id: Uuid::nil(), state: FanoutState::Sealed };
+        let cases: Vec<(Problem, u16, &str)> = vec![
+            (service().into(), 503, "unavailable"),
+            (StoreError::Contended { what: "secret".to_owned() }.into(), 503, "unavailable"),
+            (corrupt.into(), 500, "internal"),
+            (queue.into(), 500, "internal"),
+            (TrackingError::Store(service()).into(), 503, "unavailable"),
+            (TrackingError::UnknownFanout(Uuid::nil()).into(), 404, "unknown_fanout"),
+            (not_open.into(), 409, "fanout_not_open"),
+            (range.into(), 422, "out_of_range"),
+            (TrackingError::KeyReused("`items` differs".to_owned()).into(), 422, "idempotency_key_reused"),
+        ];
+        for (problem, status, code) in cases {
+            assert_eq!((problem.status().as_u16(), problem.code()), (status, code));
+            assert!(!problem.detail().contains("secret"), "{}", problem.detail());
+        }
+    }
+}

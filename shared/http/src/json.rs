@@ -1,0 +1,129 @@
+//! JSON bodies, in and out.
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequest, OptionalFromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use fanfold::policy::FieldError;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::Problem;
+
+/// Lambda: a synchronous invocation takes and gives at most 6 MB.
+pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
+
+/// A JSON body; one that comes in is an object. As an `Option`, it may be absent.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        is_json(request.headers())?;
+        parse(&body(request, state).await?).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
+        let checked = is_json(request.headers());
+        let body = body(request, state).await?;
+        if body.is_empty() {
+            return Ok(None);
+        }
+        checked?;
+        parse(&body).map(|value| Some(Self(value)))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+            Err(error) => Problem::internal(&error).into_response(),
+        }
+    }
+}
+
+/// Clients that send no type at all are taken to mean JSON; another type is a mistake that is better named.
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let value = String::from_utf8_lossy(value.as_bytes());
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || (essence.contains('/') && essence.ends_with("+json")) {
+        return Ok(());
+    }
+    let detail = format!("the Content-Type is `{value}`, application/json is wanted");
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+}
+
+async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, Problem> {
+    DefaultBodyLimit::max(BODY_BYTES).apply(&mut request);
+    Bytes::from_request(request, state).await.map_err(|rejection| {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let detail = format!("the body is too large, at most {BODY_BYTES} bytes are allowed");
+            return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail);
+        }
+        Problem::new(StatusCode::BAD_REQUEST, "unreadable_body", "the body broke off")
+    })
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // Serde would read an array as a struct's fields in their order: nobody means that.
+    let object = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if object && let Ok(value) = serde_json::from_slice(body) {
+        return Ok(value);
+    }
+    // Only what is wrong is read again, to tell first whether it is JSON at all, and then where its shape is wrong.
+    if body.is_empty() {
+        return Err(malformed("the body is empty, JSON is wanted"));
+    }
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
+        return Err(malformed(&format!("the body is not JSON: {error}")));
+    }
+    if !object {
+        return Err(misshapen(".".to_owned(), "a JSON object is wanted".to_owned()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    serde_path_to_error::deserialize(&mut reader).map_err(located)
+}
+
+/// Reads a value that is JSON already as what it should be.
+///
+/// # Errors
+/// It is not of that shape; the problem names the field.
+pub fn shape<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(located)
+}
+
+fn malformed(detail: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "malformed_json", detail)
+}
+
+fn located(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let path = error.path().to_string();
+    match error.into_inner() {
+        // JSON, but nested deeper than is read.
+        error if error.is_syntax() => malformed(&format!("the body can not be read: {error}")),
+        error => misshapen(path, error.to_string()),
+    }
+}
+
+fn misshapen(field: String, problem: String) -> Problem {
+    // The path of the whole body is a dot; then the message names the field.
+    if field == "." {
+        let detail = format!("the body is not what this route takes: {problem}");
+        return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail);
+    }
+    let detail = format!("`{field}`: {problem}");
+    let errors = [FieldError { field, problem }];
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail).with_errors(errors)
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

@@ -1,0 +1,14 @@
+//! What the HTTP faces of Fanfold share: problem documents (RFC 9457), extractors that answer with them, and fallbacks.
+
+mod error;
+mod fallback;
+mod json;
+mod key;
+mod path;
+mod problem;
+
+pub use fallback::with_fallbacks;
+pub use json::{BODY_BYTES, Json, shape};
+pub use key::IdempotencyKey;
+pub use path::{Kind, Path, Segment};
+pub use problem::Problem;

@@ -1,0 +1,218 @@
+//! Problem documents (RFC 9457).
+
+use std::fmt::Display;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use fanfold::policy::FieldError;
+use serde::Serialize;
+
+/// Characters of a text that came from outside: an answer does not send a huge value back.
+const TEXT: usize = 512;
+
+/// Fields one document names.
+const FIELDS: usize = 100;
+
+/// An answer that tells what went wrong, under a code that never changes.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    errors: Vec<FieldError>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    r#type: String,
+    title: String,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl Problem {
+    /// A problem; `code` is snake_case. A long `detail` is shortened.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Display) -> Self {
+        Self { status, code, detail: shorten(&detail.to_string()), errors: Vec::new() }
+    }
+
+    /// The problem with the fields that are wrong; of very many, the first hundred.
+    #[must_use]
+    pub fn with_errors(mut self, errors: impl IntoIterator<Item = FieldError>) -> Self {
+        let errors = errors.into_iter().take(FIELDS);
+        self.errors =
+            errors.map(|error| FieldError { field: shorten(&error.field), problem: shorten(&error.problem) }).collect();
+        self
+    }
+
+    /// A request whose fields can not be used (422): the detail names the first.
+    #[must_use]
+    pub fn fields(code: &'static str, errors: Vec<FieldError>) -> Self {
+        let detail = match errors.as_slice() {
+            [] => "a field can not be used".to_owned(),
+            [one] => format!("`{}` {}", one.field, one.problem),
+            [first, ..] => {
+                format!("{} fields can not be used, the first: `{}` {}", errors.len(), first.field, first.problem)
+            }
+        };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail).with_errors(errors)
+    }
+
+    /// A fault of Fanfold's own (500). What it is goes to the log, not to the caller.
+    pub fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(error = %causes(error), "a request failed");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something is wrong inside Fanfold; its log says what")
+    }
+
+    /// A table or queue that can not be used now (503). Which and why goes to the log, not to the caller.
+    pub fn unavailable(error: &dyn std::error::Error) -> Self {
+        tracing::error!(error = %causes(error), "a request can not be served now");
+        let detail = "a table or queue can not be reached or is overloaded; repeat the request later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What went wrong this time.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The fields that are wrong.
+    #[must_use]
+    pub fn errors(&self) -> &[FieldError] {
+        &self.errors
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let document = Document {
+            r#type: format!("urn:fanfold:problem:{}", self.code),
+            title: title(self.code),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+            errors: &self.errors,
+        };
+        // Texts and a number always make JSON.
+        let body = serde_json::to_vec(&document).unwrap_or_default();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// `unknown_route` is titled `Unknown route`.
+fn title(code: &str) -> String {
+    let words = code.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The beginning and the end of a text that is too long: what is allowed stands at the end of a message.
+fn shorten(text: &str) -> String {
+    let at = |mut indices: &mut dyn Iterator<Item = (usize, char)>, n| Iterator::nth(&mut indices, n).map(|(at, _)| at);
+    let (Some(_), Some(head), Some(tail)) = (
+        at(&mut text.char_indices(), TEXT),
+        at(&mut text.char_indices(), TEXT / 2),
+        at(&mut text.char_indices().rev(), TEXT / 2 - 1),
+    ) else {
+        return text.to_owned();
+    };
+    format!("{} … {}", &text[..head], &text[tail..])
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    async fn document(problem: Problem) -> (Response, serde_json::Value) {
+        let (parts, body) = problem.into_response().into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        (Response::from_parts(parts, axum::body::Body::empty()), serde_json::from_slice(&bytes).unwrap())
+    }
+
+    fn field(field: &str, problem: &str) -> FieldError {
+        FieldError { field: field.to_owned(), problem: problem.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn is_a_problem_document() {
+        let problem = Problem::new(StatusCode::NOT_FOUND, "unknown_route", "there is no /x");
+        let (response, document) = document(problem).await;
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(
+            document,
+            serde_json::json!({
+                "type": "urn:fanfold:problem:unknown_route", "title": "Unknown route", "status": 404,
+                "code": "unknown_route", "detail": "there is no /x",
+            })
+        );
+    }
+
+    #[tokio::test]
+    async fn names_fields() {
+        let one = Problem::fields("invalid_policy", vec![field("target", "is empty")]);
+        assert_eq!(one.detail(), "`target` is empty");
+        let two = Problem::fields("invalid_policy", vec![field("target", "is empty"), field("handler.url", "is `x`")]);
+        assert_eq!(two.detail(), "2 fields can not be used, the first: `target` is empty");
+        let (response, document) = document(two).await;
+        assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(document["errors"][1], serde_json::json!({"field": "handler.url", "problem": "is `x`"}));
+    }
+
+    #[test]
+    fn what_came_from_outside_is_shortened() {
+        let huge = "ä".repeat(1_000_000);
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "x", format!("is `{huge}`, less is allowed"));
+        assert!(problem.detail().starts_with("is `ä") && problem.detail().ends_with("less is allowed"));
+        assert!(problem.detail().chars().count() < 600);
+        let problem = problem.with_errors((0..1_000).map(|_| field(&huge, &huge)));
+        assert_eq!(problem.errors().len(), FIELDS);
+        assert!(problem.errors().iter().all(|error| error.field.len() + error.problem.len() < 2_500));
+    }
+
+    #[tokio::test]
+    async fn faults_inside_are_not_told() {
+        for problem in [Problem::internal, Problem::unavailable] {
+            let problem = problem(&std::io::Error::other("secret"));
+            assert!(!problem.detail().contains("secret"));
+            let (response, document) = document(problem).await;
+            assert!(!document.to_string().contains("secret"));
+            let retry = response.headers().get(header::RETRY_AFTER);
+            assert_eq!(retry.is_some(), response.status() == StatusCode::SERVICE_UNAVAILABLE);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `/fanouts`.
+
+use fanfold::limits::{GROUP_ITEMS, ITEMS_PER_ADD};
+use serde_json::{Value, json};
+
+use super::{NOBODY, Server};
+
+/// A fan-out's path and the ids of its items.
+async fn open(server: &Server, body: Value) -> (String, Vec<String>) {
+    let opened = server.post("/fanouts", body).await.ok(201);
+    let fanout = opened["id"].as_str().unwrap();
+    (format!("/fanouts/{fanout}"), items(fanout, &opened["groups"]))
+}
+
+fn items(fanout: &str, groups: &Value) -> Vec<String> {
+    let ids = |group: &Value| {
+        let id = group["id"].as_str().unwrap().to_owned();
+        (0..group["upto"].as_u64().unwrap()).map(move |index| format!("{id}:{index}"))
+    };
+    groups.as_array().unwrap().iter().flat_map(ids).map(|item| format!("{fanout}:{item}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fanout_is_opened_and_told() {
+    let server = Server::start().await;
+    for (items, seal, state) in [(0, false, "open"), (3, false, "open"), (3, true, "sealed"), (0, true, "completed")] {
+        let body = json!({"items": items, "seal": seal, "user_key": "order 7"});
+        let reply = server.post("/fanouts", body).await;
+        let location = reply.headers["location"].to_str().unwrap().to_owned();
+        let mut opened = reply.ok(201);
+        assert_eq!(location, format!("/fanouts/{}", opened["id"].as_str().unwrap()));
+        let groups = opened.as_object_mut().unwrap().remove("groups").unwrap();
+        let upto: u64 = groups.as_array().unwrap().iter().map(|group| group["upto"].as_u64().unwrap()).sum();
+        assert_eq!(upto, items);
+        assert_eq!(opened["state"], state);
+        assert_eq!(opened["complete"], json!(state == "completed"));
+        let counts = [&opened["total"], &opened["done"], &opened["failed"], &opened["succeeded"]];
+        assert_eq!(counts, [items, 0, 0, 0].map(|count| json!(count)).each_ref());
+        assert_eq!(opened["user_key"], "order 7");
+        assert_eq!(opened["created_at"], opened["updated_at"]);
+        assert_eq!(server.get(&location).await.ok(200), opened, "{items} {seal}");
+    }
+    let bare = server.post("/fanouts", json!({})).await.ok(201);
+    assert_eq!((&bare["total"], &bare["user_key"]), (&json!(0), &Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_beyond_a_group_are_grouped() {
+    let server = Server::start().await;
+    let opened = server.post("/fanouts", json!({"items": GROUP_ITEMS + 1})).await.ok(201);
+    let upto: Vec<&Value> = opened["groups"].as_array().unwrap().iter().map(|group| &group["upto"]).collect();
+    assert_eq!(upto, [&json!(GROUP_ITEMS), &json!(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_open_is_answered_alike() {
+    let server = Server::start().await;
+    for (key, body) in [
+        ("empty", json!({})),
+        ("small", json!({"items": 3, "seal": true})),
+        ("large", json!({"items": GROUP_ITEMS * 2, "user_key": "k"})),
+    ] {
+        let first = server.post_once("/fanouts", key, body.clone()).await;
+        let again = server.post_once("/fanouts", key, body.clone()).await;
+        assert_eq!(first.headers["location"], again.headers["location"]);
+        assert_eq!(first.ok(201), again.ok(201));
+        let mut other = body;
+        other["user_key"] = json!("other");
+        let (detail, _) = server.post_once("/fanouts", key, other).await.problem(422, "idempotency_key_reused");
+        assert!(detail.contains("`user_key`"), "{detail}");
+    }
+    let (one, two) = (server.post("/fanouts", json!({})).await, server.post("/fanouts", json!({})).await);
+    assert_ne!(one.ok(201)["id"], two.ok(201)["id"], "without a key each is its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_out_of_range_is_refused() {
+    let server = Server::start().await;
+    let too_many = server.post("/fanouts", json!({"items": ITEMS_PER_ADD + 1})).await;
+    let (detail, fields) = too_many.problem(422, "out_of_range");
+    assert_eq!(fields, ["items"]);
+    assert!(
+        detail.contains(&(ITEMS_PER_ADD + 1).to_string()) && detail.contains(&ITEMS_PER_ADD.to_string()),
+        "{detail}"
+    );
+    let long = server.post("/fanouts", json!({"user_key": "k".repeat(1_025)})).await;
+    assert_eq!(long.problem(422, "out_of_range").1, ["user_key"]);
+    for url in ["http://example.com/", "ftp://example.com/", "notices", ""] {
+        let reply = server.post("/fanouts", json!({"notify": {"url": url}})).await;
+        let (detail, fields) = reply.problem(422, "invalid_destination");
+        assert_eq!(fields, ["notify.url"]);
+        assert!(detail.contains(&format!("`{url}`")), "{detail}");
+    }
+    let unknown = server.post("/fanouts", json!({"notify": {"queue": "elsewhere"}})).await;
+    assert!(unknown.problem(422, "invalid_body").0.contains("notices"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_are_added() {
+    let server = Server::start().await;
+    let (path, _) = open(&server, json!({})).await;
+    let add = format!("{path}/items");
+    let first = server.post_once(&add, "a", json!({"items": 3})).await.ok(201);
+    assert_eq!(format!("/fanouts/{}", first["fanout"].as_str().unwrap()), path);
+    assert_eq!(first["groups"][0]["upto"], 3);
+    assert_eq!(server.post_once(&add, "a", json!({"items": 3})).await.ok(201), first);
+    let other = server.post_once(&add, "a", json!({"items": 4})).await;
+    assert!(other.problem(422, "idempotency_key_reused").0.contains("`items`"));
+    for _ in 0..2 {
+        let second = server.post(&add, json!({"items": 3})).await.ok(201);
+        assert_ne!(second["groups"], first["groups"]);
+    }
+    assert_eq!(server.get(&path).await.ok(200)["total"], 9);
+    for items in [0, ITEMS_PER_ADD + 1] {
+        let reply = server.post(&add, json!({"items": items})).await;
+        assert_eq!(reply.problem(422, "out_of_range").1, ["items"]);
+    }
+    server.send("POST", &format!("{path}/seal"), &[], "").await.ok(200);
+    let (detail, _) = server.post(&add, json!({"items": 1})).await.problem(409, "fanout_not_open");
+    assert!(detail.contains("sealed"), "{detail}");
+    assert_eq!(server.post_once(&add, "a", json!({"items": 3})).await.ok(201), first, "even after the seal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seal_tells_whether_it_is_complete() {
+    let server = Server::start().await;
+    let (path, items) = open(&server, json!({"items": 2, "user_key": "order 7"})).await;
+    let seal = format!("{path}/seal");
+    let (detail, _) = server.post(&seal, json!({"force": true})).await.problem(422, "invalid_body");
+    assert!(detail.contains("`force`"), "{detail}");
+    assert_eq!(server.get(&path).await.ok(200)["state"], "open", "what is refused does nothing");
+    let sealed = server.send("POST", &seal, &[], "").await.ok(200);
+    assert_eq!((&sealed["state"], &sealed["complete"]), (&json!("sealed"), &json!(false)));
+    assert_eq!(sealed["user_key"], "order 7");
+    server.post("/acks", json!({"items": items})).await.ok(200);
+    for body in ["", "{}"] {
+        let again = server.send("POST", &seal, &[], body).await.ok(200);
+        assert_eq!((&again["state"], &again["complete"]), (&json!("completed"), &json!(true)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_told() {
+    let server = Server::start().await;
+    for (seal, progress) in [(true, "exact"), (false, "best_effort")] {
+        let (path, items) = open(&server, json!({"items": 10, "seal": seal, "notify": {"queue": "notices"}})).await;
+        server.post("/acks", json!({"failed": items[..2], "items": items[2..5]})).await.ok(200);
+        let view = server.get(&path).await.ok(200);
+        let counts = [&view["total"], &view["done"], &view["failed"], &view["succeeded"]];
+        assert_eq!(counts, [10, 5, 2, 3].map(|count| json!(count)).each_ref(), "seal: {seal}");
+        assert_eq!(view["progress"], progress);
+        server.send("POST", &format!("{path}/seal"), &[], "").await.ok(200);
+        server.post("/acks", json!({"items": items})).await.ok(200);
+        let done = server.get(&path).await.ok(200);
+        let counts = [&done["total"], &done["done"], &done["failed"], &done["succeeded"]];
+        assert_eq!(counts, [10, 10, 2, 8].map(|count| json!(count)).each_ref(), "seal: {seal}");
+        assert_eq!((&done["complete"], &done["progress"]), (&json!(true), &json!("exact")));
+        assert!(done.get("notified_at").is_none());
+        server.stack.drain().await;
+        assert!(server.get(&path).await.ok(200)["notified_at"].is_u64());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_fanout_is_named() {
+    let server = Server::start().await;
+    let path = format!("/fanouts/{NOBODY}");
+    for reply in [
+        server.get(&path).await,
+        server.post(&format!("{path}/items"), json!({"items": 1})).await,
+        server.post_once(&format!("{path}/items"), "k", json!({"items": 1})).await,
+        server.send("POST", &format!("{path}/seal"), &[], "").await,
+    ] {
+        assert!(reply.problem(404, "unknown_fanout").0.contains(NOBODY));
+    }
+}

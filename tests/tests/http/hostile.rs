@@ -1,0 +1,171 @@
+//! What no route takes, and what a route answers when it can not serve.
+
+use fanfold_tests::{Crash, Moment, ScriptedApi, Stack};
+use serde_json::{Value, json};
+
+use super::{NOBODY, Server, parcel};
+
+/// Every route that takes a body: method, path, and the field it reads first with a value of a wrong type.
+fn bodies() -> Vec<(&'static str, String, &'static str)> {
+    vec![
+        ("POST", "/fanouts".to_owned(), "items"),
+        ("POST", format!("/fanouts/{NOBODY}/items"), "items"),
+        ("POST", "/tasks".to_owned(), "tasks"),
+        ("POST", "/acks".to_owned(), "items"),
+        ("PUT", "/policies/letter".to_owned(), "target"),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_no_json_is_refused() {
+    let server = Server::start().await;
+    let deep = |open: &str| format!("{{\"x\": {}", open.repeat(50_000));
+    let seal = ("POST", format!("/fanouts/{NOBODY}/seal"), "x");
+    for (method, path, _) in bodies().into_iter().chain([seal]) {
+        for body in ["{".to_owned(), "{\"items\": 1,}".to_owned(), "x".to_owned(), deep("["), deep("{\"x\":")] {
+            let reply = server.send(method, &path, &[], body).await;
+            let (detail, _) = reply.problem(400, "malformed_json");
+            assert!(detail.contains("line 1 column"), "{detail}");
+        }
+        let reply = server.send(method, &path, &[("content-type", "text/plain")], "{}").await;
+        assert!(reply.problem(415, "unsupported_media_type").0.contains("`text/plain`"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_too_large_is_refused() {
+    let server = Server::start().await;
+    let huge = format!("{{\"x\": \"{}\"}}", "x".repeat(6 * 1_024 * 1_024));
+    for (method, path, _) in bodies() {
+        let (detail, _) = server.send(method, &path, &[], huge.clone()).await.problem(413, "too_large");
+        assert!(detail.contains("6291456"), "{detail}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_another_shape_is_refused() {
+    let server = Server::start().await;
+    for (method, path, field) in bodies() {
+        for body in ["[]", "[5, true]", "null", "\"x\"", "5"] {
+            server.send(method, &path, &[], body).await.problem(422, "invalid_body");
+        }
+        let wrong = json!({field: {"x": 1}}).to_string();
+        let (detail, fields) = server.send(method, &path, &[], wrong).await.problem(422, "invalid_body");
+        assert!(detail.contains(field) && fields == [field], "{path}: {detail}");
+        let unknown = json!({"surprise": 1}).to_string();
+        let (detail, _) = server.send(method, &path, &[], unknown).await.problem(422, "invalid_body");
+        assert!(detail.contains("`surprise`"), "{path}: {detail}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_huge_value_does_not_come_back() {
+    let server = Server::start().await;
+    let huge = "x".repeat(1_000_000);
+    let kind = format!("/policies/{}", "k".repeat(5_000));
+    for reply in [
+        server.post("/fanouts", json!({"items": huge})).await,
+        server.post("/fanouts", json!({huge.clone(): 1})).await,
+        server.post("/fanouts", json!({"notify": {"url": huge}})).await,
+        server.post("/tasks", json!({"tasks": [{"kind": huge, "content": 1}]})).await,
+        server.post("/acks", json!({"items": [huge]})).await,
+        server.put("/policies/letter", json!({"kind": huge, "target": huge, "handler": {"url": huge}})).await,
+        server.put(&kind, json!({})).await,
+        server.get(&format!("/{}", "x".repeat(5_000))).await,
+    ] {
+        assert!((400..500).contains(&reply.status), "{}", reply.status);
+        assert!(reply.body.to_string().len() < 8_000, "{}", reply.body.to_string().len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idempotency_key_that_can_not_be_used_is_refused() {
+    let server = Server::start().await;
+    for (path, body) in [
+        ("/fanouts".to_owned(), json!({})),
+        (format!("/fanouts/{NOBODY}/items"), json!({"items": 1})),
+        ("/tasks".to_owned(), json!({"tasks": [{"kind": "parcel", "content": {"depot": "117"}}]})),
+    ] {
+        for key in ["", "a b", "ä", &"x".repeat(256)] {
+            let reply = server.post_once(&path, key, body.clone()).await;
+            let (detail, _) = reply.problem(400, "invalid_idempotency_key");
+            assert!(detail.contains("255"), "{detail}");
+        }
+    }
+    assert_eq!(server.stack.backlog().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_is_none_is_refused() {
+    let server = Server::start().await;
+    for (method, path) in [
+        ("GET", "/fanouts/xyz"),
+        ("POST", "/fanouts/xyz/items"),
+        ("POST", "/fanouts/xyz/seal"),
+        ("GET", "/tasks/xyz"),
+        ("GET", "/tasks/key:xyz"),
+        ("GET", "/batches/xyz"),
+        ("GET", "/policies/x:yz"),
+        ("PUT", "/policies/x:yz"),
+    ] {
+        let (detail, _) = server.send(method, path, &[], "{\"items\": 1}").await.problem(400, "invalid_id");
+        assert!(detail.contains("yz`"), "{detail}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_that_is_none_is_refused() {
+    let server = Server::start().await;
+    for (method, path) in
+        [("GET", "/"), ("GET", "/fanouts/"), ("POST", "/task"), ("DELETE", "/x/y"), ("GET", "/acks/1")]
+    {
+        let (detail, _) = server.send(method, path, &[], "").await.problem(404, "unknown_route");
+        assert!(detail.contains(&format!("{method} {path}")), "{detail}");
+    }
+    for (method, path, allowed) in [
+        ("GET", "/fanouts", "POST"),
+        ("DELETE", "/policies/parcel", "GET,HEAD,PUT"),
+        ("GET", "/tasks", "POST"),
+        ("PUT", "/acks", "POST"),
+    ] {
+        let reply = server.send(method, path, &[], "").await;
+        assert!(reply.problem(405, "method_not_allowed").0.contains(method));
+        assert_eq!(reply.headers["allow"], allowed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_is_told() {
+    let server = Server::start().await;
+    let health = server.get("/health").await.ok(200);
+    assert_eq!(health, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}));
+}
+
+/// A worker cut off from its tables and queues at its first request tells so, and nothing of theirs.
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_reached_is_unavailable() {
+    let item = format!("{NOBODY}:{NOBODY}:0");
+    for (method, path, body) in [
+        ("GET", "/health".to_owned(), Value::Null),
+        ("GET", "/policies".to_owned(), Value::Null),
+        ("GET", format!("/tasks/{NOBODY}"), Value::Null),
+        ("GET", format!("/batches/{NOBODY}"), Value::Null),
+        ("GET", format!("/fanouts/{NOBODY}"), Value::Null),
+        ("POST", "/fanouts".to_owned(), json!({})),
+        ("POST", format!("/fanouts/{NOBODY}/items"), json!({"items": 1})),
+        ("POST", "/acks".to_owned(), json!({"items": [item]})),
+        ("POST", "/tasks".to_owned(), json!({"tasks": [{"kind": "parcel", "content": {"depot": "117"}}]})),
+        ("PUT", "/policies/letter".to_owned(), json!({"target": "kind", "handler": {"url": "https://example.com/"}})),
+    ] {
+        let crash = Crash::new(1, Moment::Before);
+        let server = Server::over(Stack::new(parcel(json!({})), ScriptedApi::always_succeeds(), crash).await);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let reply = server.send(method, &path, &[], body).await;
+        let (detail, _) = reply.problem(503, "unavailable");
+        assert!(server.stack.crash.struck().is_some(), "{path}");
+        assert!(reply.headers.contains_key("retry-after"));
+        for inner in ["Table", "Queue", "DynamoDB", "SQS"] {
+            assert!(!detail.contains(inner), "{detail}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `/policies`.
+
+use serde_json::{Value, json};
+
+use super::Server;
+
+fn letter() -> Value {
+    json!({"target": "content.town", "handler": {"url": "https://example.com/letters"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_is_stored_and_told() {
+    let server = Server::start().await;
+    let stored = server.put("/policies/letter", letter()).await.ok(200);
+    assert_eq!((&stored["kind"], &stored["target"]), (&json!("letter"), &json!("content.town")));
+    assert_eq!(stored["max_batch"], 100, "what is left out is told");
+    assert_eq!(server.get("/policies/letter").await.ok(200), stored);
+    let changed = server.put("/policies/letter", with(stored.clone(), "max_batch", json!(7))).await.ok(200);
+    assert_eq!(changed["max_batch"], 7);
+    assert_eq!(server.get("/policies/letter").await.ok(200), changed);
+    let list = server.get("/policies").await.ok(200);
+    let kinds: Vec<&Value> = list["policies"].as_array().unwrap().iter().map(|policy| &policy["kind"]).collect();
+    assert_eq!(kinds, ["letter", "parcel"]);
+    assert_eq!(list["policies"][0], changed);
+    let tasks = json!({"tasks": [{"kind": "letter", "content": {"town": "Holtsville"}}]});
+    let answer = server.post("/tasks", tasks).await.ok(202);
+    let task = server.get(&format!("/tasks/{}", answer["tasks"][0]["id"].as_str().unwrap())).await.ok(200);
+    assert_eq!(task["lane"], "letter:0:Holtsville");
+}
+
+fn with(mut policy: Value, field: &str, value: Value) -> Value {
+    policy[field] = value;
+    policy
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_policy_is_named() {
+    let server = Server::start().await;
+    assert!(server.get("/policies/letter").await.problem(404, "unknown_policy").0.contains("`letter`"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_field_that_is_wrong_is_named() {
+    let server = Server::start().await;
+    for (field, value, named) in [
+        ("kind", json!("parcel"), vec!["kind"]),
+        ("kind", json!("a:b"), vec!["kind", "kind"]),
+        ("target", json!("content."), vec!["target"]),
+        ("max_batch", json!(0), vec!["max_batch"]),
+        ("linger", json!("16m"), vec!["linger"]),
+        ("handler", json!({"url": "http://example.com/"}), vec!["handler.url"]),
+        ("handler", json!({"command": ["rm"]}), vec!["handler.command"]),
+        ("handler", json!({"command": []}), vec!["handler.command", "handler.command"]),
+        ("handler", json!({"command": ["rm"], "url": "https://example.com/"}), vec!["handler", "handler.command"]),
+        ("handler", json!({}), vec!["handler"]),
+        ("notify", json!({"url": "ftp://example.com/"}), vec!["notify.url"]),
+    ] {
+        let reply = server.put("/policies/letter", with(letter(), field, value.clone())).await;
+        assert_eq!(reply.problem(422, "invalid_policy").1, named, "{field}: {value}");
+    }
+    let many = json!({"target": "x", "key": "y", "max_batch": 0, "handler": {"command": ["rm"]}});
+    let (_, fields) = server.put("/policies/letter", many).await.problem(422, "invalid_policy");
+    assert_eq!(fields, ["target", "key", "max_batch", "handler.command"]);
+    server.get("/policies/letter").await.problem(404, "unknown_policy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_of_another_shape_is_refused() {
+    let server = Server::start().await;
+    for (field, value, named) in [
+        ("max_batch", json!("many"), "max_batch"),
+        ("max_batch", json!(-1), "max_batch"),
+        ("linger", json!("soon"), "linger"),
+        ("handler", json!({"url": 5}), "handler.url"),
+        ("notify", json!({"mail": "a@example.com"}), "notify"),
+        ("kind", json!(5), "kind"),
+        ("backoff", json!({"base": []}), "backoff.base"),
+        ("maxbatch", json!(5), "maxbatch"),
+        ("target", json!(null), "target"),
+    ] {
+        let reply = server.put("/policies/letter", with(letter(), field, value.clone())).await;
+        let (detail, _) = reply.problem(422, "invalid_body");
+        assert!(detail.contains(named), "{field}: {value}: {detail}");
+    }
+    let (detail, _) = server.put("/policies/letter", json!({})).await.problem(422, "invalid_body");
+    assert!(detail.contains("`target`"), "{detail}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_taken_where_they_are_allowed() {
+    let server = Server::start().await;
+    let policy = with(letter(), "handler", json!({"command": ["./letters", "--fast"]}));
+    let (detail, _) = server.put("/policies/letter", policy.clone()).await.problem(422, "invalid_policy");
+    assert!(detail.contains("handler.command") && detail.contains("handler.url"), "{detail}");
+    let server = server.with_commands();
+    let stored = server.put("/policies/letter", policy).await.ok(200);
+    assert_eq!(stored["handler"]["command"], json!(["./letters", "--fast"]));
+    server.put("/policies/letter", letter()).await.ok(200);
+}
