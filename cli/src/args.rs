@@ -70,7 +70,7 @@ pub(crate) struct RunArgs {
 ///
 /// The API is the one that is deployed, without authentication: keep it on this machine. Example:
 ///
-///   curl -X POST localhost:8080/fanouts -d '{"items": 3, "seal": true}'
+///   curl --json '{"items": 3, "seal": true}' localhost:8080/fanouts
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {

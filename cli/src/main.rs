@@ -5,6 +5,7 @@ mod batch_api;
 mod check;
 mod counters;
 mod failure;
+mod guard;
 mod job;
 mod log;
 mod rows;

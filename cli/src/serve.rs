@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use axum::Router;
 use fanfold::config::variables;
 use fanfold::store::policies::Policies;
 use tokio::net::TcpListener;
@@ -11,6 +10,7 @@ use tokio::task::JoinHandle;
 use crate::args::ServeArgs;
 use crate::batch_api;
 use crate::failure::{Failure, Fault};
+use crate::guard::guard;
 use crate::job::read_policy;
 use crate::stack::Stack;
 
@@ -38,7 +38,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     }
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
     let running = stack.start(batch_api::local(folder)?).await?;
-    let server = start(args.listen, stack.router()?).await?;
+    let server = start(args.listen, &stack).await?;
     eprintln!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", args.listen);
     tokio::signal::ctrl_c().await.map_err(|error| Failure::io("Ctrl-C can not be waited for", error))?;
     drop(server);
@@ -46,13 +46,14 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves routes in the background.
-pub(crate) async fn start(address: SocketAddr, router: Router) -> Result<Server, Failure> {
+/// Serves the HTTP API of a stack in the background. Only who is on this machine can have it run programs.
+pub(crate) async fn start(address: SocketAddr, stack: &Stack) -> Result<Server, Failure> {
+    let router = stack.router(address.ip().is_loopback())?;
     let problem =
         |error: std::io::Error| Fault::new("--listen", format_args!("{address} can not be listened on: {error}"));
     let listener = TcpListener::bind(address).await.map_err(problem)?;
     Ok(Server(tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
+        if let Err(error) = axum::serve(listener, guard(router)).await {
             tracing::error!(%error, "the HTTP API broke down");
         }
     })))

@@ -14,6 +14,7 @@ use fanfold_elect::Elect;
 use fanfold_group::Grouper;
 use fanfold_handle::Handle;
 use fanfold_handle::api::BatchApi;
+use fanfold_http::with_fallbacks;
 use fanfold_local::{Engine, Pump, PumpHandle, Template};
 use fanfold_notify::{Http, Notify};
 use fanfold_register::Register;
@@ -124,12 +125,12 @@ impl Stack {
         })
     }
 
-    /// The HTTP API.
-    pub(crate) fn router(&self) -> Result<Router, Failure> {
-        let api = Api::from_environment(&self.surroundings("ApiFunction"))?;
+    /// The HTTP API. `commands`: whether it takes policies whose batch API is a program of this machine.
+    pub(crate) fn router(&self, commands: bool) -> Result<Router, Failure> {
+        let api = Api::from_environment(&self.surroundings("ApiFunction"))?.allow_commands(commands);
         let router = fanfold_api::router(Arc::new(api));
         let router = router.merge(fanfold_register::router(Arc::clone(&self.register)));
-        Ok(router.merge(fanfold_ack::router(Arc::clone(&self.ack))))
+        Ok(with_fallbacks(router.merge(fanfold_ack::router(Arc::clone(&self.ack)))))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Configuration: read from the environment once, at start; what is missing is named.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_sqs::Client as Sqs;
 
@@ -34,8 +36,11 @@ pub struct Surroundings {
     pub sqs: Sqs,
     /// Clock and randomness.
     pub world: World,
-    variables: std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    variables: Arc<Lookup>,
 }
+
+/// Looks a variable up.
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl std::fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -51,7 +56,7 @@ impl Surroundings {
         world: World,
         variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        Self { dynamodb, sqs, world, variables: std::sync::Arc::new(variables) }
+        Self { dynamodb, sqs, world, variables: Arc::new(variables) }
     }
 
     /// The value of a variable.

@@ -235,14 +235,18 @@ impl Stack {
     /// Delivers everything until no queue holds a message, however delayed. Panics if that takes two days.
     pub async fn drain(&self) {
         for _ in 0..200_000 {
-            let mut delivered = 0;
+            let (mut visible, mut total) = (0, 0);
             for queue in QueueName::STEPS {
-                delivered += self.deliver(queue).await;
-            }
-            if delivered == 0 {
-                if self.backlog().await == 0 {
-                    return;
+                let backlog = self.engine.backlog(self.url(queue)).await.unwrap();
+                total += backlog.total();
+                if backlog.visible > 0 {
+                    visible += self.deliver(queue).await;
                 }
+            }
+            if total == 0 {
+                return;
+            }
+            if visible == 0 {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
@@ -254,7 +258,7 @@ impl Stack {
         let mut messages = 0;
         for queue in QueueName::STEPS {
             let backlog = self.engine.backlog(self.url(queue)).await.unwrap();
-            messages += backlog.visible + backlog.in_flight + backlog.delayed;
+            messages += backlog.total();
         }
         messages
     }

@@ -155,7 +155,7 @@ async fn execute(
     let began = Instant::now();
     let running = stack.start(batch_api::local(job.folder.clone())?).await?;
     let served = match args.listen {
-        Some(address) => Some(serve::start(address, stack.router()?).await?),
+        Some(address) => Some(serve::start(address, &stack).await?),
         None => None,
     };
     let mut notices = Notices::of(&stack, &opened.fanout)?;

@@ -94,8 +94,10 @@ impl Grouper {
     async fn candidates(&self, message: &GroupMessage, policy: &Policy) -> Result<Candidates, GroupError> {
         let max = policy.max_batch as usize;
         let named = message.tasks.ids();
-        // Twice as many tell whether the next batch is full, too.
-        let pending = if named.len() >= max { Vec::new() } else { self.tasks.pending(&message.lane, 2 * max).await? };
+        // Twice as many tell whether the next batch is full, too. Fewer named ones do not tell that there are no others.
+        let enough = 2 * max;
+        let pending =
+            if named.len() >= enough { Vec::new() } else { self.tasks.pending(&message.lane, enough).await? };
         Ok(Candidates::choose(named, pending, max))
     }
 

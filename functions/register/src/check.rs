@@ -5,8 +5,9 @@ use std::fmt;
 
 use fanfold::content;
 use fanfold::ids::TaskId;
-use fanfold::limits::TASKS_PER_REQUEST;
+use fanfold::limits::{KIND_BYTES, TASKS_PER_REQUEST};
 use fanfold::messages::TaskRequest;
+use fanfold::policy::is_kind;
 use fanfold::store::tasks::Key;
 use serde::Serialize;
 
@@ -25,7 +26,17 @@ pub struct TaskFault {
 
 impl fmt::Display for TaskFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tasks[{}].{}: {}", self.index, self.field, self.problem)
+        write!(f, "{}: {}", self.path(), self.problem)
+    }
+}
+
+/// The field of a fault of the list itself, which is of no task of it.
+const LIST: &str = "tasks";
+
+impl TaskFault {
+    /// The field in the request.
+    pub(crate) fn path(&self) -> String {
+        if self.field == LIST { LIST.to_owned() } else { format!("tasks[{}].{}", self.index, self.field) }
     }
 }
 
@@ -37,11 +48,12 @@ impl Register {
     pub(crate) async fn place(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Placed>, RegisterError> {
         if !(1..=TASKS_PER_REQUEST).contains(&tasks.len()) {
             let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST} are allowed", tasks.len());
-            return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: "tasks".to_owned(), problem }]));
+            return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]));
         }
         let mut policies = HashMap::new();
         for task in &tasks {
-            if !policies.contains_key(&task.kind) {
+            // What can not be a kind can not be looked up: DynamoDB refuses keys that are empty or too long.
+            if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
                 policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
             }
         }
@@ -59,7 +71,12 @@ impl Register {
             }
             let Some(policy) = policies.get(&task.kind).and_then(Option::as_ref) else {
                 let kind: String = task.kind.chars().take(80).collect();
-                fault("kind", format!("is `{kind}`, there is no policy of this kind"));
+                let problem = if is_kind(&task.kind) {
+                    format!("is `{kind}`, there is no policy of this kind")
+                } else {
+                    format!("is `{kind}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed")
+                };
+                fault("kind", problem);
                 continue;
             };
             let content = match content::encode(&task.content) {

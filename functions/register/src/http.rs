@@ -8,9 +8,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use fanfold::ids::TaskId;
-use fanfold::limits::KIND_BYTES;
 use fanfold::messages::{RegisterRequest, TaskRequest};
-use fanfold::policy::{FieldError, is_kind};
+use fanfold::policy::FieldError;
 use fanfold_http::{IdempotencyKey, Json, Problem};
 use serde::Serialize;
 
@@ -32,23 +31,11 @@ async fn tasks(
     key: Option<IdempotencyKey>,
     Json(request): Json<RegisterRequest>,
 ) -> Result<(StatusCode, Json<Answer>), Problem> {
-    check_kinds(&request.tasks)?;
     let tasks = match key {
         None => register.register(request.tasks, &register.new_request_id()).await?,
         Some(IdempotencyKey(key)) => register.register_once(request.tasks, &key).await?,
     };
     Ok((StatusCode::ACCEPTED, Json(Answer { tasks })))
-}
-
-/// What can not be a kind can not be looked up either: DynamoDB refuses keys that are empty or too long.
-fn check_kinds(tasks: &[TaskRequest]) -> Result<(), RegisterError> {
-    let fault = |(index, task): (usize, &TaskRequest)| {
-        let kind: String = task.kind.chars().take(80).collect();
-        let problem = format!("is `{kind}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed");
-        TaskFault { index, field: "kind".to_owned(), problem }
-    };
-    let faults: Vec<TaskFault> = tasks.iter().enumerate().filter(|(_, task)| !is_kind(&task.kind)).map(fault).collect();
-    if faults.is_empty() { Ok(()) } else { Err(RegisterError::Refused(faults)) }
 }
 
 impl Register {
@@ -95,6 +82,7 @@ impl From<RegisterError> for Problem {
     fn from(error: RegisterError) -> Self {
         match error {
             RegisterError::Refused(faults) => {
+                let field_error = |fault: TaskFault| FieldError { field: fault.path(), problem: fault.problem };
                 Self::fields("invalid_tasks", faults.into_iter().map(field_error).collect())
             }
             RegisterError::Store(error) => error.into(),
@@ -102,10 +90,4 @@ impl From<RegisterError> for Problem {
             RegisterError::Tracking(error) => error.into(),
         }
     }
-}
-
-/// A fault of the list itself is of no task of it.
-fn field_error(TaskFault { index, field, problem }: TaskFault) -> FieldError {
-    let field = if field == "tasks" { field } else { format!("tasks[{index}].{field}") };
-    FieldError { field, problem }
 }

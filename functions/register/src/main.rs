@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fanfold_register::{Register, router};
 use fanfold_lambda::Error;
+use fanfold_register::{Register, router};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use axum::Router;
 use fanfold::delivery::Step;
+use fanfold_http::with_fallbacks;
 use lambda_http::request::LambdaRequest;
 use lambda_http::{Adapter, LambdaEvent};
 use lambda_runtime::{Error, service_fn};
@@ -15,7 +16,7 @@ use crate::queue::deliver;
 /// # Errors
 /// The runtime API can not be reached.
 pub async fn http(router: Router) -> Result<(), Error> {
-    lambda_http::run(router).await
+    lambda_http::run(with_fallbacks(router)).await
 }
 
 /// Serves a step that takes messages of its queue as well as HTTP requests.
@@ -23,7 +24,7 @@ pub async fn http(router: Router) -> Result<(), Error> {
 /// # Errors
 /// The runtime API can not be reached.
 pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error> {
-    let router = &router;
+    let router = &with_fallbacks(router);
     lambda_runtime::run(service_fn(|event: LambdaEvent<Value>| answer(step, router, event))).await
 }
 
