@@ -27,6 +27,14 @@ use crate::candidates::{Candidates, Rest};
 /// Batches formed at once by one invocation.
 const CONCURRENT_BATCHES: usize = 8;
 
+/// What forming a batch has to say.
+#[derive(Debug, Default)]
+struct Outbox {
+    handle: Vec<HandleMessage>,
+    group: Vec<(GroupMessage, Duration)>,
+    elect: Vec<ElectMessage>,
+}
+
 /// Forms batches and dispatches them.
 #[derive(Debug)]
 pub struct Grouper {
@@ -71,8 +79,8 @@ impl Grouper {
     }
 
     /// Forms the batch of one leader. Every step can be repeated: by a redelivery, or by two workers at once in the name of
-    /// the same leader.
-    async fn form(&self, message: &GroupMessage) -> Result<(), GroupError> {
+    /// the same leader. Answers what is to be sent.
+    async fn form(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
         let kind = &message.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
         let policy = &policy.policy;
@@ -83,11 +91,11 @@ impl Grouper {
         if batch.status == BatchStatus::Done {
             return self.resign(message, &batch).await;
         }
-        self.step_down(message, policy, &rest).await?;
+        let mut outbox = self.step_down(message, policy, &rest).await?;
         if batch.status == BatchStatus::Dispatched {
-            self.handle.send(&HandleMessage { batch: batch.id, attempt: 1 }).await?;
+            outbox.handle.push(HandleMessage { batch: batch.id, attempt: 1 });
         }
-        Ok(())
+        Ok(outbox)
     }
 
     /// Tasks for the batch: the lane's oldest, and those the message names.
@@ -113,17 +121,17 @@ impl Grouper {
     }
 
     /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again.
-    async fn resign(&self, message: &GroupMessage, batch: &Batch) -> Result<(), GroupError> {
+    async fn resign(&self, message: &GroupMessage, batch: &Batch) -> Result<Outbox, GroupError> {
         let left: Vec<TaskId> =
             message.tasks.ids().iter().filter(|id| batch.members.slot(id).is_none()).copied().collect();
         let left = self.tasks.unclaimed(&left).await?;
         self.locks.resign(&self.leader(message)).await?;
-        if left.is_empty() { Ok(()) } else { self.wake(message, &left).await }
+        Ok(self.wake(message, &left))
     }
 
     /// The batch is dispatched: the lock goes to the next batch of the lane if there is more and room for it, else it is
     /// free. The batch is known as in flight from the same write on.
-    async fn step_down(&self, message: &GroupMessage, policy: &Policy, rest: &Rest) -> Result<(), GroupError> {
+    async fn step_down(&self, message: &GroupMessage, policy: &Policy, rest: &Rest) -> Result<Outbox, GroupError> {
         let leader = self.leader(message);
         let next = derived("next", &[message.batch.as_bytes()]);
         let more = !rest.is_empty();
@@ -131,37 +139,37 @@ impl Grouper {
             && policy.max_in_flight > 1
             && matches!(self.locks.hand_over(&leader, next, policy.max_in_flight).await?, Write::Done(()));
         if handed {
-            return self.lead_next(message, policy, next, rest).await;
+            return Ok(lead_next(message, policy, next, rest));
         }
         // Refused, the lock tells what an earlier delivery did before it died: perhaps it handed over, but told nobody.
         if let Write::Refused(_) = self.locks.step_down(&leader, more).await?
             && self.locks.get(&message.lane).await?.holder == Some(next)
         {
-            return self.lead_next(message, policy, next, rest).await;
+            return Ok(lead_next(message, policy, next, rest));
         }
-        if rest.named.is_empty() { Ok(()) } else { self.wake(message, &rest.named).await }
+        Ok(self.wake(message, &rest.named))
     }
 
-    /// Tells the next batch of the lane to form, at once if it is full.
-    async fn lead_next(
-        &self,
-        message: &GroupMessage,
-        policy: &Policy,
-        next: Uuid,
-        rest: &Rest,
-    ) -> Result<(), GroupError> {
-        let full = rest.len() >= policy.max_batch as usize;
-        let linger = if full { Duration::ZERO } else { policy.linger.0 };
-        let lane = message.lane.clone();
-        let next = GroupMessage { lane, batch: next, epoch: message.epoch + 1, tasks: rest.to_name() };
-        Ok(self.group.send_all([(&next, linger)]).await?)
-    }
-
-    /// Has the lane elect another leader for these tasks.
-    async fn wake(&self, message: &GroupMessage, tasks: &[TaskId]) -> Result<(), GroupError> {
+    /// Has the lane elect another leader for these tasks, if there are any.
+    fn wake(&self, message: &GroupMessage, tasks: &[TaskId]) -> Outbox {
+        if tasks.is_empty() {
+            return Outbox::default();
+        }
         let tasks = Members::new(tasks.iter().copied());
-        let workflow = self.world.uuid();
-        Ok(self.elect.send(&ElectMessage { lane: message.lane.clone(), tasks, workflow, tries: 1 }).await?)
+        let message = ElectMessage { lane: message.lane.clone(), tasks, workflow: self.world.uuid(), tries: 1 };
+        Outbox { elect: vec![message], ..Outbox::default() }
+    }
+
+    async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {
+        let mut all = Outbox::default();
+        for outbox in outboxes {
+            all.handle.extend(outbox.handle);
+            all.group.extend(outbox.group);
+            all.elect.extend(outbox.elect);
+        }
+        self.handle.send_all(all.handle.iter().map(|message| (message, Duration::ZERO))).await?;
+        self.group.send_all(all.group.iter().map(|(message, delay)| (message, *delay))).await?;
+        self.elect.send_all(all.elect.iter().map(|message| (message, Duration::ZERO))).await
     }
 
     fn leader<'a>(&self, message: &'a GroupMessage) -> Leader<'a> {
@@ -169,7 +177,18 @@ impl Grouper {
     }
 }
 
+/// Tells the next batch of the lane to form, at once if it is full.
+fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, rest: &Rest) -> Outbox {
+    let full = rest.len() >= policy.max_batch as usize;
+    let linger = if full { Duration::ZERO } else { policy.linger.0 };
+    let lane = message.lane.clone();
+    let next = GroupMessage { lane, batch: next, epoch: message.epoch + 1, tasks: rest.to_name() };
+    Outbox { group: vec![(next, linger)], ..Outbox::default() }
+}
+
 impl Step for Grouper {
+    /// Everything an invocation has to say is sent together: a failed sending fails all its messages, and a repetition
+    /// finds its batches dispatched.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<GroupMessage>(deliveries);
@@ -178,11 +197,22 @@ impl Step for Grouper {
                 (delivery.message_id, message, result)
             });
             let mut formed = stream::iter(formed).buffer_unordered(CONCURRENT_BATCHES);
+            let (mut outboxes, mut done) = (Vec::new(), Vec::new());
             while let Some((message_id, message, result)) = formed.next().await {
-                if let Err(error) = result {
-                    tracing::error!(%error, batch = %message.batch, lane = %message.lane, "the batch was not formed");
-                    failures.push(message_id);
+                match result {
+                    Ok(outbox) => {
+                        outboxes.push(outbox);
+                        done.push(message_id);
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, batch = %message.batch, lane = %message.lane, "the batch was not formed");
+                        failures.push(message_id);
+                    }
                 }
+            }
+            if let Err(error) = self.send(outboxes).await {
+                tracing::error!(%error, batches = done.len(), "batches were formed, but nobody was told");
+                failures.extend(done);
             }
             failures
         }

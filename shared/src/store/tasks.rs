@@ -188,6 +188,23 @@ impl Tasks {
         Ok(unclaimed)
     }
 
+    /// Those of `ids` that some batch has claimed. Not strongly consistent: one claimed just now may be missing.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn claimed(&self, ids: &[TaskId]) -> Result<HashSet<TaskId>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let items = self.table.get_many("id", &keys, &["id", "status"], false).await?;
+        let readers = items.iter().map(|item| Reader::new("tasks", "id", item));
+        let mut claimed = HashSet::new();
+        for reader in readers {
+            if reader.text("status")? != CREATED {
+                claimed.insert(reader.parsed("id")?);
+            }
+        }
+        Ok(claimed)
+    }
+
     /// The lane's unclaimed tasks, oldest first, at most `limit`, as the index shows them: it may lag behind.
     ///
     /// # Errors
