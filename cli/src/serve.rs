@@ -16,11 +16,14 @@ use crate::stack::Stack;
 
 /// A server; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Server(JoinHandle<()>);
+pub(crate) struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -39,7 +42,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
     let running = stack.start(batch_api::local(folder)?).await?;
     let server = start(args.listen, &stack).await?;
-    eprintln!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", args.listen);
+    eprintln!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", server.address);
     tokio::signal::ctrl_c().await.map_err(|error| Failure::io("Ctrl-C can not be waited for", error))?;
     drop(server);
     running.stop().await;
@@ -52,9 +55,11 @@ pub(crate) async fn start(address: SocketAddr, stack: &Stack) -> Result<Server, 
     let problem =
         |error: std::io::Error| Fault::new("--listen", format_args!("{address} can not be listened on: {error}"));
     let listener = TcpListener::bind(address).await.map_err(problem)?;
-    Ok(Server(tokio::spawn(async move {
+    let address = listener.local_addr().map_err(problem)?;
+    let task = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, guard(router)).await {
             tracing::error!(%error, "the HTTP API broke down");
         }
-    })))
+    });
+    Ok(Server { address, task })
 }

@@ -32,18 +32,29 @@ impl Settings {
     }
 }
 
-/// Reads YAML (JSON is YAML); a fault tells line and column.
+/// Reads YAML (JSON is YAML); a fault tells line, column and field.
 pub(super) fn read_yaml<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, Failure> {
     // `no` and `on` are words, as YAML 1.2 has it.
-    let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+    let options = || serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error: serde_saphyr::Error| {
         let error = error.without_snippet();
         let place = match error.location() {
             Some(at) => format!("{}:{}:{}", file.display(), at.line(), at.column()),
             None => file.display().to_string(),
         };
-        Fault::new(place, plain(&error.to_string())).into()
+        // The YAML reader knows the line, the JSON reader the field and the value.
+        let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options());
+        let problem = value.ok().and_then(|value| serde_path_to_error::deserialize::<_, T>(value).err());
+        let problem = problem.map_or_else(|| plain(&error.to_string()).to_owned(), |problem| field(&problem));
+        Fault::new(place, problem).into()
     })
+}
+
+/// The message with the field, if it is of one.
+fn field(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let path = error.path().to_string();
+    let message = error.inner().to_string().replace("expected u32", "expected a whole number");
+    if path == "." { message } else { format!("`{path}`: {message}") }
 }
 
 /// The message without the location, which goes before it.

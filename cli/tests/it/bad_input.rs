@@ -1,0 +1,114 @@
+//! What can not be used is named, with what is allowed, and nothing is done.
+
+use std::process::Output;
+
+use crate::folder::{Folder, RECORD, policy, stderr};
+
+/// Runs a folder that can not be used; what it says must have all of `parts`.
+fn refused(folder: &Folder, parts: &[&str]) {
+    let data = folder.data();
+    let output: Output = folder.run(&["--data", data.to_str().unwrap()]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert!(folder.calls().is_empty() && !data.exists(), "something was done: {text}");
+}
+
+fn with_policy(text: &str) -> Folder {
+    let folder = Folder::with_rows(3, RECORD);
+    folder.write("policy.yaml", text);
+    folder
+}
+
+fn with_rows(name: &str, text: impl AsRef<[u8]>) -> Folder {
+    let folder = Folder::new();
+    folder.write("policy.yaml", policy("content.shop", RECORD));
+    folder.write(name, text);
+    folder
+}
+
+#[test]
+fn policies() {
+    let good = policy("content.shop", RECORD);
+    refused(&with_policy(&good.replace("max_batch: 8", "maxbatch: 8")), &["policy.yaml:4:1", "maxbatch", "max_batch"]);
+    refused(
+        &with_policy(&good.replace("max_batch: 8", "max_batch: many")),
+        &["policy.yaml:4:12: `max_batch`", "\"many\"", "a whole number"],
+    );
+    refused(
+        &with_policy(&good.replace("max_batch: 8", "max_batch: 0")),
+        &["policy.yaml", "`max_batch`", "is 0, 1 to 10000"],
+    );
+    refused(
+        &with_policy(&good.replace("content.shop", "content.shop +")),
+        &["policy.yaml", "`target`", "does not compile"],
+    );
+    refused(
+        &with_policy(&good.replace("content.shop", "shop")),
+        &["`target`", "refers to `shop`", "`kind` and `content`"],
+    );
+    refused(&with_policy("kind: row\n"), &["policy.yaml", "target"]);
+    refused(&with_policy("kind: [\n"), &["policy.yaml:"]);
+    refused(&with_policy(&good.replace("linger: 1s", "linger: 500ms")), &["`linger`", "whole seconds"]);
+}
+
+#[test]
+fn folders() {
+    let folder = Folder::new();
+    refused(&folder, &["has no policy.yaml"]);
+    folder.write("policy.yaml", policy("content.shop", RECORD));
+    refused(&folder, &["has no tasks", "*.csv"]);
+    folder.write("a.csv", "ref,shop\n");
+    folder.write("b.ndjson", "");
+    refused(&folder, &["a.csv, b.ndjson", "--input"]);
+    folder.write("run.yaml", "input: c.csv\n");
+    refused(&folder, &["c.csv", "is not a file"]);
+    folder.write("run.yaml", "begin: [x]\n");
+    refused(&folder, &["run.yaml:1:1", "begin", "start"]);
+    folder.write("run.yaml", "start: []\n");
+    refused(&folder, &["run.yaml", "`start` is empty"]);
+}
+
+#[test]
+fn rows() {
+    refused(
+        &with_rows("r.csv", "ref,store\n1,a\n2,b\n"),
+        &["r.csv:2", "`target`", "shop", "the columns are ref, store", "r.csv:3"],
+    );
+    refused(
+        &with_rows("r.csv", "ref,shop\n1,a\n2\n3,c,d\n"),
+        &["r.csv:3: has 1 fields", "2 columns", "r.csv:4: has 3 fields"],
+    );
+    refused(&with_rows("r.csv", b"ref,shop\n1,\xff\n"), &["r.csv:2", "field 2 is not UTF-8"]);
+    refused(&with_rows("r.csv", "ref,ref\n1,a\n"), &["r.csv:1", "two columns are named `ref`"]);
+    refused(&with_rows("r.csv", "ref,\n1,a\n"), &["r.csv:1", "column 2 has no name"]);
+    refused(&with_rows("r.csv", ""), &["r.csv", "must name the columns"]);
+    refused(&with_rows("r.ndjson", "{\"ref\": 1, \"shop\": \"a\"}\n{\"ref\": 2,\n"), &["r.ndjson:2:", "is not JSON"]);
+    refused(&with_rows("r.jsonl", "{\"ref\": 1}\n"), &["r.jsonl:1", "`target`", "shop"]);
+    refused(
+        &with_rows("r.jsonl", "{\"ref\": 1, \"shop\": {}}\n"),
+        &["r.jsonl:1", "`target`", "a string, number, boolean"],
+    );
+    let many = "ref,store\n".to_owned() + &"1,a\n".repeat(500);
+    refused(&with_rows("r.csv", many), &["… and 490 more"]);
+}
+
+#[test]
+fn batch_apis() {
+    let good = policy("content.shop", RECORD);
+    let handler = |handler: &str| with_policy(&good.replace(good.lines().last().unwrap(), handler));
+    refused(
+        &handler("handler: {url: 'http://127.0.0.1:9/x'}"),
+        &["`handler.url`", "nobody answers at http://127.0.0.1:9/x"],
+    );
+    refused(&handler("handler: {url: 'http://example.com/x'}"), &["`handler.url`", "https://"]);
+    refused(&handler("handler: {url: 'http://127.0.0.1:${PORT}/x'}"), &["${PORT}", "run.yaml"]);
+    refused(&handler("handler: {command: [no-such-program]}"), &["`handler.command`", "no program `no-such-program`"]);
+    let folder = handler("handler: {url: 'http://127.0.0.1:${PORT}/x'}");
+    folder.write("run.yaml", "start: [sh, -c, 'echo no paper >&2; exit 4']\n");
+    refused(&folder, &["run.yaml", "exit status: 4", "before it listened", "no paper"]);
+    folder.write("run.yaml", "start: [no-such-program]\n");
+    refused(&folder, &["run.yaml", "`no-such-program`"]);
+}

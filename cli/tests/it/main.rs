@@ -1,0 +1,9 @@
+//! The command `fanfold` as it is run: a process of its own, on folders made for each test.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bad_input;
+mod example;
+mod folder;
+mod resume;
+mod run;
+mod serve;

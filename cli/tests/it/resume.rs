@@ -1,0 +1,113 @@
+//! Runs that are ended, and go on.
+
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::folder::{Folder, RECORD, policy, stderr};
+
+const ROWS: usize = 400;
+
+/// Takes long enough for a run to be ended in the middle.
+fn slow() -> String {
+    format!("sleep 0.1; {RECORD}")
+}
+
+fn data(folder: &Folder) -> [String; 2] {
+    ["--data".to_owned(), folder.data().to_str().unwrap().to_owned()]
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Waits until the batch API saw so many calls, or the run has ended.
+fn wait_for_calls(folder: &Folder, child: &mut Child, calls: usize) {
+    let count = || std::fs::read_dir(folder.path().join("calls")).unwrap().count();
+    while count() < calls && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_handles_every_row_once() {
+    let folder = Folder::with_rows(ROWS, &slow());
+    // Before the first call, and then ever later.
+    let mut killed = 0;
+    for calls in [0, 1, 7, 20, 31, 50] {
+        let mut child = folder.start();
+        std::thread::sleep(Duration::from_millis(20));
+        wait_for_calls(&folder, &mut child, calls);
+        if child.try_wait().unwrap().is_none() {
+            signal(&child, "-KILL");
+            killed += 1;
+        }
+        child.wait().unwrap();
+    }
+    assert!(killed > 2, "the runs were too quick to be killed");
+    let [option, value] = data(&folder);
+    let summary = folder.summary(&[&option, &value]);
+    folder.assert_each_row_once(ROWS);
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(ROWS), &json!(0)));
+    assert_eq!((&summary["notices"], &summary["resumed"]), (&json!(1), &json!(true)));
+}
+
+#[test]
+fn a_run_that_is_interrupted_goes_on() {
+    let folder = Folder::with_rows(ROWS, &slow());
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 5);
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("start it again with the same --data to go on"), "{}", stderr(&output));
+    let [option, value] = data(&folder);
+    assert_eq!(folder.summary(&[&option, &value])["succeeded"], ROWS);
+    folder.assert_each_row_once(ROWS);
+}
+
+#[test]
+fn a_finished_run_is_not_run_again_unless_asked_to() {
+    let folder = Folder::with_rows(10, RECORD);
+    let [option, value] = data(&folder);
+    let first = folder.summary(&[&option, &value]);
+    let calls = folder.calls();
+    assert_eq!(folder.summary(&[&option, &value]), first);
+    assert_eq!(folder.calls(), calls);
+    let again = folder.summary(&[&option, &value, "--again"]);
+    assert_ne!(again["fanout"], first["fanout"]);
+    assert_eq!((&again["succeeded"], &again["duplicates"]), (&json!(10), &json!(0)));
+}
+
+#[test]
+fn an_unfinished_run_does_not_go_on_with_other_tasks() {
+    let folder = Folder::with_rows(ROWS, &slow());
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 1);
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    let [option, value] = data(&folder);
+    for change in [
+        ("rows.csv", "ref,shop\nR-1,a\n".to_owned()),
+        ("policy.yaml", policy("content.shop", RECORD).replace("kind: row", "kind: line")),
+    ] {
+        folder.write(change.0, change.1);
+        let output = folder.run(&[&option, &value]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("unfinished run"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_second_runner_of_one_folder_is_refused() {
+    let folder = Folder::with_rows(ROWS, &slow());
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 1);
+    let [option, value] = data(&folder);
+    let output = folder.run(&[&option, &value]);
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("another fanfold"), "{}", stderr(&output));
+}

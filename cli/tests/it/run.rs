@@ -1,0 +1,113 @@
+//! Runs that go well, and what they say.
+
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, RECORD, policy, stderr};
+
+#[test]
+fn every_row_is_handled_once() {
+    let folder = Folder::with_rows(300, RECORD);
+    let summary = folder.summary(&[]);
+    folder.assert_each_row_once(300);
+    let calls = folder.calls().len();
+    for (field, expected) in [
+        ("total", json!(300)),
+        ("succeeded", json!(300)),
+        ("failed", json!(0)),
+        ("duplicates", json!(0)),
+        ("notices", json!(1)),
+        ("retries", json!(0)),
+        ("resumed", json!(false)),
+        ("batches", json!(calls)),
+        ("calls", json!(calls)),
+        ("mean_batch", json!(300.0 / calls as f64)),
+    ] {
+        assert_eq!(summary[field], expected, "{field}");
+    }
+    assert_eq!(summary["notice"]["type"], "fanout.completed");
+    assert_eq!(summary["notice"]["fanout"], summary["fanout"]);
+    // A key, a task with its index entry, and a claim that takes it out: 1 + 2 + 2 units a task, and then the batches.
+    assert!(summary["write_units"].as_f64().unwrap() > 5.0 * 300.0);
+    for field in ["wall_ms", "read_units", "sqs_requests", "dynamodb_requests"] {
+        assert!(summary[field].as_f64().unwrap() > 0.0, "{field}");
+    }
+}
+
+#[test]
+fn people_get_a_summary_and_progress() {
+    let folder = Folder::with_rows(20, RECORD);
+    let output = folder.run(&[]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    for part in ["20 tasks in", "succeeded", "saved against one a task", "completed: 20 succeeded, 0 failed"] {
+        assert!(text.contains(part), "{part}: {text}\n{}", stderr(&output));
+    }
+}
+
+#[test]
+fn outcomes_are_told_by_row_and_reason() {
+    let folder = Folder::new();
+    let rows = (0..12).map(|n| json!({"n": n, "shop": {"name": "a"}}).to_string()).collect::<Vec<_>>().join("\n");
+    folder.write("rows.ndjson", rows);
+    // Refuses two for good, and the first time everything.
+    folder.write(
+        "answer.sh",
+        r#"
+        if [ ! -e tried ]; then touch tried; echo "not now" >&2; exit 1; fi
+        input=$(cat)
+        ids=$(echo "$input" | grep -o '"id":"[^"]*","content":{"n":[0-9]*' | sed 's/"id":"\([^"]*\)".*"n":\([0-9]*\)/\1 \2/')
+        echo "$ids" | awk '
+          BEGIN { printf "{\"members\":[" }
+          { if (NR > 1) printf ","
+            if ($2 == 3 || $2 == 7) printf "{\"id\":\"%s\",\"outcome\":\"failed\",\"error\":\"no stock\"}", $1
+            else printf "{\"id\":\"%s\",\"outcome\":\"succeeded\"}", $1 }
+          END { printf "]}" }'
+        "#,
+    );
+    let policy = policy("content.shop.name", "sh answer.sh")
+        .replace("content.ref", "content.n")
+        .replace("max_batch: 8", "max_batch: 50");
+    folder.write("policy.yaml", policy);
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(10), &json!(2)), "{summary}");
+    assert_eq!(summary["failures"], json!({"no stock": 2}));
+    let named: Vec<(&Value, &Value)> =
+        summary["failed_tasks"].as_array().unwrap().iter().map(|task| (&task["row"], &task["key"])).collect();
+    assert_eq!(named, [(&json!(4), &json!("3")), (&json!(8), &json!("7"))]);
+    assert_eq!(summary["retries"], 1);
+}
+
+#[test]
+fn a_row_with_a_known_key_is_dropped_and_counted() {
+    let folder = Folder::new();
+    folder.write("rows.csv", "ref,shop\nR-1,a\nR-2,a\nR-1,b\nR-1,a\n");
+    folder.write("policy.yaml", policy("content.shop", RECORD));
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["total"], &summary["succeeded"], &summary["duplicates"]), (&json!(4), &json!(4), &json!(2)));
+    let members: usize = folder.calls().values().map(|call| call["members"].as_array().unwrap().len()).sum();
+    assert_eq!(members, 2);
+}
+
+#[test]
+fn a_file_without_rows_is_done_at_once() {
+    let folder = Folder::with_rows(0, RECORD);
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["total"], &summary["notices"], &summary["batches"]), (&json!(0), &json!(1), &json!(0)));
+}
+
+#[test]
+fn the_first_rows_can_be_asked_for() {
+    let folder = Folder::with_rows(50, RECORD);
+    assert_eq!(folder.summary(&["--limit", "20"])["total"], 20);
+    folder.assert_each_row_once(20);
+}
+
+#[test]
+fn a_batch_api_that_never_succeeds_fails_every_row() {
+    let folder = Folder::with_rows(9, "echo the printer is on fire >&2; exit 3");
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["failed"], &summary["notices"]), (&json!(9), &json!(1)));
+    let failures = summary["failures"].as_object().unwrap();
+    assert_eq!(failures.len(), 1);
+    let reason = failures.keys().next().unwrap();
+    assert_eq!(reason, "gave up after 4 attempts: the program ended with exit status: 3: the printer is on fire");
+}

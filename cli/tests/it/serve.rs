@@ -1,0 +1,135 @@
+//! `fanfold serve`: the HTTP API, driven as a user would.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, RECORD, policy};
+
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(folder: &Folder) -> Self {
+        folder.write("policy.yaml", policy("content.shop", RECORD));
+        let mut process = Command::new(env!("CARGO_BIN_EXE_fanfold"))
+            .current_dir(folder.path())
+            .args(["serve", "--listen", "127.0.0.1:0", "--policy", "policy.yaml", "--data", "data"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+        Self { process, address }
+    }
+
+    fn call(&self, method: &str, path: &str, headers: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\
+             content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.call("POST", path, "", body)
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        self.call("GET", path, "", &Value::Null)
+    }
+
+    /// Asks until the answer says so.
+    fn wait(&self, path: &str, field: &str, value: &Value) -> Value {
+        loop {
+            let (status, answer) = self.get(path);
+            assert_eq!(status, 200, "{answer}");
+            if answer[field] == *value {
+                return answer;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_fan_out_is_batched_and_completes() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    assert_eq!(server.get("/health").0, 200);
+    let (status, fanout) = server.post("/fanouts", &json!({"items": 3, "seal": true, "user_key": "u"}));
+    assert_eq!(status, 201, "{fanout}");
+    let (id, group) = (fanout["id"].as_str().unwrap(), fanout["groups"][0]["id"].as_str().unwrap());
+    let task = |n: usize| json!({"id": format!("{id}:{group}:{n}"), "kind": "row", "content": {"ref": n, "shop": "a"}});
+    let (status, tasks) = server.post("/tasks", &json!({"tasks": [task(0), task(1), task(2)]}));
+    assert_eq!(status, 202, "{tasks}");
+    let done = server.wait(&format!("/fanouts/{id}"), "complete", &json!(true));
+    assert_eq!((&done["total"], &done["failed"], &done["user_key"]), (&json!(3), &json!(0), &json!("u")));
+    assert_eq!(folder.calls().len(), 1);
+    let task = server.get(&format!("/tasks/{id}:{group}:1")).1;
+    assert_eq!(task["status"], "succeeded");
+    let batch = server.get(&format!("/batches/{}", task["batch"].as_str().unwrap())).1;
+    assert_eq!(batch["members"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn tracking_works_alone_and_survives_a_kill() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let id = server.post("/fanouts", &json!({})).1["id"].as_str().unwrap().to_owned();
+    let key = "idempotency-key: page-1\r\n";
+    let added = server.call("POST", &format!("/fanouts/{id}/items"), key, &json!({"items": 2})).1;
+    assert_eq!(server.call("POST", &format!("/fanouts/{id}/items"), key, &json!({"items": 2})).1, added);
+    let item = |n: usize| format!("{id}:{}:{n}", added["groups"][0]["id"].as_str().unwrap());
+    assert_eq!(server.post("/acks", &json!({"items": [item(0)]})).0, 200);
+    drop(server);
+    let server = Server::start(&folder);
+    assert_eq!(server.post(&format!("/fanouts/{id}/seal"), &Value::Null).1["complete"], false);
+    let answer = server.post("/acks", &json!({"failed": [item(1)]})).1;
+    assert_eq!(answer["fanouts"][0]["complete"], true, "{answer}");
+    let fanout = server.get(&format!("/fanouts/{id}")).1;
+    assert_eq!((&fanout["total"], &fanout["failed"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn batching_works_alone() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let task = |n: usize| json!({"kind": "row", "content": {"ref": n, "shop": "a"}});
+    let (status, answer) = server.post("/tasks", &json!({"tasks": [task(0), task(1), task(0)]}));
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(answer["tasks"][2]["outcome"], "duplicate");
+    for n in 0..2 {
+        let path = format!("/tasks/{}", answer["tasks"][n]["id"].as_str().unwrap());
+        server.wait(&path, "status", &json!("succeeded"));
+    }
+}
+
+#[test]
+fn web_pages_are_refused() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    let (status, problem) = server.call("GET", "/policies", "origin: https://example.com\r\n", &Value::Null);
+    assert_eq!((status, &problem["code"]), (403, &json!("not_for_browsers")));
+}
