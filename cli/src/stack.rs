@@ -29,6 +29,9 @@ const TEMPLATE: &str = include_str!("../../template.yaml");
 /// The schedule of `sweep` in the template.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
+/// Sweeps from one deletion of expired items to the next.
+const EXPIRE_EVERY: u64 = 60;
+
 /// Between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -106,7 +109,7 @@ impl Stack {
             let step = self.step(&source.function, &api)?;
             pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
         }
-        Ok(Running { pumps, sweep: tokio::spawn(keep_sweeping(sweep)) })
+        Ok(Running { pumps, sweep: tokio::spawn(keep_sweeping(sweep, self.engine.clone())) })
     }
 
     fn step(&self, function: &str, api: &Arc<dyn BatchApi>) -> Result<Arc<dyn Step>, Failure> {
@@ -148,9 +151,16 @@ fn surroundings(engine: &Engine, template: &Template, world: &World, function: &
     Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())
 }
 
-async fn keep_sweeping(sweep: Sweep) {
-    loop {
+/// Sweeps as the schedule does, and lets expired items go as DynamoDB does.
+async fn keep_sweeping(sweep: Sweep, engine: Engine) {
+    for sweeps in 1_u64.. {
         tokio::time::sleep(SWEEP_EVERY).await;
+        // Every item is looked at for this.
+        if sweeps.is_multiple_of(EXPIRE_EVERY)
+            && let Err(error) = engine.expire_items()
+        {
+            tracing::error!(%error, "expired items stay");
+        }
         match sweep.sweep(SweepRequest::default()).await {
             Ok(report) => tracing::info!(?report, "swept"),
             Err(error) => tracing::error!(%error, "the sweep broke off"),

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use fanfold::delivery::{Delivery, Failures, Step};

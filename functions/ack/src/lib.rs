@@ -130,7 +130,7 @@ impl Ack {
         let mut notices = Vec::new();
         for batch in batches.iter().filter(|batch| batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)))) {
             let policy = self.policies.get(&batch.lane.kind).await?;
-            let tell = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.policy.notify.is_some());
+            let tell = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
             if tell {
                 notices.push(NotifyMessage::Batch(Settles { batch: batch.id, lane: batch.lane.clone() }));
             } else {

@@ -112,7 +112,7 @@ impl Elect {
         lock: Lock,
     ) -> Result<Outbox, ElectError> {
         let policy = self.policies.get(&lane.kind).await?.ok_or_else(|| ElectError::NoPolicy(lane.kind.clone()))?;
-        let policy = &policy.policy;
+        let policy = policy.as_ref();
         let mut outbox = Outbox::default();
         let candidates = candidacy.merged(&tasks);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };

@@ -83,7 +83,7 @@ impl Grouper {
     async fn form(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
         let kind = &message.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
-        let policy = &policy.policy;
+        let policy = policy.as_ref();
         let candidates = self.candidates(message, policy).await?;
         let batch = self.batches.intend(message.batch, &message.lane, &candidates.chosen).await?;
         let rest = candidates.rest(&batch.members);

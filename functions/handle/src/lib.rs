@@ -92,7 +92,7 @@ impl Handle {
         };
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.ok_or_else(|| HandleError::NoPolicy(batch.lane.kind.clone()))?;
-        let settlement = self.call(&batch, &policy.policy).await?;
+        let settlement = self.call(&batch, &policy).await?;
         if !self.batches.settle(&batch, &settlement).await? {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
@@ -160,7 +160,7 @@ impl Handle {
         let done = batch.status == BatchStatus::Done;
         let items = batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)));
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.policy.notify.is_some());
+        let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
         let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
         if done && self.locks.leave(&batch.lane, batch.id, items || tell).await? {
             let lane = batch.lane.clone();

@@ -86,7 +86,7 @@ impl Notify {
         let batch = self.batches.get(settles.batch).await?;
         let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", settles.batch)))?;
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let destination = policy.as_ref().and_then(|policy| policy.policy.notify.as_ref());
+        let destination = policy.as_ref().and_then(|policy| policy.notify.as_ref());
         if let Some(destination) = destination.filter(|_| !batch.failed.is_zero()) {
             self.deliver(destination, &Notice::failed(&batch)).await?;
         }

@@ -54,7 +54,7 @@ impl Register {
         for task in &tasks {
             // What can not be a kind can not be looked up: DynamoDB refuses keys that are empty or too long.
             if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
-                policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
+                policies.insert(task.kind.clone(), self.places.get(&task.kind).await?);
             }
         }
         let mut faults = Vec::new();

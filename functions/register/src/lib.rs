@@ -2,6 +2,7 @@
 
 mod check;
 mod http;
+mod places;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,12 +25,13 @@ use serde::Serialize;
 
 pub use check::TaskFault;
 pub use http::router;
+use places::Places;
 
 /// Stores tasks and wakes their lanes.
 #[derive(Debug)]
 pub struct Register {
     tasks: Tasks,
-    policies: Policies,
+    places: Places,
     tracking: Tracking,
     elect: Queue<ElectMessage>,
     world: World,
@@ -95,7 +97,7 @@ impl Register {
         let world = surroundings.world.clone();
         Ok(Self {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            places: Places::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone())),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             world,

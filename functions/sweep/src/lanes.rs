@@ -89,7 +89,7 @@ impl Sweep {
 
     /// How long a leader of this kind may be silent because it waits for its batch to fill.
     async fn linger(&self, kind: &str) -> Result<Duration, SweepError> {
-        Ok(self.policies.get(kind).await?.map_or(Duration::ZERO, |policy| policy.policy.linger.0))
+        Ok(self.policies.get(kind).await?.map_or(Duration::ZERO, |policy| policy.linger.0))
     }
 }
 

@@ -9,14 +9,14 @@ use super::attributes::Reader;
 use super::{Item, StoreError, Table};
 use crate::clock::{Timestamp, World};
 use crate::limits::POLICY_CACHE;
-use crate::policy::{CompiledPolicy, Policy};
+use crate::policy::Policy;
 
 /// The policies, each remembered for some seconds.
 #[derive(Debug)]
 pub struct Policies {
     table: Table,
     world: World,
-    cache: Mutex<HashMap<String, (Timestamp, Arc<CompiledPolicy>)>>,
+    cache: Mutex<HashMap<String, (Timestamp, Arc<Policy>)>>,
 }
 
 impl Policies {
@@ -26,28 +26,21 @@ impl Policies {
         Self { table, world, cache: Mutex::default() }
     }
 
-    /// The policy of a kind, compiled, as it was at most some seconds ago.
+    /// The policy of a kind, as it was at most some seconds ago. Two answers are the same object until it is read again.
     ///
     /// # Errors
-    /// The table can not be read, or holds a policy that can not be used.
-    pub async fn get(&self, kind: &str) -> Result<Option<Arc<CompiledPolicy>>, StoreError> {
+    /// The table can not be read, or the record is corrupt.
+    pub async fn get(&self, kind: &str) -> Result<Option<Arc<Policy>>, StoreError> {
         let now = self.world.now();
         if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
             && now.since(*read_at) < POLICY_CACHE
         {
             return Ok(Some(Arc::clone(policy)));
         }
-        let Some(policy) = self.read(kind).await? else { return Ok(None) };
-        let compiled = CompiledPolicy::new(policy).map_err(|error| StoreError::Corrupt {
-            table: "policies",
-            id: kind.to_owned(),
-            attribute: "policy",
-            problem: error.to_string(),
-        })?;
-        let compiled = Arc::new(compiled);
+        let Some(policy) = self.read(kind).await?.map(Arc::new) else { return Ok(None) };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.insert(kind.to_owned(), (now, Arc::clone(&compiled)));
-        Ok(Some(compiled))
+        cache.insert(kind.to_owned(), (now, Arc::clone(&policy)));
+        Ok(Some(policy))
     }
 
     /// The policy of a kind as it is stored now.
