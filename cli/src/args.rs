@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
 }
 
-/// Handles every row of a folder's CSV or NDJSON file as a task, on this machine, and waits for the last one.
+/// Handles every row of a folder's CSV or NDJSON file as a task, and waits for the last one.
 ///
 /// The folder holds
 ///
@@ -35,15 +35,16 @@ pub(crate) enum Command {
 ///              ${PORT} in policy.yaml is replaced by the same port. `input` names the file of tasks
 ///              if there are several.
 ///
-/// Everything is checked before the first task is registered. The exit status is 0 once every task has an outcome (the
-/// summary tells which failed), 2 if something in the folder can not be used, 130 after Ctrl-C, 1 after anything else.
+/// Everything is checked before the first task is registered. The exit status is 0 once every task
+/// has an outcome (the summary tells which failed), 2 if something in the folder can not be used,
+/// 130 after Ctrl-C, 1 after anything else.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RunArgs {
     /// The folder.
     pub(crate) folder: PathBuf,
-    /// Keep all state in this folder. A run that was ended, however harshly, goes on when it is started again with the same
-    /// folder; one that is finished only shows its summary again.
+    /// Keep all state in this folder. A run that was ended, however harshly, goes on when it is started
+    /// again with the same folder; one that is finished only shows its summary again.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// With --data: start a new run even if the last one is finished.
