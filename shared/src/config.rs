@@ -111,3 +111,33 @@ pub mod variables {
     /// Queue that users read notices from.
     pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let dynamodb = DynamoDb::from_conf(
+            aws_sdk_dynamodb::Config::builder()
+                .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
+                .build(),
+        );
+        let sqs = Sqs::from_conf(
+            aws_sdk_sqs::Config::builder().behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest()).build(),
+        );
+        let variables = |name: &str| match name {
+            variables::TASKS_TABLE => Some("tasks".to_owned()),
+            variables::LOCKS_TABLE => Some(String::new()),
+            _ => None,
+        };
+        let surroundings = Surroundings::new(dynamodb, sqs, World::system(), variables);
+        assert_eq!(surroundings.table(variables::TASKS_TABLE).unwrap().name, "tasks");
+        for name in [variables::LOCKS_TABLE, variables::BATCHES_TABLE] {
+            let error = surroundings.table(name).unwrap_err();
+            assert_eq!(error, ConfigError::Missing(name));
+            assert_eq!(error.to_string(), format!("environment variable {name} is not set"));
+        }
+    }
+}

@@ -81,6 +81,9 @@ pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(90);
 /// template.yaml, which leaves 30 s to read the members and to write the outcome.
 pub const ATTEMPT_LEASE: Duration = Duration::from_secs(120);
 
+/// Lambda: a synchronous invocation takes and gives at most 6 MB.
+pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
+
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
 

@@ -19,7 +19,7 @@ fn event(name: &str) -> Value {
 fn messages<M: DeserializeOwned>(name: &str) -> usize {
     let event = event(name);
     let bodies = event["Records"].as_array().unwrap().iter().map(|record| record["body"].as_str().unwrap());
-    bodies.map(|body| serde_json::from_str::<M>(body).unwrap()).count()
+    bodies.map(|body| serde_json::from_str::<M>(body).unwrap()).collect::<Vec<M>>().len()
 }
 
 fn request<M: DeserializeOwned>(name: &str) -> M {

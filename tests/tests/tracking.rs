@@ -124,6 +124,10 @@ async fn a_repeated_open_gives_the_same_fanout() {
         assert_eq!((first.fanout.id, &first.groups), (again.fanout.id, &again.groups));
         let other = OpenRequest { user_key: Some("other".to_owned()), ..request() };
         assert!(matches!(stack.tracking.open(other, Some(&key)).await, Err(TrackingError::KeyReused(_))));
+        let unlike = OpenRequest { seal: !seal, ..request() };
+        if items > 0 && items <= GROUP_ITEMS {
+            assert!(matches!(stack.tracking.open(unlike, Some(&key)).await, Err(TrackingError::KeyReused(_))));
+        }
     }
 }
 
@@ -213,4 +217,37 @@ async fn a_lost_notice_is_sent_by_a_sweep() {
     stack.sweep().await;
     stack.drain().await;
     assert_eq!(stack.completions().await.len(), 0, "told once");
+}
+
+/// Every order and every repetition of acks, late ones too, ends the same.
+#[tokio::test(start_paused = true)]
+async fn any_order_and_repetition_of_acks_ends_the_same() {
+    for seed in 0..30 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let stack = stack().await;
+        let (fanout, _) = stack.open(0, false).await;
+        let mut ids = stack.add(fanout, random.u32(1..40), "a").await;
+        ids.extend(stack.add(fanout, random.u32(1..40), "b").await);
+        let failing: Vec<bool> = ids.iter().map(|_| random.u8(..) < 50).collect();
+        let mut deliveries: Vec<usize> = (0..ids.len()).flat_map(|at| vec![at; random.usize(1..4)]).collect();
+        random.shuffle(&mut deliveries);
+        let seal_at = random.usize(0..=deliveries.len());
+        let mut told = 0;
+        for (n, chunk) in deliveries.chunks(5).enumerate() {
+            if n == seal_at / 5 {
+                stack.seal(fanout).await;
+            }
+            let of = |fails: bool| chunk.iter().filter(|at| failing[**at] == fails).map(|at| ids[*at]).collect();
+            stack.ack.apply(&AckRequest { items: of(false), failed: of(true), settles: None }).await.unwrap();
+            stack.drain().await;
+            told += stack.completions().await.len();
+        }
+        stack.seal(fanout).await;
+        stack.drain().await;
+        told += stack.completions().await.len();
+        assert_eq!(told, 1, "seed {seed}");
+        let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
+        let failed = failing.iter().filter(|fails| **fails).count() as u64;
+        assert_eq!((header.complete(), header.total, header.failed), (true, ids.len() as u64, failed), "seed {seed}");
+    }
 }

@@ -4,14 +4,12 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, OptionalFromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use fanfold::limits::BODY_BYTES;
 use fanfold::policy::FieldError;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::Problem;
-
-/// Lambda: a synchronous invocation takes and gives at most 6 MB.
-pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
 
 /// A JSON body; one that comes in is an object. As an `Option`, it may be absent.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use axum::body::Body;
 use serde::Deserialize;
 
 use super::*;
+use fanfold::limits::BODY_BYTES;
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

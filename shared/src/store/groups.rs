@@ -195,6 +195,10 @@ fn set_bits(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn bits(indices: &[usize]) -> Bits {
@@ -214,5 +218,37 @@ mod tests {
     fn a_failure_that_is_not_done_does_not_count() {
         let cleared = clear(&Bits::ones(8), &Bits::default(), &Mask { done: bits(&[1]), failed: bits(&[5]) });
         assert!(cleared.failed.is_zero());
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_and_repetition_ends_the_same(
+            size in 1_usize..200,
+            items in prop::collection::vec((0_usize..220, any::<bool>()), 0..60),
+            repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
+            order in any::<u64>(),
+        ) {
+            // An item has one outcome, whoever tells it how often.
+            let outcomes: BTreeMap<usize, bool> = items.iter().copied().collect();
+            let mut acks: Vec<(usize, bool)> = outcomes.iter().map(|(item, fails)| (*item, *fails)).collect();
+            if !acks.is_empty() {
+                acks.extend(repeats.iter().map(|at| acks[at.index(outcomes.len())]).collect::<Vec<_>>());
+            }
+            fastrand::Rng::with_seed(order).shuffle(&mut acks);
+            let mut state = (Bits::ones(size), Bits::default());
+            let mut newly = 0;
+            for chunk in acks.chunks(3) {
+                let of = |fails: bool| chunk.iter().filter(|ack| !fails || ack.1).map(|ack| ack.0).collect();
+                let cleared = clear(&state.0, &state.1, &Mask { done: of(false), failed: of(true) });
+                newly += cleared.newly;
+                state = (cleared.pending, cleared.failed);
+            }
+            let within = |item: &&usize| **item < size;
+            prop_assert_eq!(newly as usize, outcomes.keys().filter(within).count());
+            for item in 0..size {
+                prop_assert_eq!(state.0.get(item), !outcomes.contains_key(&item));
+                prop_assert_eq!(state.1.get(item), outcomes.get(&item) == Some(&true));
+            }
+        }
     }
 }

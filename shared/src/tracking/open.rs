@@ -85,7 +85,7 @@ impl Tracking {
         };
         let fanout = match before {
             None => fanout,
-            Some(before) => same_request(before, &request)?,
+            Some(before) => same_request(before, &request, inline)?,
         };
         if fanout.to_notify() {
             self.tell(&fanout).await?;
@@ -160,12 +160,13 @@ fn same_groups(wanted: Vec<ItemGroup>, found: &[Group]) -> Result<Vec<ItemGroup>
 }
 
 /// A repeated open must ask for what the first one asked for, as far as the header still tells.
-fn same_request(before: Fanout, request: &OpenRequest) -> Result<Fanout, TrackingError> {
+fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<Fanout, TrackingError> {
     let differs = [
         ("items", before.total < u64::from(request.items)),
         ("user_key", before.user_key != request.user_key),
         ("notify", before.notify != request.notify),
-        ("seal", request.seal && before.state == FanoutState::Open),
+        // Items are held elsewhere if they were sealed at once, so what was answered then depends on it.
+        ("seal", (request.seal && before.state == FanoutState::Open) || inline != before.inline.is_some()),
     ];
     match differs.iter().find(|(_, differs)| *differs) {
         Some((field, _)) => Err(TrackingError::KeyReused(format!("`{field}` differs"))),
