@@ -1,0 +1,139 @@
+//! What went wrong in other systems of this sort, each once more, here. Rows that are tests of a protocol anyway are in
+//! `tracking.rs`, `grouping.rs` and `crash.rs`; docs/RELIABILITY.md has the list.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeSet;
+
+use fanfold::ids::{ItemId, TaskId};
+use fanfold::messages::AckRequest;
+use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_register::Outcome;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use serde_json::json;
+
+async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> Stack {
+    let policy = json!({
+        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_attempts": 5,
+        "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+    });
+    Stack::new(policy, ScriptedApi::new(script), Crash::never()).await
+}
+
+/// Registers a task for every item, all of one target.
+async fn register(stack: &Stack, ids: &[ItemId]) {
+    stack.register(ids.iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
+}
+
+fn every(call: &Call, outcome: MemberOutcome) -> Answer {
+    Answer::Members(call.members.iter().map(|member| MemberAnswer { id: member.id, outcome, error: None }).collect())
+}
+
+/// sidekiq/sidekiq#6852, #2268, #4818: the last job ran twice; callbacks fired twice, counters went below zero.
+#[tokio::test(start_paused = true)]
+async fn the_last_item_done_twice_ends_the_fanout_once() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let ids = stack.add(fanout, 3, "a").await;
+    stack.seal(fanout).await;
+    let ack = |items: &[ItemId]| AckRequest { items: items.to_vec(), ..AckRequest::default() };
+    stack.ack.apply(&ack(&ids[..2])).await.unwrap();
+    for _ in 0..5 {
+        stack.ack.apply(&ack(&ids[2..])).await.unwrap();
+    }
+    stack.drain().await;
+    assert_eq!(stack.completions().await.len(), 1);
+    let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
+    assert_eq!((header.total, header.open_groups, header.failed), (3, 0, 0));
+}
+
+/// celery/celery#2405, celery/django-celery-results#397, RichardKnop/machinery#30: the end was called while tasks were still
+/// retried. bensheldon/good_job#1450: it was not called after a failed job was retried and succeeded.
+#[tokio::test(start_paused = true)]
+async fn the_end_is_told_after_the_last_retry_and_not_before() {
+    let stack = stack(|call| match call.attempt {
+        1 => Err(CallError::again("503")),
+        2 | 3 => Ok(every(call, MemberOutcome::Retry)),
+        _ => Ok(every(call, MemberOutcome::Succeeded)),
+    })
+    .await;
+    let (fanout, ids) = stack.open(4, true).await;
+    register(&stack, &ids).await;
+    while stack.api.seen().last().is_none_or(|seen| seen.call.attempt < 4) {
+        for queue in QueueName::STEPS {
+            stack.deliver(queue).await;
+        }
+        if stack.api.seen().iter().all(|seen| seen.call.attempt < 4) {
+            assert!(!stack.tracking.fanouts.get(fanout).await.unwrap().unwrap().complete());
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    stack.drain().await;
+    let completions = stack.completions().await;
+    assert_eq!((completions.len(), completions[0].succeeded, completions[0].failed), (1, 4, 0));
+}
+
+/// taskforcesh/bullmq#3362: a parent waits for ever after a child fails.
+#[tokio::test(start_paused = true)]
+async fn failures_end_a_fanout_like_successes() {
+    let stack = stack(|call| Ok(every(call, MemberOutcome::Failed))).await;
+    let (_, ids) = stack.open(3, true).await;
+    register(&stack, &ids).await;
+    stack.drain().await;
+    let completions = stack.completions().await;
+    assert_eq!((completions.len(), completions[0].succeeded, completions[0].failed), (1, 0, 3));
+}
+
+/// triggerdotdev/trigger.dev#4397: a producer died while adding, so nobody sealed. Another one does all of it again.
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_died_while_adding_is_repeated_as_a_whole() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let produce = async |dies: bool| {
+        let (fanout, _) = stack.open(0, false).await;
+        let mut ids = stack.add(fanout, 2, "page 1").await;
+        register(&stack, &ids).await;
+        if !dies {
+            ids.extend(stack.add(fanout, 2, "page 2").await);
+            register(&stack, &ids).await;
+            stack.seal(fanout).await;
+        }
+        stack.drain().await;
+    };
+    produce(true).await;
+    assert_eq!(stack.completions().await.len(), 0, "it is not sealed");
+    produce(false).await;
+    let completions = stack.completions().await;
+    assert_eq!((completions.len(), completions[0].total, completions[0].succeeded), (1, 4, 4));
+    assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 4, "each was handled once");
+}
+
+/// inngest/inngest#3675: a retried append did not schedule the batch.
+#[tokio::test(start_paused = true)]
+async fn a_repeated_registration_wakes_the_lane() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let tasks = || (0..3).map(|n| order(None, "117", n)).collect();
+    let first = stack.register.register(tasks(), "request").await.unwrap();
+    assert_eq!(stack.take(QueueName::Elect).await.len(), 1, "the first hint is lost");
+    let again = stack.register.register(tasks(), "request").await.unwrap();
+    assert!(again.iter().all(|task| task.outcome == Outcome::Known));
+    stack.drain().await;
+    let ids: Vec<TaskId> = first.iter().map(|task| task.id).collect();
+    stack.assert_settled(&ids, 10).await;
+}
+
+/// inngest/inngest#2427: running a batch again replayed only its first event.
+#[tokio::test(start_paused = true)]
+async fn a_batch_tried_again_has_all_its_members() {
+    let stack =
+        stack(|call| if call.attempt < 3 { Err(CallError::again("503")) } else { Ok(Answer::AllSucceeded) }).await;
+    let (_, ids) = stack.open(5, true).await;
+    register(&stack, &ids).await;
+    stack.drain().await;
+    let calls: BTreeSet<Vec<String>> = stack
+        .api
+        .seen()
+        .iter()
+        .map(|seen| seen.call.members.iter().map(|member| member.id.to_string()).collect())
+        .collect();
+    assert_eq!((stack.api.seen().len(), calls.len()), (3, 1));
+    assert_eq!(calls.first().unwrap().len(), 5);
+}
