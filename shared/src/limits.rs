@@ -84,6 +84,9 @@ pub const ATTEMPT_LEASE: Duration = Duration::from_secs(120);
 /// Lambda: a synchronous invocation takes and gives at most 6 MB.
 pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
 
+/// Attempts of one batch that may be lost with their workers: it could be the batch that kills them.
+pub const LOST_ATTEMPTS: u32 = 32;
+
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
 

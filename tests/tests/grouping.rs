@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
+use fanfold::limits::LOST_ATTEMPTS;
 use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold_handle::api::{Answer, CallError};
@@ -366,4 +367,47 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
     assert_eq!((batch.succeeded.count(), batch.failed.count(), batch.attempts), (2, 0, 2));
+}
+
+/// A worker that dies while it calls is no failure of the batch API: it uses up no attempt of the policy.
+#[tokio::test(start_paused = true)]
+async fn lost_workers_use_up_no_attempts() {
+    let api = ScriptedApi::always_succeeds();
+    let stack = Stack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
+    let tasks = register(&stack, "117", 0..3).await;
+    stack.deliver(QueueName::Elect).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stack.deliver(QueueName::Group).await;
+    let batch = stack.all_batches().await.remove(0).id;
+    for attempt in 1..=10 {
+        // The worker began the attempt, and died.
+        let lost = attempt.saturating_sub(1).max(1);
+        assert!(stack.batches.begin(batch, lost).await.unwrap().is_ok());
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+    stack.sweep().await;
+    stack.drain().await;
+    let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+    assert_eq!((batch.succeeded.count(), batch.attempts, batch.ended), (3, 11, 1));
+}
+
+/// But a batch that kills every worker ends.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_kills_its_workers_ends() {
+    let stack = stack(json!({})).await;
+    let tasks = register(&stack, "117", 0..3).await;
+    stack.deliver(QueueName::Elect).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stack.deliver(QueueName::Group).await;
+    let batch = stack.all_batches().await.remove(0).id;
+    for attempt in 1..=LOST_ATTEMPTS {
+        let lost = attempt.saturating_sub(1).max(1);
+        assert!(stack.batches.begin(batch, lost).await.unwrap().is_ok());
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+    stack.sweep().await;
+    stack.drain().await;
+    let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+    assert_eq!((batch.failed.count(), stack.api.seen().len()), (3, 0));
+    assert!(batch.error(0).unwrap().contains("workers were lost"));
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::TaskId;
+use fanfold::limits::LOST_ATTEMPTS;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
@@ -135,8 +136,8 @@ impl Handle {
         }
         let result = if members.is_empty() {
             Ok(api::Answer::AllSucceeded)
-        } else if batch.attempts > policy.max_attempts {
-            Err(CallError::again("the worker that called the batch API was lost"))
+        } else if batch.attempts - batch.ended > LOST_ATTEMPTS {
+            Err(CallError::for_good(format!("{LOST_ATTEMPTS} workers were lost while they called the batch API")))
         } else {
             let call = Call {
                 batch_id: batch.id,
@@ -200,6 +201,7 @@ fn settled(batch: Batch, settlement: Settlement) -> Batch {
         rounds: settlement.rounds,
         retry_at: settlement.retry_at,
         lease_until: None,
+        ended: batch.ended + 1,
         ..batch
     }
 }

@@ -55,14 +55,15 @@ pub(crate) fn settle(
         }
         Err(error) => called.for_each(|slot| outcomes.fail(slot, &error.message)),
     }
-    let exhausted = batch.attempts >= policy.max_attempts;
+    let ended = batch.ended + 1;
+    let exhausted = ended >= policy.max_attempts;
     if exhausted {
         for (slot, error) in retry.drain(..) {
-            outcomes.fail(slot, &format!("gave up after {} attempts: {error}", batch.attempts));
+            outcomes.fail(slot, &format!("gave up after {ended} attempts: {error}"));
         }
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
-    let delay = Backoff::from(&policy.backoff).after(batch.attempts, random).max(retry_after.unwrap_or_default());
+    let delay = Backoff::from(&policy.backoff).after(ended, random).max(retry_after.unwrap_or_default());
     Settlement {
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
@@ -131,6 +132,7 @@ mod tests {
             status: BatchStatus::InProgress,
             members: Members::new((0..size).map(id)),
             attempts,
+            ended: attempts.saturating_sub(1),
             rounds: 0,
             lease_until: Some(Timestamp(1)),
             retry_at: None,
@@ -218,6 +220,7 @@ mod tests {
                     break;
                 }
                 batch.attempts += 1;
+                batch.ended = batch.attempts - 1;
                 let result = answer.map_or_else(|| Err(CallError::again("503")), |members| {
                     Ok(Answer::Members(members.into_iter().map(|(number, outcome)| member(number, match outcome {
                         0 => MemberOutcome::Succeeded,

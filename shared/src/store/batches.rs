@@ -51,6 +51,8 @@ pub struct Batch {
     pub members: Members,
     /// Attempts begun.
     pub attempts: u32,
+    /// Attempts that ended; the others were lost with their workers, or one runs.
+    pub ended: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
     /// While an attempt runs: until when nobody else should begin one.
@@ -108,6 +110,7 @@ impl Batch {
             status,
             members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
             attempts: reader.small("attempts")?,
+            ended: reader.small("ended")?,
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
@@ -284,7 +287,9 @@ impl Batches {
     /// The table can not be written.
     pub async fn settle(&self, batch: &Batch, settlement: &Settlement) -> Result<bool, StoreError> {
         let now = self.world.now();
-        let mut set = "SET #status = :status, succeeded = :succeeded, updated_at = :now, rounds = :rounds".to_owned();
+        let mut set =
+            "SET #status = :status, succeeded = :succeeded, updated_at = :now, rounds = :rounds, ended = :ended"
+                .to_owned();
         let status = if settlement.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done };
         let mut update = self.table.update("id", batch.id.to_string());
         if !settlement.failed.is_zero() {
@@ -312,6 +317,7 @@ impl Batches {
             .expression_attribute_values(":in_progress", text(BatchStatus::InProgress.as_str()))
             .expression_attribute_values(":succeeded", binary(settlement.succeeded.as_bytes()))
             .expression_attribute_values(":rounds", number(settlement.rounds))
+            .expression_attribute_values(":ended", number(batch.ended + 1))
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":attempts", number(batch.attempts));
         match self.table.send_update(update).await? {
