@@ -24,6 +24,10 @@ template:
 build:
     sam build
 
+# Drives the real functions on an emulator, or where AWS_ENDPOINT_URL points.
+e2e:
+    tests/e2e/run
+
 # Everything CI does.
 ci:
     .ci/run

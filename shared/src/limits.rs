@@ -26,8 +26,12 @@ pub const MESSAGE_BYTES: usize = 256 * 1_024 - 4_096;
 /// SQS: the longest DelaySeconds.
 pub const DELAY_MAX: Duration = Duration::from_secs(900);
 
-/// Members of one batch: what one message can name and one record can hold well below DynamoDB's 400 KB.
+/// Members of one batch.
 pub const BATCH_MEMBERS: u32 = 10_000;
+
+/// Bytes of a batch's packed members: with their outcomes and errors the record stays well below DynamoDB's 400 KB. Only
+/// members of very many item groups take that much.
+pub const MEMBERS_BYTES: usize = 250 * 1_024;
 
 /// Task ids one elect or group message names; more are found in the index.
 pub const NAMED_TASKS: usize = 2_000;
@@ -89,6 +93,9 @@ pub const LOST_ATTEMPTS: u32 = 32;
 
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
+
+/// Bytes of the failures in one notice: with its target it fits a message.
+pub const NOTICE_FAILURES_BYTES: usize = 200 * 1_024;
 
 /// Bytes of a member's error that are kept.
 pub const ERROR_BYTES: usize = 256;

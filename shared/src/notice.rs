@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
+use crate::limits::NOTICE_FAILURES_BYTES;
 use crate::store::batches::Batch;
 use crate::store::fanouts::{Fanout, FanoutState};
 
@@ -94,21 +95,36 @@ impl Notice {
         }
     }
 
-    /// The notice of a batch's failures.
+    /// The notices of a batch's failures: one, or as many as it takes for each to fit a message. Each part has an id of its
+    /// own, and the same failures whenever it is told.
     #[must_use]
-    pub fn failed(batch: &Batch) -> Self {
-        let failure = |slot| {
-            let error = batch.error(slot).unwrap_or("").to_owned();
-            batch.members.ids().get(slot).map(|id| Failure { id: *id, error })
-        };
-        Self {
-            id: derived("tasks.failed", &[batch.id.as_bytes()]),
+    pub fn failed(batch: &Batch) -> Vec<Self> {
+        let mut parts: Vec<Vec<Failure>> = Vec::new();
+        let mut bytes = 0;
+        for slot in batch.failed.iter() {
+            let Some(id) = batch.members.ids().get(slot).copied() else { continue };
+            let failure = Failure { id, error: batch.error(slot).unwrap_or("").to_owned() };
+            let size = serde_json::to_string(&failure).map_or(0, |text| text.len() + 1);
+            match parts.last_mut() {
+                Some(part) if bytes + size <= NOTICE_FAILURES_BYTES => {
+                    bytes += size;
+                    part.push(failure);
+                }
+                _ => {
+                    bytes = size;
+                    parts.push(vec![failure]);
+                }
+            }
+        }
+        let notice = |(part, failures): (usize, Vec<Failure>)| Self {
+            id: derived("tasks.failed", &[batch.id.as_bytes(), &(part as u64).to_be_bytes()]),
             event: Event::TasksFailed(TasksFailed {
                 batch: batch.id,
                 kind: batch.lane.kind.clone(),
                 target: batch.lane.target.clone(),
-                failures: batch.failed.iter().filter_map(failure).collect(),
+                failures,
             }),
-        }
+        };
+        parts.into_iter().enumerate().map(notice).collect()
     }
 }

@@ -69,6 +69,14 @@ impl<M> std::fmt::Debug for Queue<M> {
     }
 }
 
+/// SQS takes the characters of XML 1.0. JSON escapes all others but these two, which stand in texts only.
+fn sendable(json: String) -> String {
+    if !json.contains(['\u{fffe}', '\u{ffff}']) {
+        return json;
+    }
+    json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
+}
+
 impl<M: Serialize> Queue<M> {
     /// The queue at a URL.
     #[must_use]
@@ -95,7 +103,7 @@ impl<M: Serialize> Queue<M> {
         let mut calls: Vec<Vec<(String, i32)>> = Vec::new();
         let mut bytes = 0;
         for (message, delay) in messages {
-            let body = serde_json::to_string(message)?;
+            let body = sendable(serde_json::to_string(message)?);
             if body.len() > MESSAGE_BYTES {
                 return Err(QueueError::TooLarge { queue: self.url.clone(), bytes: body.len() });
             }

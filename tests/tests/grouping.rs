@@ -379,7 +379,7 @@ async fn lost_workers_use_up_no_attempts() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     stack.deliver(QueueName::Group).await;
     let batch = stack.all_batches().await.remove(0).id;
-    for attempt in 1..=10 {
+    for attempt in 1..=10_u32 {
         // The worker began the attempt, and died.
         let lost = attempt.saturating_sub(1).max(1);
         assert!(stack.batches.begin(batch, lost).await.unwrap().is_ok());

@@ -129,7 +129,14 @@ impl Ack {
         let mut settled: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
         let mut notices = Vec::new();
         for batch in batches.iter().filter(|batch| batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)))) {
-            let policy = self.policies.get(&batch.lane.kind).await?;
+            let policy = match self.policies.get(&batch.lane.kind).await {
+                Ok(policy) => policy,
+                Err(error) => {
+                    // It stays known as settling, so that `sweep` comes back to it.
+                    tracing::error!(%error, batch = %batch.id, "the batch is not settled");
+                    continue;
+                }
+            };
             let tell = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
             if tell {
                 notices.push(NotifyMessage::Batch(Settles { batch: batch.id, lane: batch.lane.clone() }));

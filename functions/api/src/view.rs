@@ -85,6 +85,7 @@ mod tests {
 
     fn fanout(total: u64, open_groups: u64, failed: u64) -> Fanout {
         Fanout {
+            opened_with: total,
             id: Uuid::nil(),
             state: FanoutState::Open,
             total,

@@ -15,11 +15,15 @@ pub(crate) struct Candidacy {
 }
 
 impl Candidacy {
-    /// Their tasks without those that are claimed; none if there were some and all are.
+    /// Their tasks without those that are claimed; `None` if nothing is left to stand for.
     pub(crate) fn open_tasks(&self, claimed: &HashSet<TaskId>) -> Option<Vec<TaskId>> {
-        let tasks = self.tasks();
-        let open: Vec<TaskId> = tasks.iter().filter(|id| !claimed.contains(id)).copied().collect();
-        (tasks.is_empty() || !open.is_empty()).then_some(open)
+        let open: Vec<TaskId> = self.tasks().into_iter().filter(|id| !claimed.contains(id)).collect();
+        (self.wakes() || !open.is_empty()).then_some(open)
+    }
+
+    /// Whether one of them names no tasks: it wakes the lane for whatever waits there.
+    pub(crate) fn wakes(&self) -> bool {
+        self.messages.iter().any(|(_, message)| message.tasks.is_empty())
     }
 
     /// Their tasks, each once.

@@ -3,6 +3,7 @@
 mod candidacy;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
@@ -30,7 +31,7 @@ use crate::candidacy::Candidacy;
 const CONCURRENT_ELECTIONS: usize = 8;
 
 /// Delays of a workflow that lost.
-const RETRY: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(30) };
+const RETRY: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
 /// What an election has to say.
 #[derive(Debug, Default)]
@@ -59,6 +60,8 @@ enum ElectError {
     Queue(#[from] QueueError),
     #[error("there is no policy of kind `{0}`")]
     NoPolicy(String),
+    #[error("{0}")]
+    Policy(String),
 }
 
 impl Elect {
@@ -85,10 +88,20 @@ impl Elect {
     ) -> Result<Vec<(Lane, Result<Outbox, ElectError>)>, StoreError> {
         let names: Vec<Lane> = lanes.keys().cloned().collect();
         let locks = self.locks(&names).await?;
-        // In a lane that had a leader before, that one may have claimed the tasks already.
+        let mut policies = HashMap::new();
         let mut doubtful = Vec::new();
         for (lane, candidacy) in lanes {
-            if candidacy.tried() || locks.get(lane).is_some_and(|lock| lock.epoch > 0) {
+            if !policies.contains_key(&lane.kind) {
+                policies
+                    .insert(lane.kind.clone(), self.policies.get(&lane.kind).await.map_err(|error| error.to_string()));
+            }
+            // Where nobody can be elected nothing has to be known. In a lane that had a leader before, that one may have
+            // claimed the tasks already.
+            let lock = locks.get(lane);
+            let free = policy_of(&policies, lane).is_ok_and(|policy| {
+                lock.is_none_or(|lock| lock.holder.is_none() && !lock.full(policy.max_in_flight) && !lock.paused)
+            });
+            if free && (candidacy.tried() || lock.is_some_and(|lock| lock.epoch > 0)) {
                 doubtful.extend(candidacy.tasks());
             }
         }
@@ -97,7 +110,8 @@ impl Elect {
         for (lane, candidacy) in lanes {
             if let Some(tasks) = candidacy.open_tasks(&claimed) {
                 let lock = locks.get(lane).cloned().unwrap_or_else(|| Lock::free(lane.clone()));
-                elections.push(self.hold(lane, candidacy, tasks, lock).map(|result| (lane.clone(), result)));
+                let policy = policy_of(&policies, lane);
+                elections.push(self.hold(lane, policy, candidacy, tasks, lock).map(|result| (lane.clone(), result)));
             }
         }
         Ok(stream::iter(elections).buffer_unordered(CONCURRENT_ELECTIONS).collect().await)
@@ -107,21 +121,22 @@ impl Elect {
     async fn hold(
         &self,
         lane: &Lane,
+        policy: Result<Arc<Policy>, ElectError>,
         candidacy: &Candidacy,
         tasks: Vec<TaskId>,
         lock: Lock,
     ) -> Result<Outbox, ElectError> {
-        let policy = self.policies.get(&lane.kind).await?.ok_or_else(|| ElectError::NoPolicy(lane.kind.clone()))?;
-        let policy = policy.as_ref();
+        let policy = policy?;
         let mut outbox = Outbox::default();
         let candidates = candidacy.merged(&tasks);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived("batch", &[candidate.workflow.as_bytes(), &candidate.tries.to_be_bytes()]);
         let now = self.world.now();
-        let lock = if lock.open_to(batch, policy.max_in_flight) {
+        // Nobody repeats a wake-up, so it does not rely on what may be an old view of the lock.
+        let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight, now).await? {
                 Ok(lock) => {
-                    outbox.group.push(lead(policy, candidate, &lock, batch));
+                    outbox.group.push(lead(&policy, candidate, &lock, batch, candidacy.wakes()));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -130,7 +145,7 @@ impl Elect {
         } else {
             lock
         };
-        outbox.group.extend(self.remind(policy, &lock).await?);
+        outbox.group.extend(self.remind(&policy, &lock).await?);
         if lock.holder.is_none() && lock.full(policy.max_in_flight) && !lock.waiting {
             self.locks.wait(lane).await?;
         }
@@ -179,10 +194,22 @@ impl Elect {
     }
 }
 
-/// The winner's batch is formed at once if it is full, else after the linger.
-fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid) -> (GroupMessage, Duration) {
+/// What was read of a lane's policy.
+fn policy_of(
+    policies: &HashMap<String, Result<Option<Arc<Policy>>, String>>,
+    lane: &Lane,
+) -> Result<Arc<Policy>, ElectError> {
+    match policies.get(&lane.kind) {
+        Some(Ok(Some(policy))) => Ok(Arc::clone(policy)),
+        Some(Err(error)) => Err(ElectError::Policy(error.clone())),
+        Some(Ok(None)) | None => Err(ElectError::NoPolicy(lane.kind.clone())),
+    }
+}
+
+/// The winner's batch is formed at once if it is full or if tasks were waiting for room, else after the linger.
+fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, waited: bool) -> (GroupMessage, Duration) {
     let full = candidate.tasks.len() >= policy.max_batch as usize;
-    let linger = if full { Duration::ZERO } else { policy.linger.0 };
+    let linger = if full || waited { Duration::ZERO } else { policy.linger.0 };
     let tasks = candidate.tasks.clone();
     (GroupMessage { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks }, linger)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fanfold::ids::TaskId;
-use fanfold::limits::NAMED_TASKS;
+use fanfold::limits::{MEMBERS_BYTES, NAMED_TASKS};
 use fanfold::members::Members;
 
 /// Tasks that could be grouped.
@@ -40,11 +40,18 @@ impl Rest {
 }
 
 impl Candidates {
-    /// Takes the lane's oldest tasks as the index shows them, then named ones that it does not show yet; at most `max`.
+    /// Takes the lane's oldest tasks as the index shows them, then named ones that it does not show yet; at most `max`, and no
+    /// more than a record can hold beside their outcomes.
     pub(crate) fn choose(named: &[TaskId], pending: Vec<TaskId>, max: usize) -> Self {
         let mut seen = HashSet::with_capacity(named.len() + pending.len());
         let all = pending.iter().chain(named).filter(|id| seen.insert(**id)).copied();
-        Self { chosen: Members::new(all.take(max)), named: named.to_vec(), pending }
+        let mut chosen: Vec<TaskId> = all.take(max).collect();
+        while let packed = Members::new(chosen.iter().copied()).pack().len()
+            && packed > MEMBERS_BYTES
+        {
+            chosen.truncate(chosen.len() * MEMBERS_BYTES / packed);
+        }
+        Self { chosen: Members::new(chosen), named: named.to_vec(), pending }
     }
 
     /// What is left beside the batch's intent. A task of the intent that did not become a member belongs to another batch.

@@ -84,6 +84,10 @@ impl Grouper {
         let kind = &message.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
         let policy = policy.as_ref();
+        if !self.leads(message).await? {
+            let left = self.tasks.unclaimed(message.tasks.ids(), &message.lane).await?;
+            return Ok(self.wake(message, &left));
+        }
         let candidates = self.candidates(message, policy).await?;
         let batch = self.batches.intend(message.batch, &message.lane, &candidates.chosen).await?;
         let rest = candidates.rest(&batch.members);
@@ -91,11 +95,18 @@ impl Grouper {
         if batch.status == BatchStatus::Done {
             return self.resign(message, &batch).await;
         }
-        let mut outbox = self.step_down(message, policy, &rest).await?;
-        if batch.status == BatchStatus::Dispatched {
+        let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
+        // A batch that its lane's lock does not name would be lost with its first message.
+        if in_flight && batch.status == BatchStatus::Dispatched {
             outbox.handle.push(HandleMessage { batch: batch.id, attempt: 1 });
         }
         Ok(outbox)
+    }
+
+    /// Whether the batch leads its lane, or did: then its record is there. Of anything else the lock would know nothing.
+    async fn leads(&self, message: &GroupMessage) -> Result<bool, GroupError> {
+        let lock = self.locks.get(&message.lane).await?;
+        Ok(lock.holder == Some(message.batch) || self.batches.get(message.batch).await?.is_some())
     }
 
     /// Tasks for the batch: the lane's oldest, and those the message names.
@@ -111,7 +122,7 @@ impl Grouper {
 
     /// Claims the intended members, and dispatches those that were won.
     async fn claim(&self, batch: Batch) -> Result<Batch, GroupError> {
-        let claimed = self.tasks.claim(batch.members.ids(), batch.id).await?;
+        let claimed = self.tasks.claim(batch.members.ids(), &batch.lane, batch.id).await?;
         let batch = self.batches.dispatch(&batch, &Members::new(claimed)).await?;
         if batch.status == BatchStatus::Dispatched {
             metrics::counter!(BATCHES_DISPATCHED).increment(1);
@@ -124,14 +135,19 @@ impl Grouper {
     async fn resign(&self, message: &GroupMessage, batch: &Batch) -> Result<Outbox, GroupError> {
         let left: Vec<TaskId> =
             message.tasks.ids().iter().filter(|id| batch.members.slot(id).is_none()).copied().collect();
-        let left = self.tasks.unclaimed(&left).await?;
+        let left = self.tasks.unclaimed(&left, &message.lane).await?;
         self.locks.resign(&self.leader(message)).await?;
         Ok(self.wake(message, &left))
     }
 
     /// The batch is dispatched: the lock goes to the next batch of the lane if there is more and room for it, else it is
-    /// free. The batch is known as in flight from the same write on.
-    async fn step_down(&self, message: &GroupMessage, policy: &Policy, rest: &Rest) -> Result<Outbox, GroupError> {
+    /// free. The batch is known as in flight from the same write on. Answers whether the lock names it.
+    async fn step_down(
+        &self,
+        message: &GroupMessage,
+        policy: &Policy,
+        rest: &Rest,
+    ) -> Result<(Outbox, bool), GroupError> {
         let leader = self.leader(message);
         let next = derived("next", &[message.batch.as_bytes()]);
         let more = !rest.is_empty();
@@ -139,15 +155,16 @@ impl Grouper {
             && policy.max_in_flight > 1
             && matches!(self.locks.hand_over(&leader, next, policy.max_in_flight).await?, Write::Done(()));
         if handed {
-            return Ok(lead_next(message, policy, next, rest));
+            return Ok((lead_next(message, policy, next, rest), true));
         }
-        // Refused, the lock tells what an earlier delivery did before it died: perhaps it handed over, but told nobody.
-        if let Write::Refused(_) = self.locks.step_down(&leader, more).await?
-            && self.locks.get(&message.lane).await?.holder == Some(next)
-        {
-            return Ok(lead_next(message, policy, next, rest));
+        match self.locks.step_down(&leader, more).await? {
+            Ok(()) => Ok((self.wake(message, &rest.named), true)),
+            // An earlier delivery handed the lock over, but died before it told anybody.
+            Err(lock) if lock.holder == Some(next) => {
+                Ok((lead_next(message, policy, next, rest), lock.names(message.batch)))
+            }
+            Err(lock) => Ok((self.wake(message, &rest.named), lock.names(message.batch))),
         }
-        Ok(self.wake(message, &rest.named))
     }
 
     /// Has the lane elect another leader for these tasks, if there are any.

@@ -63,6 +63,14 @@ pub(crate) enum HandleError {
     NoPolicy(String),
 }
 
+/// What a call needs.
+struct Prepared {
+    policy: Arc<Policy>,
+    members: Vec<CallMember>,
+    /// Slots whose task no longer exists.
+    gone: BTreeSet<usize>,
+}
+
 impl Handle {
     /// The step in the tables and queues that the environment names.
     ///
@@ -91,9 +99,14 @@ impl Handle {
             Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
             Err(Some(batch)) => return self.go_on(batch).await,
         };
-        let policy = self.policies.get(&batch.lane.kind).await?;
-        let policy = policy.ok_or_else(|| HandleError::NoPolicy(batch.lane.kind.clone()))?;
-        let settlement = self.call(&batch, &policy).await?;
+        let prepared = match self.prepare(&batch).await {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.batches.take_back(&batch).await?;
+                return Err(error);
+            }
+        };
+        let settlement = self.call(&batch, prepared).await;
         if !self.batches.settle(&batch, &settlement).await? {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
@@ -119,8 +132,10 @@ impl Handle {
         }
     }
 
-    /// Reads the members and calls the batch API.
-    async fn call(&self, batch: &Batch, policy: &Policy) -> Result<Settlement, HandleError> {
+    /// Reads all that a call needs.
+    async fn prepare(&self, batch: &Batch) -> Result<Prepared, HandleError> {
+        let policy = self.policies.get(&batch.lane.kind).await?;
+        let policy = policy.ok_or_else(|| HandleError::NoPolicy(batch.lane.kind.clone()))?;
         let slots = batch.unsettled();
         let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied().collect();
         let mut contents = self.tasks.contents(&ids).await?;
@@ -134,6 +149,11 @@ impl Handle {
                 }
             }
         }
+        Ok(Prepared { policy, members, gone })
+    }
+
+    /// Calls the batch API.
+    async fn call(&self, batch: &Batch, Prepared { policy, members, gone }: Prepared) -> Settlement {
         let result = if members.is_empty() {
             Ok(api::Answer::AllSucceeded)
         } else if batch.attempts - batch.ended > LOST_ATTEMPTS {
@@ -152,7 +172,7 @@ impl Handle {
         if let Err(error) = &result {
             tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
         }
-        Ok(settle::settle(batch, result, &gone, policy, self.world.now(), self.world.random.next()))
+        settle::settle(batch, result, &gone, &policy, self.world.now(), self.world.random.next())
     }
 
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
@@ -163,10 +183,17 @@ impl Handle {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
         let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
-        if done && self.locks.leave(&batch.lane, batch.id, items || tell).await? {
-            let lane = batch.lane.clone();
-            let workflow = self.world.uuid();
-            self.elect.send(&ElectMessage { lane, tasks: Members::default(), workflow, tries: 0 }).await?;
+        if done {
+            let lock = self.locks.leave(&batch.lane, batch.id, items || tell).await?;
+            if lock.waiting {
+                let lane = batch.lane.clone();
+                let workflow = self.world.uuid();
+                self.elect.send(&ElectMessage { lane, tasks: Members::default(), workflow, tries: 0 }).await?;
+            }
+            // It was to be told once, but the policy says so no longer.
+            if !items && !tell && lock.settling.contains(&batch.id) {
+                self.locks.settled(&batch.lane, &[batch.id]).await?;
+            }
         }
         let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
         if items && outcomes {

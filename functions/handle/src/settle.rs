@@ -136,6 +136,7 @@ mod tests {
             rounds: 0,
             lease_until: Some(Timestamp(1)),
             retry_at: None,
+            reminded_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
             errors: Vec::new(),

@@ -87,8 +87,10 @@ impl Notify {
         let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", settles.batch)))?;
         let policy = self.policies.get(&batch.lane.kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.as_ref());
-        if let Some(destination) = destination.filter(|_| !batch.failed.is_zero()) {
-            self.deliver(destination, &Notice::failed(&batch)).await?;
+        if let Some(destination) = destination {
+            for notice in Notice::failed(&batch) {
+                self.deliver(destination, &notice).await?;
+            }
         }
         Ok(self.locks.settled(&batch.lane, &[batch.id]).await?)
     }

@@ -102,10 +102,10 @@ impl Register {
     }
 }
 
-/// A key is unique within a fan-out or, for tasks on their own, within their kind.
+/// A key is unique among the tasks of its kind: those of its fan-out, or those on their own.
 fn scope(id: &TaskId, kind: &str) -> String {
     match id {
-        TaskId::Item(item) => item.fanout.to_string(),
+        TaskId::Item(item) => format!("{kind}:{}", item.fanout),
         TaskId::Single(_) => kind.to_owned(),
     }
 }

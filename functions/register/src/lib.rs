@@ -5,7 +5,7 @@ mod http;
 mod places;
 mod step;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use fanfold::clock::World;
@@ -123,26 +123,22 @@ impl Register {
     /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists.
     pub(crate) async fn store(&self, placed: Vec<Placed>) -> Result<Vec<Registered>, RegisterError> {
         let owners = self.owners(&placed).await?;
-        // A duplicate stands in for its key's owner: if that one's request died between key and task, its task is stored
-        // now, under the owner's id. An owner in this very request comes before its duplicates.
-        let mut position = HashMap::with_capacity(placed.len());
-        let mut tasks = Vec::with_capacity(placed.len());
-        for (task, owner) in placed.iter().zip(&owners) {
-            position.entry(*owner).or_insert_with(|| {
-                tasks.push(NewTask { id: *owner, lane: task.lane.clone(), content: task.content.clone() });
-                tasks.len() - 1
-            });
-        }
+        let tasks = to_store(&placed, &owners);
         let known = self.tasks.insert(&tasks).await?;
-        let stored = |id: &TaskId| position.get(id).is_some_and(|at| !known.contains(at));
+        let stored: HashMap<TaskId, bool> =
+            tasks.iter().enumerate().map(|(at, task)| (task.id, !known.contains(&at))).collect();
+        let stored = |id: &TaskId| stored.get(id).copied().unwrap_or(false);
+        let lanes = self.lanes(&tasks, &known).await?;
         let mut duplicates = Vec::new();
         let mut awake: BTreeMap<&Lane, BTreeSet<TaskId>> = BTreeMap::new();
         let mut registered = Vec::with_capacity(placed.len());
         for (task, owner) in placed.iter().zip(&owners) {
             let own = *owner == task.id;
             // A task stored before is woken, too: the hint of the delivery that stored it may never have been sent.
-            if own || stored(owner) {
-                awake.entry(&task.lane).or_default().insert(*owner);
+            if (own || stored(owner))
+                && let Some(lane) = lanes.get(owner)
+            {
+                awake.entry(lane).or_default().insert(*owner);
             }
             let outcome = match (own, stored(owner)) {
                 (true, true) => Outcome::Registered,
@@ -159,6 +155,15 @@ impl Register {
         self.wake(awake).await?;
         self.drop_items(&duplicates).await?;
         Ok(registered)
+    }
+
+    /// The lanes that tasks are stored in: those stored before may be in another one than they would be placed in now.
+    async fn lanes(&self, tasks: &[NewTask], known: &HashSet<usize>) -> Result<HashMap<TaskId, Lane>, RegisterError> {
+        let before: Vec<TaskId> = known.iter().filter_map(|at| tasks.get(*at)).map(|task| task.id).collect();
+        let mut lanes = self.tasks.lanes(&before).await?;
+        let new = tasks.iter().enumerate().filter(|(at, _)| !known.contains(at));
+        lanes.extend(new.map(|(_, task)| (task.id, task.lane.clone())));
+        Ok(lanes)
     }
 
     /// For every task the task that owns its key: itself, if it has no key or the key was free.
@@ -209,6 +214,20 @@ impl Register {
         }
         Ok(())
     }
+}
+
+/// The tasks to store: every owner of a key as it is itself, if it is in the request. Otherwise its first duplicate stands in
+/// for it under its id: the owner's request may have died between key and task.
+fn to_store(placed: &[Placed], owners: &[TaskId]) -> Vec<NewTask> {
+    let themselves = placed.iter().zip(owners).filter(|(task, owner)| task.id == **owner);
+    let others = placed.iter().zip(owners).filter(|(task, owner)| task.id != **owner);
+    let mut seen = HashSet::with_capacity(placed.len());
+    let new = |(task, owner): (&Placed, &TaskId)| NewTask {
+        id: *owner,
+        lane: task.lane.clone(),
+        content: task.content.clone(),
+    };
+    themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()
 }
 
 /// The id of a task that came without one.

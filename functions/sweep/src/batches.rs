@@ -63,6 +63,16 @@ impl Sweep {
             (BatchStatus::Done, _) => (message(batch.attempts), batch.updated_at),
         };
         let (message, due) = due;
-        Ok((request.workers_dead || due <= horizon).then_some((message, Duration::ZERO)))
+        if request.workers_dead {
+            return Ok(Some((message, Duration::ZERO)));
+        }
+        // A message that is only late is not sent every minute: each time it takes twice as long.
+        let age = self.world.now().since(due);
+        let patience = match batch.reminded_at {
+            Some(reminded_at) if reminded_at >= due => reminded_at.since(due) * 2,
+            _ => Duration::ZERO,
+        };
+        let remind = due <= horizon && age >= patience && self.batches.remind(batch).await?;
+        Ok(remind.then_some((message, Duration::ZERO)))
     }
 }

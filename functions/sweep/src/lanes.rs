@@ -1,6 +1,6 @@
 //! Lanes: leaders that are silent, tasks that nobody claims, and locks that are idle.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::lane::Lane;
@@ -8,11 +8,15 @@ use fanfold::limits::{KEYS_PER_READ, LANE_SHARDS};
 use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::store::locks::Lock;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 /// Segments the index of unclaimed tasks is read in, in random order: a sweep that is cut short favours none.
 const SEGMENTS: i32 = 4;
+
+/// Locks written at once.
+const CONCURRENT_WRITES: usize = 32;
 
 /// Messages sent together.
 const MESSAGES: usize = 1_000;
@@ -20,15 +24,20 @@ const MESSAGES: usize = 1_000;
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches settling.
     pub(crate) async fn sweep_locks(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
-        for shard in 0..LANE_SHARDS {
-            let lanes = self.locks.busy(shard).await?;
+        // Begun anywhere, so that a sweep that is cut short favours none.
+        let first = self.world.random.next() % LANE_SHARDS;
+        for at in 0..LANE_SHARDS {
+            let lanes = self.locks.busy((first + at) % LANE_SHARDS).await?;
             for lanes in lanes.chunks(KEYS_PER_READ) {
                 let locks = self.locks.get_many(lanes, true).await?;
+                let idle: Vec<&Lock> = locks.iter().filter(|lock| lock.idle()).collect();
+                let mut retired = Vec::with_capacity(idle.len());
+                for lock in &idle {
+                    retired.push(self.locks.retire(&lock.lane, self.world.now()));
+                }
+                stream::iter(retired).buffer_unordered(CONCURRENT_WRITES).try_collect::<Vec<()>>().await?;
+                report.retired += idle.len() as u64;
                 for lock in &locks {
-                    if lock.idle() {
-                        self.locks.retire(&lock.lane, self.world.now()).await?;
-                        report.retired += 1;
-                    }
                     self.remind_leader(lock, request, report).await?;
                 }
                 self.sweep_batches(&locks, request, report).await?;
@@ -45,7 +54,7 @@ impl Sweep {
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let (Some(batch), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(()) };
-        let linger = self.linger(&lock.lane.kind).await?;
+        let linger = self.linger(&lock.lane.kind).await;
         let silent = acquired_at.plus(linger) <= self.horizon(request);
         if (silent || request.workers_dead) && self.locks.renew(lock, self.world.now()).await? {
             let lane = lock.lane.clone();
@@ -64,37 +73,50 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
         let first = i32::try_from(self.world.random.next() % SEGMENTS as u64).unwrap_or(0);
-        let mut lanes = BTreeSet::new();
+        let mut woken = BTreeSet::new();
         for at in 0..SEGMENTS {
+            let mut lanes = BTreeSet::new();
             let old = |_, lane: Lane, created_at| {
                 if created_at <= horizon {
                     lanes.insert(lane);
                 }
             };
             self.tasks.scan_pending((first + at) % SEGMENTS, SEGMENTS, old).await?;
+            let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
+            self.wake(&lanes).await?;
+            report.lanes += lanes.len() as u64;
+            woken.extend(lanes);
         }
-        let lanes: Vec<Lane> = lanes.into_iter().collect();
+        Ok(())
+    }
+
+    /// Has lanes elect a leader. Their tasks are old enough for the index to show them to whoever is elected.
+    async fn wake(&self, lanes: &[Lane]) -> Result<(), SweepError> {
         for lanes in lanes.chunks(MESSAGES) {
-            // Their tasks are old enough for the index to show them to whoever is elected.
             let wake = |lane: &Lane| {
                 let (lane, tasks, workflow) = (lane.clone(), Members::default(), self.world.uuid());
                 ElectMessage { lane, tasks, workflow, tries: 0 }
             };
             let messages: Vec<ElectMessage> = lanes.iter().map(wake).collect();
             self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?;
-            report.lanes += lanes.len() as u64;
         }
         Ok(())
     }
 
     /// How long a leader of this kind may be silent because it waits for its batch to fill.
-    async fn linger(&self, kind: &str) -> Result<Duration, SweepError> {
-        Ok(self.policies.get(kind).await?.map_or(Duration::ZERO, |policy| policy.linger.0))
+    async fn linger(&self, kind: &str) -> Duration {
+        match self.policies.get(kind).await {
+            Ok(policy) => policy.map_or(Duration::ZERO, |policy| policy.linger.0),
+            Err(error) => {
+                tracing::error!(%error, kind, "the policy can not be read");
+                Duration::ZERO
+            }
+        }
     }
 }
 
 /// The lane of every batch that a lock names.
-pub(crate) fn batches_of(locks: &[Lock]) -> HashMap<uuid::Uuid, &Lane> {
+pub(crate) fn batches_of(locks: &[Lock]) -> BTreeMap<uuid::Uuid, &Lane> {
     let of = |lock: &'_ Lock| lock.in_flight.iter().chain(&lock.settling).copied().collect::<Vec<_>>();
     locks.iter().flat_map(|lock| of(lock).into_iter().map(move |batch| (batch, &lock.lane))).collect()
 }

@@ -96,16 +96,17 @@ impl Sweep {
         })
     }
 
-    /// Looks through everything unfinished.
+    /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches.
     ///
     /// # Errors
     /// A table can not be read or written, or a message not sent. What was done until then stands.
     pub async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
-        self.sweep_locks(request, &mut report).await?;
-        self.sweep_pending(request, &mut report).await?;
-        self.sweep_fanouts(request, &mut report).await?;
-        Ok(report)
+        // What can not be read in one of them does not keep the others from healing.
+        let pending = self.sweep_pending(request, &mut report).await;
+        let fanouts = self.sweep_fanouts(request, &mut report).await;
+        let locks = self.sweep_locks(request, &mut report).await;
+        pending.and(fanouts).and(locks).map(|()| report)
     }
 
     /// The moment before which something must have happened for its message to be taken for lost.

@@ -37,7 +37,7 @@ pub struct Policy {
     /// Batches of one lane handled at once, 1 to 1,000.
     #[serde(default = "one")]
     pub max_in_flight: u32,
-    /// Calls of the batch API for one batch before its members fail, 1 to 1,000.
+    /// Calls of the batch API for one batch before its members fail, 1 to 1,000; those lost with their worker aside.
     #[serde(default = "five")]
     pub max_attempts: u32,
     /// Delays between attempts.

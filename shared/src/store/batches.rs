@@ -59,6 +59,8 @@ pub struct Batch {
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
     pub retry_at: Option<Timestamp>,
+    /// When `sweep` last sent its message again.
+    pub reminded_at: Option<Timestamp>,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -114,6 +116,7 @@ impl Batch {
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
+            reminded_at: reader.time("reminded_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             errors,
@@ -333,6 +336,46 @@ impl Batches {
             }
             Write::Refused(None) => Ok(false),
         }
+    }
+
+    /// Takes an attempt back that could not call the batch API: it does not count.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn take_back(&self, batch: &Batch) -> Result<(), StoreError> {
+        let before = batch.attempts.saturating_sub(1);
+        let status = if before == 0 { BatchStatus::Dispatched } else { BatchStatus::InProgress };
+        let update = self
+            .table
+            .update("id", batch.id.to_string())
+            .update_expression("SET attempts = :before, #status = :status, updated_at = :now REMOVE lease_until")
+            .condition_expression("attempts = :attempts AND lease_until = :lease")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":before", number(before))
+            .expression_attribute_values(":status", text(status.as_str()))
+            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":attempts", number(batch.attempts))
+            .expression_attribute_values(":lease", time(batch.lease_until.unwrap_or_default()));
+        self.table.send_update(update).await.map(|_| ())
+    }
+
+    /// Notes that the batch's message is sent again, by whoever is about to do so: one of several wins.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn remind(&self, batch: &Batch) -> Result<bool, StoreError> {
+        let update = self
+            .table
+            .update("id", batch.id.to_string())
+            .update_expression("SET reminded_at = :now")
+            .expression_attribute_values(":now", time(self.world.now()));
+        let update = match batch.reminded_at {
+            None => update.condition_expression("attribute_exists(id) AND attribute_not_exists(reminded_at)"),
+            Some(before) => update
+                .condition_expression("reminded_at = :before")
+                .expression_attribute_values(":before", time(before)),
+        };
+        Ok(matches!(self.table.send_update(update).await?, Write::Done(_)))
     }
 
     /// Ends the lease of an attempt whose worker is known to be dead.

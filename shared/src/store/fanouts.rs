@@ -45,6 +45,8 @@ pub struct Fanout {
     pub state: FanoutState,
     /// Items added.
     pub total: u64,
+    /// Items it was opened with.
+    pub opened_with: u64,
     /// Groups with items that are not done.
     pub open_groups: u64,
     /// Items that failed, of the groups that ended.
@@ -112,6 +114,7 @@ impl Fanout {
             id: reader.parsed("id")?,
             state,
             total: reader.number("total")?,
+            opened_with: reader.number("opened_with")?,
             open_groups: reader.number("open_groups")?,
             failed: reader.number("failed")?,
             inline,
@@ -129,6 +132,7 @@ impl Fanout {
             ("id".to_owned(), text(self.id)),
             ("state".to_owned(), text(self.state.as_str())),
             ("total".to_owned(), number(self.total)),
+            ("opened_with".to_owned(), number(self.opened_with)),
             ("open_groups".to_owned(), number(self.open_groups)),
             ("created_at".to_owned(), time(self.created_at)),
             ("updated_at".to_owned(), time(self.updated_at)),

@@ -60,6 +60,12 @@ impl Lock {
         self.in_flight.len() >= max_in_flight as usize
     }
 
+    /// Whether a batch is known to be in flight or settling.
+    #[must_use]
+    pub fn names(&self, batch: Uuid) -> bool {
+        self.in_flight.contains(&batch) || self.settling.contains(&batch)
+    }
+
     /// Whether there is nothing left to do for the lane.
     #[must_use]
     pub fn idle(&self) -> bool {
@@ -112,7 +118,8 @@ impl Locks {
     }
 
     /// Makes `batch` the lane's leader: nobody else is, the lane is not paused, and fewer than `max_in_flight` batches
-    /// are in flight. Repeating it for the batch that already leads succeeds. `Err` holds the lock that refused.
+    /// are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages name
+    /// one epoch. `Err` holds the lock that refused.
     ///
     /// # Errors
     /// The table can not be written.
@@ -131,7 +138,7 @@ impl Locks {
                  active = if_not_exists(active, :shard) REMOVE waiting, #ttl",
             )
             .condition_expression(
-                "(attribute_not_exists(holder) OR holder = :me) AND attribute_not_exists(paused) \
+                "attribute_not_exists(holder) AND attribute_not_exists(paused) \
                  AND (attribute_not_exists(in_flight) OR size(in_flight) < :max)",
             )
             .expression_attribute_names("#ttl", "ttl")
@@ -144,7 +151,10 @@ impl Locks {
             .return_values(ReturnValue::AllNew);
         match self.0.send_update(update).await? {
             Write::Done(item) => Ok(Ok(decode_or_free(lane, item)?)),
-            Write::Refused(item) => Ok(Err(decode_or_free(lane, item)?)),
+            Write::Refused(item) => {
+                let lock = decode_or_free(lane, item)?;
+                Ok(if lock.holder == Some(batch) { Ok(lock) } else { Err(lock) })
+            }
         }
     }
 
@@ -190,11 +200,12 @@ impl Locks {
         self.done(update).await
     }
 
-    /// The leader has dispatched its batch and steps down. `waiting`: there is more to group.
+    /// The leader has dispatched its batch and steps down. `waiting`: there is more to group. `Err` holds the lock that
+    /// refused: somebody else leads by now.
     ///
     /// # Errors
-    /// The table can not be written.
-    pub async fn step_down(&self, leader: &Leader<'_>, waiting: bool) -> Result<Write, StoreError> {
+    /// The table can not be written, or the record is corrupt.
+    pub async fn step_down(&self, leader: &Leader<'_>, waiting: bool) -> Result<Result<(), Lock>, StoreError> {
         let set = if waiting { "SET waiting = :epoch " } else { "" };
         let update = self
             .0
@@ -204,7 +215,10 @@ impl Locks {
             .expression_attribute_values(":batch", id_set([&leader.batch]))
             .expression_attribute_values(":me", text(leader.batch))
             .expression_attribute_values(":epoch", number(leader.epoch));
-        self.done(update).await
+        Ok(match self.0.send_update(update).await? {
+            Write::Done(_) => Ok(()),
+            Write::Refused(item) => Err(decode_or_free(leader.lane, item)?),
+        })
     }
 
     /// The leader found nothing to group and steps down.
@@ -236,12 +250,12 @@ impl Locks {
         self.0.send_update(update).await.map(|_| ())
     }
 
-    /// An ended batch leaves `in_flight`; with `settling` it stays known until its acks and notices are through.
-    /// Answers whether the lane waits to be woken.
+    /// An ended batch leaves `in_flight`; with `settling` it stays known until its acks and notices are through. It may have
+    /// left before. Answers the lock as it stands then.
     ///
     /// # Errors
-    /// The table can not be written.
-    pub async fn leave(&self, lane: &Lane, batch: Uuid, settling: bool) -> Result<bool, StoreError> {
+    /// The table can not be written, or the record is corrupt.
+    pub async fn leave(&self, lane: &Lane, batch: Uuid, settling: bool) -> Result<Lock, StoreError> {
         let add = if settling { " ADD settling :batch" } else { "" };
         let update = self
             .0
@@ -251,11 +265,8 @@ impl Locks {
             .expression_attribute_values(":batch", id_set([&batch]))
             .expression_attribute_values(":id", super::attributes::binary(batch.as_bytes()))
             .return_values(ReturnValue::AllNew);
-        match self.0.send_update(update).await? {
-            Write::Done(item) => Ok(decode_or_free(lane, item)?.waiting),
-            // It left before; what it left behind still decides who wakes the lane.
-            Write::Refused(item) => Ok(decode_or_free(lane, item)?.waiting),
-        }
+        let (Write::Done(item) | Write::Refused(item)) = self.0.send_update(update).await?;
+        decode_or_free(lane, item)
     }
 
     /// The acks and notices of these batches are through.

@@ -1,6 +1,7 @@
 //! A table and the few ways Fanfold reads and writes it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -11,7 +12,11 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure};
 
 use super::Item;
+use crate::backoff::Backoff;
 use crate::limits::{CONTENTION_TRIES, KEYS_PER_READ};
+
+/// Delays before reading again what a batch call left out.
+const READ_AGAIN: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(1) };
 
 /// A table could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -120,10 +125,12 @@ impl Table {
         consistent: bool,
     ) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::with_capacity(values.len());
+        // DynamoDB refuses a call that asks for one item twice.
+        let values: Vec<&String> = values.iter().collect::<BTreeSet<_>>().into_iter().collect();
         for chunk in values.chunks(KEYS_PER_READ) {
             let mut keys = KeysAndAttributes::builder().consistent_read(consistent);
             for value in chunk {
-                keys = keys.keys(HashMap::from([(key.to_owned(), AttributeValue::S(value.clone()))]));
+                keys = keys.keys(HashMap::from([(key.to_owned(), AttributeValue::S((*value).clone()))]));
             }
             for (n, attribute) in attributes.iter().enumerate() {
                 keys = keys.expression_attribute_names(format!("#a{n}"), *attribute);
@@ -151,6 +158,10 @@ impl Table {
                 let answer = answer.map_err(|error| StoreError::service("BatchGetItem", &self.name, error))?;
                 items.extend(answer.responses.unwrap_or_default().into_values().flatten());
                 rest = answer.unprocessed_keys;
+                if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
+                    // Throttled, or more than 16 MB.
+                    tokio::time::sleep(READ_AGAIN.after(tries, u64::MAX)).await;
+                }
             }
         }
         Ok(items)

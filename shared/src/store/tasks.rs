@@ -51,7 +51,7 @@ pub struct Task {
 /// Scope and value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The fan-out or, for tasks on their own, the kind.
+    /// The kind, and the fan-out if there is one.
     pub scope: String,
     /// The key's value.
     pub value: String,
@@ -147,19 +147,22 @@ impl Tasks {
         Ok(refused.into_iter().map(|(at, _)| at).collect())
     }
 
-    /// Claims tasks for a batch. Answers those that are the batch's now, whether claimed here or before.
+    /// Claims tasks of a lane for a batch. Answers those that are the batch's now, whether claimed here or before. A task that
+    /// is named for a lane it is not in stays as it is.
     ///
     /// # Errors
     /// The table can not be written.
-    pub async fn claim(&self, ids: &[TaskId], batch: Uuid) -> Result<Vec<TaskId>, StoreError> {
+    pub async fn claim(&self, ids: &[TaskId], lane: &Lane, batch: Uuid) -> Result<Vec<TaskId>, StoreError> {
         let ttl = self.world.now().plus(RETENTION).seconds();
         let statement = format!(
             "UPDATE \"{}\" SET \"status\" = ? SET \"batch\" = ? SET \"ttl\" = ? REMOVE \"pending\" \
-             WHERE \"id\" = ? AND \"status\" = ?",
+             WHERE \"id\" = ? AND \"status\" = ? AND \"lane\" = ?",
             self.table.name
         );
-        let parameters =
-            ids.iter().map(|id| vec![text(BATCHED), text(batch), number(ttl), text(id), text(CREATED)]).collect();
+        let parameters = ids
+            .iter()
+            .map(|id| vec![text(BATCHED), text(batch), number(ttl), text(id), text(CREATED), text(lane)])
+            .collect();
         let refused = self.execute("claiming tasks", &statement, parameters).await?;
         let mut lost = HashSet::new();
         for (at, item) in refused {
@@ -170,22 +173,35 @@ impl Tasks {
         Ok(ids.iter().enumerate().filter(|(at, _)| !lost.contains(at)).map(|(_, id)| *id).collect())
     }
 
-    /// Those of `ids` that no batch has claimed yet. Strongly consistent.
+    /// Those of `ids` that wait in a lane: no batch has claimed them yet. Strongly consistent.
     ///
     /// # Errors
     /// The table can not be read, or a record is corrupt.
-    pub async fn unclaimed(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
+    pub async fn unclaimed(&self, ids: &[TaskId], lane: &Lane) -> Result<Vec<TaskId>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let items = self.table.get_many("id", &keys, &["id", "status"], true).await?;
+        let items = self.table.get_many("id", &keys, &["id", "status", "lane"], true).await?;
+        let lane = lane.to_string();
         let mut unclaimed = Vec::new();
         for item in &items {
             let reader = Reader::new("tasks", "id", item);
-            if reader.text("status")? == CREATED {
+            if reader.text("status")? == CREATED && reader.text("lane")? == lane {
                 unclaimed.push(reader.parsed("id")?);
             }
         }
         unclaimed.sort_unstable();
         Ok(unclaimed)
+    }
+
+    /// The lanes that tasks are stored in, which need not be those that their policy would place them in now. Strongly
+    /// consistent; unknown tasks are left out.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn lanes(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Lane>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let items = self.table.get_many("id", &keys, &["id", "lane"], true).await?;
+        let readers = items.iter().map(|item| Reader::new("tasks", "id", item));
+        readers.map(|reader| Ok((reader.parsed("id")?, reader.parsed("lane")?))).collect()
     }
 
     /// Those of `ids` that some batch has claimed. Not strongly consistent: one claimed just now may be missing.
@@ -321,7 +337,10 @@ impl Tasks {
         let answer = call.send().await;
         let answer = answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
         let (mut refused, mut again) = (Vec::new(), Vec::new());
-        for (at, response) in chunk.into_iter().zip(answer.responses.unwrap_or_default()) {
+        let responses = answer.responses.unwrap_or_default();
+        // Of what is not answered nobody knows whether it was done; every statement can be repeated.
+        again.extend(chunk.get(responses.len()..).unwrap_or_default());
+        for (at, response) in chunk.into_iter().zip(responses) {
             match response.error {
                 None => {}
                 Some(error) if is_refused(&error) => refused.push((at, error.item)),

@@ -1,7 +1,8 @@
 //! Acks: clearing bits, ending groups, and seeing the last one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::transaction::{self, Outcome};
@@ -14,6 +15,9 @@ use crate::store::batches::Batch;
 use crate::store::fanouts::Fanout;
 use crate::store::groups::{Cleared, Group, Mask, clear};
 use crate::store::{StoreError, Write};
+
+/// Groups and fan-outs written at once.
+const CONCURRENT_ACKS: usize = 16;
 
 /// Acks by fan-out and item group.
 pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
@@ -97,44 +101,57 @@ impl Tracking {
     /// # Errors
     /// The tables can not be read or written, or a hint not sent. Some acks may have been applied.
     pub async fn ack(&self, acks: &Acks) -> Result<Refused, TrackingError> {
-        let mut refused = Refused::new();
-        let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
-        let mut look: BTreeSet<Uuid> = BTreeSet::new();
-        let ids: BTreeSet<Uuid> =
-            acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
-        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
         let groups: BTreeMap<Uuid, Group> =
             self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect();
-        for ((fanout, id), mask) in acks {
-            if fanout == id {
-                if let Some(refusal) = self.ack_inline(*fanout, mask).await? {
-                    refused.insert((*fanout, *id), refusal);
-                }
-                continue;
+        let mut cleared = Vec::with_capacity(acks.len());
+        for (name, mask) in acks {
+            cleared.push(self.ack_group(*name, groups.get(&name.1), mask));
+        }
+        let mut refused = Refused::new();
+        let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
+        let mut cleared = stream::iter(cleared).buffer_unordered(CONCURRENT_ACKS);
+        while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
+            if let Some(refusal) = refusal {
+                refused.insert((fanout, group), refusal);
             }
-            let Some(group) = groups.get(id).filter(|group| group.fanout == *fanout) else {
-                refused.insert((*fanout, *id), AckRefusal::UnknownGroup { fanout: *fanout, group: *id });
-                continue;
-            };
-            if let Some(refusal) = out_of_range(group, mask) {
-                refused.insert((*fanout, *id), refusal);
-            }
-            match self.clear_some(group.clone(), mask).await? {
+            match step {
                 Step::Cleared => {}
                 Step::Ended => {
-                    look.insert(*fanout);
+                    ending.entry(fanout).or_default();
                 }
-                Step::Ending(end) => ending.entry(*fanout).or_default().push(end),
+                Step::Ending(end) => ending.entry(fanout).or_default().push(end),
             }
         }
+        drop(cleared);
+        let mut ends = Vec::with_capacity(ending.len());
         for (fanout, groups) in ending {
-            self.end_groups(fanout, groups, acks).await?;
-            look.insert(fanout);
+            ends.push(self.end(fanout, groups, acks));
         }
-        for fanout in look {
-            self.check(fanout).await?;
-        }
+        stream::iter(ends).buffer_unordered(CONCURRENT_ACKS).try_collect::<Vec<()>>().await?;
         Ok(refused)
+    }
+
+    /// Clears bits of one group or small fan-out.
+    async fn ack_group(
+        &self,
+        (fanout, id): (Uuid, Uuid),
+        group: Option<&Group>,
+        mask: &Mask,
+    ) -> Result<(Uuid, Uuid, Option<AckRefusal>, Step), TrackingError> {
+        if fanout == id {
+            return Ok((fanout, id, self.ack_inline(fanout, mask).await?, Step::Cleared));
+        }
+        let Some(group) = group.filter(|group| group.fanout == fanout) else {
+            return Ok((fanout, id, Some(AckRefusal::UnknownGroup { fanout, group: id }), Step::Cleared));
+        };
+        Ok((fanout, id, out_of_range(group, mask), self.clear_some(group.clone(), mask).await?))
+    }
+
+    /// Ends groups of a fan-out, and looks whether it is done.
+    async fn end(&self, fanout: Uuid, groups: Vec<Ending>, acks: &Acks) -> Result<(), TrackingError> {
+        self.end_groups(fanout, groups, acks).await?;
+        self.check(fanout).await.map(|_| ())
     }
 
     /// Clears bits of one group, unless they are its last.

@@ -68,6 +68,7 @@ impl Tracking {
                 (true, _) => FanoutState::Sealed,
             },
             total: u64::from(request.items),
+            opened_with: u64::from(request.items),
             open_groups: groups.len() as u64,
             failed: 0,
             inline: inline.then(|| (Bits::ones(request.items as usize), Bits::default())),
@@ -162,7 +163,7 @@ fn same_groups(wanted: Vec<ItemGroup>, found: &[Group]) -> Result<Vec<ItemGroup>
 /// A repeated open must ask for what the first one asked for, as far as the header still tells.
 fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<Fanout, TrackingError> {
     let differs = [
-        ("items", before.total < u64::from(request.items)),
+        ("items", before.opened_with != u64::from(request.items)),
         ("user_key", before.user_key != request.user_key),
         ("notify", before.notify != request.notify),
         // Items are held elsewhere if they were sealed at once, so what was answered then depends on it.
