@@ -176,7 +176,7 @@ async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
     assert_eq!(stack.take(QueueName::Group).await.len(), 1, "nobody leads");
 }
 
-/// Tasks that waited for room in flight have lingered enough.
+/// A lane that is woken because there is room in flight again forms full batches at once.
 #[tokio::test(start_paused = true)]
 async fn full_batches_do_not_linger() {
     // A batch API that takes some seconds.

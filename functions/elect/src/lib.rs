@@ -136,7 +136,8 @@ impl Elect {
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight, now).await? {
                 Ok(lock) => {
-                    outbox.group.push(lead(&policy, candidate, &lock, batch, candidacy.wakes()));
+                    let full = self.full(&policy, candidacy, candidate).await?;
+                    outbox.group.push(lead(&policy, candidate, &lock, batch, full));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -154,6 +155,15 @@ impl Elect {
             self.follow(&candidates, &mut outbox);
         }
         Ok(outbox)
+    }
+
+    /// Whether a batch can be filled at once. Who wakes a lane does not know what waits there; the index does.
+    async fn full(&self, policy: &Policy, candidacy: &Candidacy, candidate: &ElectMessage) -> Result<bool, ElectError> {
+        let most = policy.max_batch as usize;
+        if candidate.tasks.len() >= most || !candidacy.wakes() {
+            return Ok(candidate.tasks.len() >= most);
+        }
+        Ok(self.tasks.pending(&candidate.lane, most).await?.len() >= most)
     }
 
     /// The losers try again later: the leader may not have seen their tasks.
@@ -206,10 +216,9 @@ fn policy_of(
     }
 }
 
-/// The winner's batch is formed at once if it is full or if tasks were waiting for room, else after the linger.
-fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, waited: bool) -> (GroupMessage, Duration) {
-    let full = candidate.tasks.len() >= policy.max_batch as usize;
-    let linger = if full || waited { Duration::ZERO } else { policy.linger.0 };
+/// The winner's batch is formed at once if it is full, else after the linger.
+fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, full: bool) -> (GroupMessage, Duration) {
+    let linger = if full { Duration::ZERO } else { policy.linger.0 };
     let tasks = candidate.tasks.clone();
     (GroupMessage { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks }, linger)
 }
