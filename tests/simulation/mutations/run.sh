@@ -1,0 +1,38 @@
+#!/bin/sh
+# Applies each mutation to a copy of the tree and runs seeds until one fails. Every mutation must be caught.
+# Usage: run.sh [mutation...]   Environment: SEEDS (at most, 3000), JOBS (2), WORK (where the copy and its target folder go).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+work=${WORK:-${TMPDIR:-/tmp}/fanfold-mutations}
+seeds=${SEEDS:-3000}
+# The product's own crates are compiled quickly, what they depend on well: most time goes to waiting for either.
+build="cargo build --quiet --release -p fanfold-simulation --target-dir $work/target"
+own='profile.release.opt-level=0'
+others='profile.release.package."*".opt-level=3'
+
+[ $# -gt 0 ] || set -- "$here"/*.patch
+rm -rf "$work/tree"
+mkdir -p "$work/tree"
+(cd "$root" && tar cf - --exclude=./target --exclude=./.git --exclude=./.aws-sam .) | (cd "$work/tree" && tar xf -)
+cd "$work/tree" || exit 1
+survivors=0
+for patch in "$@"; do
+    name=$(basename "$patch" .patch)
+    patch="$here/$name.patch"
+    if ! patch --quiet -p1 <"$patch"; then
+        echo "$name: DOES NOT APPLY"
+        survivors=$((survivors + 1))
+    elif ! CARGO_INCREMENTAL=1 $build --config "$own" --config "$others" 2>"$work/build.log"; then
+        echo "$name: DOES NOT COMPILE, see $work/build.log"
+        survivors=$((survivors + 1))
+    elif "$work/target/release/fanfold-simulation" --seeds "$seeds" --jobs "${JOBS:-2}" --stop >"$work/$name.log" 2>&1; then
+        echo "$name: SURVIVED $seeds seeds"
+        survivors=$((survivors + 1))
+    else
+        echo "$name: caught within $(sed -n 's/^\([0-9]*\) seeds from.*/\1/p' "$work/$name.log") seeds:" \
+            "$(grep -A1 FAILS "$work/$name.log" | sed -n '2s/^ *//p' | cut -c1-110)"
+    fi
+    patch --quiet -R -p1 <"$patch" >/dev/null 2>&1
+done
+exit "$survivors"

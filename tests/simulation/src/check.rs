@@ -1,0 +1,153 @@
+//! When everything is quiet: does all that DESIGN.md section 8 promises hold?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use fanfold::clock::World;
+use fanfold::ids::TaskId;
+use fanfold::lane::Lane;
+use fanfold::store::Table;
+use fanfold::store::batches::{Batch, BatchStatus, Batches};
+use fanfold::store::locks::Locks;
+use fanfold::store::policies::Policies;
+use fanfold::store::tasks::Tasks;
+use fanfold_local::Engine;
+use uuid::Uuid;
+
+use crate::lock;
+use crate::model::{Model, Said};
+use crate::scenario::Scenario;
+use crate::sim::Sim;
+
+/// Stores what the scenario begins with.
+pub(crate) async fn put_policies(engine: &Engine, sim: &Sim, scenario: &Scenario) -> Result<(), String> {
+    let policies = Policies::new(table(engine, sim, "POLICIES_TABLE"), World::system());
+    for (_, policy) in scenario.kinds.iter().filter_map(|plan| plan.versions.first()) {
+        policy.check().map_err(|error| error.to_string())?;
+        policies.put(policy).await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn table(engine: &Engine, sim: &Sim, variable: &str) -> Table {
+    Table::new(engine.dynamodb(), sim.variables.get(variable).cloned().unwrap_or_default())
+}
+
+/// The keys of a table.
+pub(crate) async fn keys(engine: &Engine, sim: &Sim, variable: &str, key: &str) -> Result<Vec<String>, String> {
+    let (client, mut keys, mut start) = (engine.dynamodb(), Vec::new(), None);
+    loop {
+        let scan = client.scan().table_name(sim.variables.get(variable).cloned().unwrap_or_default());
+        let answer = scan.set_exclusive_start_key(start).send().await.map_err(|error| error.to_string())?;
+        for item in answer.items() {
+            if let Some(AttributeValue::S(value)) = item.get(key) {
+                keys.push(value.clone());
+            }
+        }
+        start = answer.last_evaluated_key;
+        if start.is_none() {
+            keys.sort();
+            return Ok(keys);
+        }
+    }
+}
+
+/// Looks at every table.
+pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String> {
+    locks(engine, sim).await?;
+    let batches = batches(engine, sim).await?;
+    tasks(engine, sim, &batches).await?;
+    let model = std::mem::take(&mut *lock(&sim.model));
+    outcomes(sim, &model, &batches);
+    crate::ends::fanouts(engine, sim, &model, &batches).await?;
+    crate::ends::failures(sim, &model, &batches);
+    Ok(())
+}
+
+async fn locks(engine: &Engine, sim: &Sim) -> Result<(), String> {
+    let locks = Locks::new(table(engine, sim, "LOCKS_TABLE"));
+    for lane in keys(engine, sim, "LOCKS_TABLE", "lane").await? {
+        let lane: Lane = lane.parse().map_err(|error: fanfold::lane::LaneError| error.to_string())?;
+        let lock = locks.get(&lane).await.map_err(|error| error.to_string())?;
+        if !lock.idle() {
+            sim.violate(format!("the lane is not free: {lock:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The batches by member.
+pub(crate) type ByTask = BTreeMap<TaskId, Batch>;
+
+async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
+    let batches = Batches::new(table(engine, sim, "BATCHES_TABLE"), World::system());
+    let ids: Vec<Uuid> =
+        keys(engine, sim, "BATCHES_TABLE", "id").await?.iter().filter_map(|id| id.parse().ok()).collect();
+    let mut by_task = ByTask::new();
+    for batch in batches.get_many(&ids).await.map_err(|error| error.to_string())? {
+        *lock(&sim.stats).brought.entry("batches").or_default() += 1;
+        let most = lock(&sim.model).kinds.get(&batch.lane.kind).map_or(0, |kind| kind.max_batch);
+        let both = !batch.succeeded.and(&batch.failed).is_zero();
+        if batch.status != BatchStatus::Done || !batch.unsettled().is_empty() || both || batch.members.len() > most {
+            sim.violate(format!("a batch did not end as it must, {most} members are allowed: {batch:?}"));
+        }
+        for id in batch.members.ids() {
+            if let Some(other) = by_task.insert(*id, batch.clone()) {
+                sim.violate(format!("task {id} is a member of two batches, {} and {}", other.id, batch.id));
+            }
+        }
+    }
+    Ok(by_task)
+}
+
+/// Every stored task is a member of the batch that it names, in the lane that it names.
+async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), String> {
+    let tasks = Tasks::new(table(engine, sim, "TASKS_TABLE"), World::system());
+    let mut stored = BTreeSet::new();
+    for id in keys(engine, sim, "TASKS_TABLE", "id").await? {
+        let Ok(id) = id.parse::<TaskId>() else { continue };
+        stored.insert(id);
+        let task = tasks.get(&id).await.map_err(|error| error.to_string())?;
+        let batch = batches.get(&id);
+        let agree = |task: &fanfold::store::tasks::Task| {
+            batch.is_some_and(|batch| task.batch == Some(batch.id) && task.lane == batch.lane)
+        };
+        if !task.as_ref().is_some_and(agree) {
+            sim.violate(format!("task {id} is {task:?}, it was handled in {batch:?}"));
+        }
+    }
+    for id in batches.keys().filter(|id| !stored.contains(*id)) {
+        sim.violate(format!("task {id} was handled, but is not stored"));
+    }
+    Ok(())
+}
+
+/// Every accepted task, or the one that has its key, was handled once, and ended as the batch API said.
+fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
+    for (id, task) in &model.tasks {
+        let rivals = model.rivals(id);
+        let handled = rivals.iter().filter(|id| batches.contains_key(*id)).count();
+        if handled > 1 || (handled == 0 && task.accepted) {
+            sim.violate(format!(
+                "task {id} (accepted: {}) or one with its key was handled {handled} times",
+                task.accepted
+            ));
+        }
+    }
+    for (id, batch) in batches {
+        if !model.tasks.contains_key(id) {
+            sim.violate(format!("task {id} was handled, but nobody asked for it"));
+        }
+        let Some(slot) = batch.members.slot(id) else { continue };
+        let Said { succeeded, failed } = model.said.get(id).copied().unwrap_or_default();
+        let most = model.kinds.get(&batch.lane.kind).map_or(0, |kind| kind.max_attempts);
+        let lost = batch.error(slot).is_some_and(|error| error.contains("workers were lost"));
+        let right = if batch.failed.get(slot) { failed || lost || batch.attempts >= most } else { succeeded };
+        if !right || batch.error(slot).is_some_and(|error| error.contains("record is gone")) {
+            sim.violate(format!(
+                "the batch API said of {id} {:?}, its batch says {batch:?}",
+                Said { succeeded, failed }
+            ));
+        }
+    }
+}

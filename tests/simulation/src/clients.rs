@@ -1,0 +1,159 @@
+//! Users: they open, add, register, ack and seal, and repeat what got no answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fanfold::messages::AckRequest;
+use fanfold::policy::Policy;
+use fanfold::tracking::TrackingError;
+use fanfold_register::{RegisterError, Registered};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::cluster::Cluster;
+use crate::dice::Dice;
+use crate::lock;
+use crate::steps::Steps;
+
+/// How long a function behind the HTTP API may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The users of a run.
+pub(crate) struct Clients {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) dice: Dice,
+    pub(crate) scenario: crate::scenario::Scenario,
+    busy: AtomicUsize,
+}
+
+/// Whether a call that failed is worth repeating.
+pub(crate) trait Passing {
+    fn passing(&self) -> bool;
+}
+
+impl Passing for TrackingError {
+    fn passing(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Queue(_))
+    }
+}
+
+impl Passing for RegisterError {
+    fn passing(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
+}
+
+impl Passing for fanfold::store::StoreError {
+    fn passing(&self) -> bool {
+        true
+    }
+}
+
+impl Clients {
+    pub(crate) fn new(cluster: &Arc<Cluster>, scenario: crate::scenario::Scenario) -> Arc<Self> {
+        let dice = Dice::new(cluster.sim.seed, "clients");
+        Arc::new(Self { cluster: Arc::clone(cluster), dice, scenario, busy: AtomicUsize::new(0) })
+    }
+
+    /// Users who still have something to do.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Another user begins.
+    pub(crate) fn spawn(self: &Arc<Self>, user: impl Future<Output = ()> + Send + 'static) {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        let clients = Arc::clone(self);
+        tokio::spawn(async move {
+            user.await;
+            clients.busy.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Makes a call until it is answered; none if it was refused, which is told.
+    pub(crate) async fn until_done<T, E, F>(&self, step: &'static str, what: &str, call: F) -> Option<T>
+    where
+        T: Send + 'static,
+        E: Passing + std::fmt::Display + Send + 'static,
+        F: Fn(Arc<Steps>) -> BoxFuture<'static, Result<T, E>>,
+    {
+        let sim = &self.cluster.sim;
+        loop {
+            sim.trace.line("user", what);
+            let lease = self.cluster.lease(false).await?;
+            match self.cluster.run(lease, step, TIMEOUT, &call).await {
+                Some(Ok(answer)) => return Some(answer),
+                Some(Err(error)) if !error.passing() => {
+                    sim.violate(format!("{what}: {error}"));
+                    return None;
+                }
+                Some(Err(error)) => sim.trace.line("user", &format!("{what} failed: {error}")),
+                None => sim.trace.line("user", &format!("{what} got no answer")),
+            }
+            tokio::time::sleep(self.dice.skewed(Duration::from_millis(100), Duration::from_secs(60))).await;
+        }
+    }
+
+    /// Whether and when a call is made once more, although it was answered.
+    pub(crate) fn repeat(&self) -> Option<Duration> {
+        let sim = &self.cluster.sim;
+        let again = self.dice.chance(sim.rate(sim.plan.message_again / 2));
+        again.then(|| self.dice.skewed(Duration::from_millis(1), sim.plan.message_delay))
+    }
+
+    /// Registers tasks over HTTP.
+    pub(crate) async fn register_http(
+        &self,
+        tasks: Vec<fanfold::messages::TaskRequest>,
+        request: String,
+    ) -> Option<Vec<Registered>> {
+        let what = format!("POST /tasks {request} {}", names(&tasks));
+        self.until_done("register", &what, move |steps| {
+            let (tasks, request) = (tasks.clone(), request.clone());
+            async move { steps.register.register(tasks, &request).await }.boxed()
+        })
+        .await
+    }
+
+    /// Acks items over HTTP.
+    pub(crate) async fn ack_http(&self, request: AckRequest) -> Option<fanfold_ack::AckAnswer> {
+        let count = request.items.len() + request.failed.len();
+        self.until_done("ack http", &format!("POST /acks of {count}"), move |steps| {
+            let request = request.clone();
+            async move { steps.ack.apply(&request).await }.boxed()
+        })
+        .await
+    }
+
+    /// Stores a policy.
+    pub(crate) async fn put_policy(&self, policy: Policy) {
+        let what = format!("PUT /policies/{}", policy.kind);
+        let put = self.until_done("api", &what, move |steps| {
+            let policy = policy.clone();
+            async move { steps.policies.put(&policy).await }.boxed()
+        });
+        put.await;
+    }
+
+    /// Puts a message in a queue that users may send to. What SQS took it does not lose.
+    pub(crate) fn send(&self, queue: &str, body: String) -> String {
+        let id = self.cluster.sim.post(queue, body.clone(), Duration::ZERO);
+        self.cluster.sim.trace.line("user", &format!("sends {id} to {queue}: {body}"));
+        id
+    }
+
+    /// The requests of these tasks were accepted.
+    pub(crate) fn accept(&self, ids: &[fanfold::ids::TaskId]) {
+        let mut model = lock(&self.cluster.sim.model);
+        ids.iter().for_each(|id| model.accept(id));
+    }
+}
+
+fn names(tasks: &[fanfold::messages::TaskRequest]) -> String {
+    let name = |task: &fanfold::messages::TaskRequest| {
+        let id = task.id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+        format!("{id} {} {}", task.kind, task.content)
+    };
+    tasks.iter().map(name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,165 @@
+//! The workers of a run, and how invocations get one.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fanfold::config::Surroundings;
+use fanfold_local::Engine;
+use fanfold_notify::Http;
+use futures::future::BoxFuture;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore};
+use tokio::time::Instant;
+
+use crate::api::{Mood, SimulatedApi};
+use crate::clock::{SkewedClock, world};
+use crate::dice::Dice;
+use crate::lock;
+use crate::sim::Sim;
+use crate::steps::Steps;
+use crate::wire::Wire;
+use crate::worker::Worker;
+
+struct Machine {
+    worker: Arc<Worker>,
+    surroundings: Surroundings,
+    steps: Mutex<Arc<Steps>>,
+}
+
+/// The workers.
+pub(crate) struct Cluster {
+    pub(crate) sim: Arc<Sim>,
+    machines: Vec<Machine>,
+    free: Mutex<Vec<usize>>,
+    permits: Arc<Semaphore>,
+    /// Held for writing while everything is down.
+    pub(crate) up: Arc<RwLock<()>>,
+    mood: Mood,
+    http: Http,
+    dice: Dice,
+}
+
+/// A worker that is one's own for an invocation.
+pub(crate) struct Lease {
+    at: usize,
+    _permit: OwnedSemaphorePermit,
+    _up: Option<OwnedRwLockReadGuard<()>>,
+}
+
+impl Cluster {
+    pub(crate) fn new(sim: &Arc<Sim>, engine: &Engine, workers: usize, mood: Mood, http: Http) -> Result<Self, String> {
+        let dice = Dice::new(sim.seed, "workers");
+        let mut machines = Vec::with_capacity(workers);
+        for n in 0..workers {
+            let name = format!("w{n}");
+            let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)));
+            let worker = Arc::new(Worker::new(name.clone(), Arc::clone(&clock)));
+            let surroundings = surroundings(sim, engine, &worker, &name)?;
+            let steps = steps(sim, &worker, &surroundings, &mood, &http)?;
+            machines.push(Machine { worker, surroundings, steps: Mutex::new(steps) });
+        }
+        Ok(Self {
+            sim: Arc::clone(sim),
+            machines,
+            free: Mutex::new((0..workers).collect()),
+            permits: Arc::new(Semaphore::new(workers)),
+            up: Arc::default(),
+            mood,
+            http,
+            dice,
+        })
+    }
+
+    /// Workers that run something.
+    pub(crate) fn busy(&self) -> usize {
+        self.machines.len() - lock(&self.free).len()
+    }
+
+    /// Waits for a worker, any of those that are free. `down`: although everything is down.
+    pub(crate) async fn lease(&self, down: bool) -> Option<Lease> {
+        let up = if down { None } else { Some(Arc::clone(&self.up).read_owned().await) };
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        let mut free = lock(&self.free);
+        let at = self.dice.below(free.len());
+        Some(Lease { at: free.swap_remove(at), _permit: permit, _up: up })
+    }
+
+    /// Runs an invocation; none if its worker died. Another process takes the worker's place then.
+    pub(crate) async fn run<T: Send>(
+        &self,
+        lease: Lease,
+        step: &'static str,
+        timeout: Duration,
+        invocation: impl FnOnce(Arc<Steps>) -> BoxFuture<'static, T>,
+    ) -> Option<T> {
+        let machine = &self.machines[lease.at];
+        if self.dice.chance(self.sim.rate(50)) {
+            machine.worker.clock.set(skew(&self.sim, &self.dice));
+        }
+        let steps = Arc::clone(&lock(&machine.steps));
+        let result = machine.worker.run(&self.sim, step, steps, timeout, invocation).await;
+        if result.is_none() {
+            match steps_of(self, machine) {
+                Ok(steps) => *lock(&machine.steps) = steps,
+                Err(problem) => self.sim.violate(problem),
+            }
+        }
+        self.give_back(lease);
+        result
+    }
+
+    /// The worker is free again.
+    pub(crate) fn give_back(&self, lease: Lease) {
+        lock(&self.free).push(lease.at);
+        drop(lease);
+    }
+
+    /// Every worker dies.
+    pub(crate) fn kill_all(&self) {
+        self.machines.iter().for_each(|machine| machine.worker.kill());
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        Instant::now() - self.sim.start
+    }
+}
+
+fn steps_of(cluster: &Cluster, machine: &Machine) -> Result<Arc<Steps>, String> {
+    steps(&cluster.sim, &machine.worker, &machine.surroundings, &cluster.mood, &cluster.http)
+}
+
+/// How wrong a clock is.
+fn skew(sim: &Sim, dice: &Dice) -> i64 {
+    let most = sim.plan.skew.as_millis() as u64;
+    let skew = if most == 0 { 0 } else { dice.between(0, 2 * most) as i64 - most as i64 };
+    if dice.chance(3_000) { 0 } else { skew }
+}
+
+fn steps(
+    sim: &Arc<Sim>,
+    worker: &Arc<Worker>,
+    of: &Surroundings,
+    mood: &Mood,
+    http: &Http,
+) -> Result<Arc<Steps>, String> {
+    let api = SimulatedApi { sim: Arc::clone(sim), worker: Arc::clone(worker), mood: mood.clone() };
+    Steps::new(of, Arc::new(api), http.clone()).map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Clients whose requests pass by the worker's end of the wire.
+fn surroundings(sim: &Arc<Sim>, engine: &Engine, worker: &Arc<Worker>, name: &str) -> Result<Surroundings, String> {
+    let wire = |inner| Wire { sim: Arc::clone(sim), worker: Arc::clone(worker), inner };
+    let none = || "the engine's client has no HTTP client".to_owned();
+    let dynamodb = engine.dynamodb();
+    let inner = dynamodb.config().http_client().ok_or_else(none)?;
+    let dynamodb = dynamodb.config().to_builder().http_client(wire(inner)).build();
+    let sqs = engine.sqs();
+    let inner = sqs.config().http_client().ok_or_else(none)?;
+    let sqs = sqs.config().to_builder().http_client(wire(inner)).build();
+    let variables = sim.variables.clone();
+    Ok(Surroundings::new(
+        aws_sdk_dynamodb::Client::from_conf(dynamodb),
+        aws_sdk_sqs::Client::from_conf(sqs),
+        world(Arc::clone(&worker.clock), sim.seed, name),
+        move |name| variables.get(name).cloned(),
+    ))
+}

@@ -1,0 +1,38 @@
+//! Fanfold under one seed: the real steps and the real SDK over the embedded DynamoDB, with every delivery, clock and
+//! fault drawn from the seed, checked against a model of what was asked for.
+
+mod api;
+mod check;
+mod clients;
+mod clock;
+mod cluster;
+mod dice;
+mod ends;
+mod faults;
+mod lag;
+mod mail;
+mod model;
+mod queues;
+mod request;
+mod run;
+mod scenario;
+mod sim;
+mod stats;
+mod steps;
+mod tables;
+mod trace;
+mod transitions;
+mod wire;
+mod work;
+mod worker;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use run::{Outcome, run};
+pub use stats::{Reached, Stats};
+pub use trace::digest;
+
+/// Locks, also after somebody panicked with the lock held.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

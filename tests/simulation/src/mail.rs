@@ -1,0 +1,97 @@
+//! SQS as the steps see it: what they send goes to the simulation's own queues, notices to the model.
+
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use fanfold::limits::{DELAY_MAX, MESSAGES_PER_CALL};
+use fanfold::notice::{Event, FanoutCompleted, Notice};
+use serde_json::{Value, json};
+
+use crate::lock;
+use crate::request::{Request, queue_of, text};
+use crate::wire::{Line, Reply};
+
+/// SQS: bytes of one message and of one batch call.
+const BYTES: usize = 256 * 1_024;
+
+impl Line {
+    pub(crate) async fn apply_sqs(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
+        let queue = queue_of(&request.body).to_owned();
+        let entries = request.body["Entries"].as_array().cloned().unwrap_or_default();
+        let bytes: usize = entries.iter().map(|entry| entry["MessageBody"].as_str().unwrap_or("").len()).sum();
+        if request.operation != "SendMessageBatch" || !(1..=MESSAGES_PER_CALL).contains(&entries.len()) || bytes > BYTES
+        {
+            self.sim.violate(format!("SQS would refuse {} of {} entries, {bytes} bytes", request.kind, entries.len()));
+        }
+        let (mut successful, mut failed) = (Vec::new(), Vec::new());
+        for entry in entries {
+            if partial && self.sim.dice.chance(4_000) {
+                self.sim.count("entry of a send refused");
+                failed.push(json!({"Id": entry["Id"], "Code": "InternalError", "SenderFault": false}));
+                continue;
+            }
+            let delay = Duration::from_secs(entry["DelaySeconds"].as_u64().unwrap_or(0));
+            if delay > DELAY_MAX {
+                self.sim.violate(format!("SQS would refuse a delay of {delay:?}"));
+            }
+            let body = entry["MessageBody"].as_str().unwrap_or("").to_owned();
+            let id = if queue == "NoticesQueue" {
+                self.notice(&body).await?;
+                self.sim.queues.next_id()
+            } else {
+                self.sim.post(&queue, body, delay)
+            };
+            successful.push(json!({"Id": entry["Id"], "MessageId": id, "MD5OfMessageBody": ""}));
+        }
+        Ok(Reply::ok(json!({"Successful": successful, "Failed": failed})))
+    }
+
+    /// A notice gets to a user. It must not come before what it tells of, and always say the same.
+    async fn notice(&self, body: &str) -> Result<(), ConnectorError> {
+        let notice: Notice = match serde_json::from_str(body) {
+            Ok(notice) => notice,
+            Err(error) => {
+                self.sim.violate(format!("a notice can not be read: {error}: {body}"));
+                return Ok(());
+            }
+        };
+        if let Event::FanoutCompleted(completed) = &notice.event {
+            self.completed(completed).await?;
+        }
+        let known = lock(&self.sim.model).notices.entry(notice.id).or_insert_with(|| notice.clone()).clone();
+        if known != notice {
+            self.sim.violate(format!("notice {} said {known:?}, and then {notice:?}", notice.id));
+        }
+        Ok(())
+    }
+
+    /// Whether a fan-out's end is told too early.
+    async fn completed(&self, completed: &FanoutCompleted) -> Result<(), ConnectorError> {
+        let id = completed.fanout;
+        let record = ("FanoutsTable".to_owned(), id.to_string());
+        let images = self.images(std::slice::from_ref(&record)).await?;
+        let state = images.get(&record).map_or("", |item| text(item, "state"));
+        if state != "completed" {
+            self.sim.violate(format!("the end of fan-out {id} was told while it was {state}"));
+        }
+        let Some(fanout) = lock(&self.sim.model).fanouts.get(&id).cloned() else {
+            self.sim.violate(format!("the end of fan-out {id} was told, which nobody opened"));
+            return Ok(());
+        };
+        let groups: std::collections::BTreeSet<String> =
+            fanout.items.iter().map(|item| item.group.to_string()).collect();
+        let groups: Vec<_> = groups.into_iter().map(|group| ("GroupsTable".to_owned(), group)).collect();
+        let open = |item: &Value| !item["open"].is_null();
+        let left: Vec<String> =
+            self.images(&groups).await?.into_iter().filter(|(_, item)| open(item)).map(|((_, id), _)| id).collect();
+        if !left.is_empty() || !fanout.sealing || completed.total != fanout.items.len() as u64 {
+            let sealing = fanout.sealing;
+            self.sim.violate(format!(
+                "the end of fan-out {id} was told early: {} of {} items, sealed: {sealing}, open groups: {left:?}",
+                completed.total,
+                fanout.items.len()
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! Runs seeds of the simulation, and replays one with its trace.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Parser;
+use fanfold_simulation::{Outcome, Stats, digest, run};
+
+/// Runs Fanfold under seeds that decide every delivery, clock and fault.
+#[derive(Parser)]
+struct Args {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 100)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// Seeds run at once.
+    #[arg(long, default_value_t = 2)]
+    jobs: u64,
+    /// Runs this one seed only.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Prints the trace of that seed.
+    #[arg(long)]
+    trace: bool,
+    /// Stops at the first seed that fails.
+    #[arg(long)]
+    stop: bool,
+    /// Prints nothing but the digest of that seed's trace.
+    #[arg(long)]
+    digest: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match args.seed {
+        Some(seed) => one(seed, &args),
+        None => many(&args),
+    }
+}
+
+fn one(seed: u64, args: &Args) -> ExitCode {
+    match run(seed) {
+        Ok(outcome) if args.digest => {
+            println!("{:016x}", digest(&outcome.trace));
+            ExitCode::SUCCESS
+        }
+        Ok(outcome) => {
+            if args.trace {
+                outcome.trace.iter().for_each(|line| println!("{line}"));
+            }
+            tell(&outcome);
+            if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(problem) => {
+            eprintln!("seed {seed} could not be run: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell(outcome: &Outcome) {
+    let verdict = if outcome.violations.is_empty() { "holds" } else { "FAILS" };
+    println!(
+        "seed {} {verdict} after {:?} of its own time, {} lines",
+        outcome.seed,
+        outcome.lasted,
+        outcome.trace.len()
+    );
+    for violation in &outcome.violations {
+        println!("  {violation}");
+    }
+    if !outcome.violations.is_empty() {
+        println!("  replay: cargo run --release -p fanfold-simulation -- --seed {} --trace", outcome.seed);
+    }
+}
+
+/// What many seeds came to.
+#[derive(Default)]
+struct Sum {
+    stats: Stats,
+    count: u64,
+    failed: BTreeSet<u64>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, outcome: Result<Outcome, String>) {
+        self.count += 1;
+        match outcome {
+            Ok(outcome) => {
+                self.stats.merge(&outcome.stats);
+                if !outcome.violations.is_empty() {
+                    tell(&outcome);
+                    self.failed.insert(seed);
+                }
+            }
+            Err(problem) => {
+                println!("seed {seed} could not be run: {problem}");
+                self.failed.insert(seed);
+            }
+        }
+    }
+
+    fn report(&self, from: u64) {
+        let (count, failed) = (self.count, self.failed.len());
+        println!("\n{count} seeds from {from} run, {failed} failed: {:?}\n\n{}", self.failed, self.stats.report());
+    }
+}
+
+fn many(args: &Args) -> ExitCode {
+    let next = AtomicU64::new(args.from);
+    let end = args.from + args.seeds;
+    let sum = Mutex::new(Sum::default());
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    let outcome = run(seed);
+                    let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+                    sum.add(seed, outcome);
+                    if args.stop && !sum.failed.is_empty() {
+                        // Another thread may be in the middle of a long seed; nobody waits for it.
+                        sum.report(args.from);
+                        std::process::exit(1);
+                    }
+                }
+            });
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    sum.report(args.from);
+    if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

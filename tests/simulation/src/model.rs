@@ -1,0 +1,132 @@
+//! The reference: what was asked of Fanfold, what the batch API was told and said, and what users were told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fanfold::ids::{ItemId, TaskId};
+use fanfold::messages::TaskRequest;
+use fanfold::notice::Notice;
+use uuid::Uuid;
+
+/// What holds for a kind over all versions of its policy.
+#[derive(Clone, Debug)]
+pub(crate) struct KindModel {
+    pub(crate) max_batch: usize,
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_attempts: u32,
+    pub(crate) keyed: bool,
+    pub(crate) notify: bool,
+}
+
+/// Scope and value of a key.
+pub(crate) type Key = (String, String);
+
+/// A task that somebody asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskModel {
+    pub(crate) kind: String,
+    pub(crate) content: serde_json::Value,
+    pub(crate) key: Option<Key>,
+    /// Whether the request was accepted: from then on it must be handled.
+    pub(crate) accepted: bool,
+}
+
+/// A fan-out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FanoutModel {
+    pub(crate) user_key: String,
+    pub(crate) notify: bool,
+    pub(crate) items: BTreeSet<ItemId>,
+    /// Whether sealing was asked for.
+    pub(crate) sealing: bool,
+    /// Items that users ack themselves, and whether as failed.
+    pub(crate) acked: BTreeMap<ItemId, bool>,
+}
+
+/// What the batch API said of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) succeeded: bool,
+    pub(crate) failed: bool,
+}
+
+/// Everything asked and told.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) kinds: BTreeMap<String, KindModel>,
+    pub(crate) tasks: BTreeMap<TaskId, TaskModel>,
+    pub(crate) by_key: BTreeMap<Key, BTreeSet<TaskId>>,
+    pub(crate) fanouts: BTreeMap<Uuid, FanoutModel>,
+    pub(crate) said: BTreeMap<TaskId, Said>,
+    pub(crate) notices: BTreeMap<Uuid, Notice>,
+    /// Members by idempotency key.
+    calls: BTreeMap<String, Vec<TaskId>>,
+    /// The batch a task was handed to the batch API in.
+    batch_of: BTreeMap<TaskId, Uuid>,
+}
+
+impl Model {
+    /// A task is about to be asked for.
+    pub(crate) fn ask(&mut self, id: TaskId, request: &TaskRequest) {
+        let keyed = self.kinds.get(&request.kind).is_some_and(|kind| kind.keyed);
+        let scope = match id {
+            TaskId::Item(item) => format!("{}:{}", request.kind, item.fanout),
+            TaskId::Single(_) => request.kind.clone(),
+        };
+        let key = keyed.then(|| (scope, request.content["k"].as_str().unwrap_or("").to_owned()));
+        if let Some(key) = &key {
+            self.by_key.entry(key.clone()).or_default().insert(id);
+        }
+        let task = TaskModel { kind: request.kind.clone(), content: request.content.clone(), key, accepted: false };
+        self.tasks.entry(id).or_insert(task);
+    }
+
+    /// Its request was accepted.
+    pub(crate) fn accept(&mut self, id: &TaskId) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.accepted = true;
+        }
+    }
+
+    /// Tasks that share a task's key; itself, if it has none.
+    pub(crate) fn rivals(&self, id: &TaskId) -> BTreeSet<TaskId> {
+        let key = self.tasks.get(id).and_then(|task| task.key.as_ref());
+        key.and_then(|key| self.by_key.get(key)).cloned().unwrap_or_else(|| BTreeSet::from([*id]))
+    }
+
+    /// The batch API is called; what is wrong with the call.
+    pub(crate) fn call(&mut self, key: &str, call: &fanfold_handle::api::Call) -> Vec<String> {
+        let mut problems = Vec::new();
+        let members: Vec<TaskId> = call.members.iter().map(|member| member.id).collect();
+        let most = self.kinds.get(&call.kind).map_or(0, |kind| kind.max_batch);
+        if members.len() > most {
+            problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
+        }
+        let known = self.calls.entry(key.to_owned()).or_insert_with(|| members.clone());
+        if *known != members {
+            problems.push(format!("key {key} was used for {known:?} and for {members:?}"));
+        }
+        if !key.starts_with(&call.batch_id.to_string()) {
+            problems.push(format!("batch {} was called under the key {key}", call.batch_id));
+        }
+        for member in &call.members {
+            let content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+            let rivals = self.rivals(&member.id);
+            let asked =
+                |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && task.content == content);
+            if !rivals.iter().any(asked) {
+                problems.push(format!("task {} with content {content} was never asked for", member.id));
+            }
+            if content["t"].as_str() != Some(&call.target) {
+                problems.push(format!("task {} of target {} was called for {}", member.id, content["t"], call.target));
+            }
+            let batch = *self.batch_of.entry(member.id).or_insert(call.batch_id);
+            if batch != call.batch_id {
+                problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
+            }
+            if let Some(other) = rivals.iter().find(|id| **id != member.id && self.batch_of.contains_key(id)) {
+                problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
+            }
+        }
+        problems
+    }
+}

@@ -1,0 +1,205 @@
+//! What users do in a run: policies and their changes, fan-outs, tasks. All of it follows from the seed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fanfold::policy::Policy;
+use serde_json::json;
+
+use crate::api::Mood;
+use crate::dice::Dice;
+use crate::model::KindModel;
+
+/// A policy, and those that replace it.
+#[derive(Clone, Debug)]
+pub(crate) struct KindPlan {
+    /// Each version with the moment from which it counts.
+    pub(crate) versions: Vec<(Duration, Policy)>,
+}
+
+/// When a fan-out is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seal {
+    /// With its opening.
+    AtOnce,
+    /// After its items were added, before any work on them.
+    Early,
+    /// Some time while its items are worked on.
+    Meanwhile,
+    /// After everything else.
+    Late,
+    /// Never.
+    Never,
+}
+
+/// A fan-out and what becomes of its items.
+#[derive(Clone, Debug)]
+pub(crate) struct FanoutPlan {
+    pub(crate) name: String,
+    pub(crate) start: Duration,
+    pub(crate) items: u32,
+    pub(crate) adds: Vec<u32>,
+    pub(crate) seal: Seal,
+    pub(crate) notify: bool,
+    /// Share of items that users ack themselves, in ten-thousandths.
+    pub(crate) own: u32,
+    /// Share of these that failed.
+    pub(crate) own_failed: u32,
+    /// Items that nobody ever works on.
+    pub(crate) left: usize,
+    /// Pause between two requests at most.
+    pub(crate) pace: Duration,
+    /// Items in one request at most.
+    pub(crate) chunk: usize,
+}
+
+/// Tasks of no fan-out.
+#[derive(Clone, Debug)]
+pub(crate) struct SinglesPlan {
+    pub(crate) name: String,
+    pub(crate) start: Duration,
+    pub(crate) tasks: usize,
+    pub(crate) pace: Duration,
+    pub(crate) chunk: usize,
+}
+
+/// Everything users do.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) workers: usize,
+    pub(crate) kinds: Vec<KindPlan>,
+    pub(crate) fanouts: Vec<FanoutPlan>,
+    pub(crate) singles: Vec<SinglesPlan>,
+    /// Different targets, and different keys of one scope.
+    pub(crate) targets: usize,
+    pub(crate) keys: usize,
+    pub(crate) doomed: u32,
+    pub(crate) mood: Mood,
+}
+
+impl Scenario {
+    pub(crate) fn draw(seed: u64, until: Duration) -> Self {
+        let dice = Dice::new(seed, "scenario");
+        let kinds = (0..1 + dice.below(3)).map(|n| KindPlan::draw(&dice, n, until)).collect();
+        let busy = until.mul_f64(0.7);
+        Self {
+            workers: 2 + dice.below(6),
+            kinds,
+            fanouts: (0..dice.below(4)).map(|n| FanoutPlan::draw(&dice, n, busy)).collect(),
+            singles: (0..1 + dice.below(3)).map(|n| SinglesPlan::draw(&dice, n, busy)).collect(),
+            targets: 1 + dice.below(4),
+            keys: if dice.chance(3_000) { 4 } else { 40 },
+            doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
+            mood: Mood::draw(&dice),
+        }
+    }
+
+    /// The scenario in lines for people.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} workers, {} targets, {} keys, {} in 10,000 tasks are doomed, {:?}",
+            self.workers, self.targets, self.keys, self.doomed, self.mood
+        )];
+        for (at, policy) in self.kinds.iter().flat_map(|kind| &kind.versions) {
+            lines.push(format!("from {at:?}: {}", serde_json::json!(policy)));
+        }
+        lines.extend(self.fanouts.iter().map(|plan| format!("{plan:?}")));
+        lines.extend(self.singles.iter().map(|plan| format!("{plan:?}")));
+        lines
+    }
+
+    /// What holds for each kind, whichever version of its policy counts.
+    pub(crate) fn kind_models(&self) -> BTreeMap<String, KindModel> {
+        let model = |plan: &KindPlan| {
+            let policies = || plan.versions.iter().map(|(_, policy)| policy);
+            let first = &plan.versions[0].1;
+            let model = KindModel {
+                max_batch: policies().map(|policy| policy.max_batch as usize).max().unwrap_or(0),
+                max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
+                max_attempts: first.max_attempts,
+                keyed: first.key.is_some(),
+                notify: first.notify.is_some(),
+            };
+            (first.kind.clone(), model)
+        };
+        self.kinds.iter().map(model).collect()
+    }
+}
+
+impl KindPlan {
+    fn draw(dice: &Dice, n: usize, until: Duration) -> Self {
+        let mut policy = json!({
+            "kind": format!("kind{n}"), "target": "content.t", "partitions": dice.pick(&[1, 1, 1, 3]),
+            "max_batch": 1 + dice.below(8), "linger": dice.below(4), "max_in_flight": 1 + dice.below(4),
+            "max_attempts": 1 + dice.below(8),
+            "backoff": {"base": 1, "max": dice.pick(&[4, 20, 120])},
+            "handler": {"url": "https://a.example/batch", "timeout": dice.pick(&[5, 10, 30, 90])},
+        });
+        if dice.chance(6_000) {
+            policy["key"] = json!("content.k");
+        }
+        if dice.chance(5_000) {
+            policy["notify"] = json!({"queue": "notices"});
+        }
+        let mut versions = vec![(Duration::ZERO, policy.clone())];
+        for _ in 0..if dice.chance(4_000) { 1 + dice.below(3) } else { 0 } {
+            let mut change = |field: &str, value: usize| {
+                if dice.chance(5_000) {
+                    policy[field] = json!(value);
+                }
+            };
+            change("max_batch", 1 + dice.below(8));
+            change("max_in_flight", 1 + dice.below(4));
+            change("linger", dice.below(4));
+            policy["handler"]["url"] = json!(dice.pick(&["https://a.example/batch", "https://b.example/batch"]));
+            versions.push((dice.millis(0, until.as_millis() as u64), policy.clone()));
+        }
+        versions.sort_by_key(|(at, _)| *at);
+        let typed = |(at, policy): (Duration, serde_json::Value)| Some((at, serde_json::from_value(policy).ok()?));
+        Self { versions: versions.into_iter().filter_map(typed).collect() }
+    }
+}
+
+impl FanoutPlan {
+    fn draw(dice: &Dice, n: usize, busy: Duration) -> Self {
+        let huge = dice.chance(200);
+        let seal = dice.pick(&[Seal::AtOnce, Seal::AtOnce, Seal::Early, Seal::Meanwhile, Seal::Late, Seal::Late]);
+        let at_once = seal == Seal::AtOnce;
+        let few = 1 + dice.below(12) as u32;
+        let items = match (at_once, huge) {
+            (true, true) => 7_170,
+            (true, false) => few.saturating_sub(u32::from(dice.chance(500))),
+            (false, _) => dice.pick(&[0, 0, few]),
+        };
+        let adds = if at_once { 0 } else { dice.below(4) };
+        let adds = (0..adds).map(|_| if huge { 7_169 } else { 1 + dice.below(8) as u32 }).collect();
+        let pause = busy.as_millis() as u64 / 12;
+        Self {
+            name: format!("fanout{n}"),
+            start: dice.millis(0, busy.as_millis() as u64 / 2),
+            items,
+            adds,
+            seal: if dice.chance(500) && !at_once { Seal::Never } else { seal },
+            notify: dice.chance(8_000),
+            own: if huge { 10_000 } else { dice.pick(&[0, 0, 5_000, 10_000]) },
+            own_failed: dice.pick(&[0, 1_000, 5_000]),
+            left: if dice.chance(600) { 1 } else { 0 },
+            pace: dice.skewed(Duration::from_millis(50), Duration::from_millis(pause.max(50))),
+            chunk: if huge { 2_000 } else { 1 + dice.below(8) },
+        }
+    }
+}
+
+impl SinglesPlan {
+    fn draw(dice: &Dice, n: usize, busy: Duration) -> Self {
+        let pause = busy.as_millis() as u64 / 12;
+        Self {
+            name: format!("singles{n}"),
+            start: dice.millis(0, busy.as_millis() as u64 / 2),
+            // Some come as a crowd: many requests at a time.
+            tasks: if dice.chance(600) { 40 + dice.below(80) } else { 1 + dice.below(20) },
+            pace: dice.skewed(Duration::from_millis(50), Duration::from_millis(pause.max(50))),
+            chunk: 1 + dice.below(10),
+        }
+    }
+}

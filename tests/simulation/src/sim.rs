@@ -1,0 +1,141 @@
+//! What everything in a run shares: the faults, the queues, the trace, and what was found wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use fanfold_local::Template;
+use tokio::time::Instant;
+
+use crate::dice::Dice;
+use crate::faults::{Fault, FaultPlan};
+use crate::lag::Lag;
+use crate::lock;
+use crate::model::Model;
+use crate::queues::Queues;
+use crate::stats::Stats;
+use crate::trace::Trace;
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct Sim {
+    pub(crate) seed: u64,
+    pub(crate) start: Instant,
+    pub(crate) plan: FaultPlan,
+    /// Decides faults of requests.
+    pub(crate) dice: Dice,
+    /// Decides deliveries.
+    pub(crate) post: Dice,
+    pub(crate) trace: Trace,
+    pub(crate) queues: Queues,
+    pub(crate) lag: Mutex<Lag>,
+    pub(crate) model: Mutex<Model>,
+    pub(crate) stats: Mutex<Stats>,
+    pub(crate) variables: BTreeMap<String, String>,
+    healed: AtomicBool,
+    invocations: AtomicU64,
+    violations: Mutex<Vec<String>>,
+}
+
+impl Sim {
+    pub(crate) fn new(seed: u64, plan: FaultPlan, template: &Template) -> Self {
+        let start = Instant::now();
+        let functions = template.functions();
+        Self {
+            seed,
+            start,
+            plan,
+            dice: Dice::new(seed, "faults"),
+            post: Dice::new(seed, "deliveries"),
+            trace: Trace::new(start),
+            queues: Queues::new(template),
+            lag: Mutex::default(),
+            model: Mutex::default(),
+            stats: Mutex::default(),
+            variables: functions.flat_map(|function| function.environment.clone()).collect(),
+            healed: AtomicBool::new(false),
+            invocations: AtomicU64::new(0),
+            violations: Mutex::default(),
+        }
+    }
+
+    /// Faults stop.
+    pub(crate) fn heal(&self) {
+        self.healed.store(true, Ordering::Relaxed);
+        self.trace.line("-", "FAULTS STOP");
+    }
+
+    pub(crate) fn healed(&self) -> bool {
+        self.healed.load(Ordering::Relaxed)
+    }
+
+    /// A rate of the plan; none once faults have stopped.
+    pub(crate) fn rate(&self, rate: u32) -> u32 {
+        if self.healed() { 0 } else { rate }
+    }
+
+    /// What becomes of a request of which there were `made` in this run: rare ones are struck more often.
+    pub(crate) fn fault(&self, sqs: bool, made: u64) -> Fault {
+        let rare = if made <= 3 { 5 } else { 1 };
+        if self.healed() { Fault::None } else { Fault::draw(&self.plan, self.plan.crash * rare, &self.dice, sqs) }
+    }
+
+    pub(crate) fn next_invocation(&self) -> u64 {
+        self.invocations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Something does not hold that must hold.
+    pub(crate) fn violate(&self, what: String) {
+        self.trace.line("!", &format!("VIOLATION: {what}"));
+        lock(&self.violations).push(what);
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        lock(&self.violations).clone()
+    }
+
+    /// Counts a fault.
+    pub(crate) fn count(&self, fault: &'static str) {
+        *lock(&self.stats).faults.entry(fault).or_default() += 1;
+    }
+
+    /// Counts a request of a step, or a crash before or after it. Answers how many there were.
+    pub(crate) fn reach(&self, step: &'static str, kind: &str, fault: Fault) -> u64 {
+        let mut stats = lock(&self.stats);
+        let reached = stats.reached.entry((step, kind.to_owned())).or_default();
+        match fault {
+            Fault::CrashBefore => reached.before += 1,
+            Fault::CrashAfter => reached.after += 1,
+            _ => reached.made += 1,
+        }
+        reached.made
+    }
+
+    /// Puts a message that a step sent in its queue, late or never if it is to be so.
+    pub(crate) fn post(&self, queue: &str, body: String, delay: Duration) -> String {
+        let id = self.queues.next_id();
+        let hint = queue != "RegisterQueue" && (queue != "AckQueue" || body.contains("\"settles\""));
+        if hint && self.post.chance(self.rate(self.plan.message_lost)) {
+            self.count("messages lost");
+            self.trace.line(&id, &format!("LOST on its way to {queue}: {body}"));
+            return id;
+        }
+        let late = if self.post.chance(self.rate(self.plan.message_late)) {
+            self.count("messages late");
+            self.post.skewed(Duration::from_secs(1), self.plan.message_delay)
+        } else {
+            self.post.millis(0, 1_500)
+        };
+        self.queues.send(queue, id.clone(), body, delay + late, hint);
+        id
+    }
+
+    /// When a message that was done comes again, if it does.
+    pub(crate) fn again(&self) -> Option<Duration> {
+        self.post.chance(self.rate(self.plan.message_again)).then(|| {
+            self.count("messages again");
+            self.post.skewed(Duration::from_millis(100), self.plan.message_delay)
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! What was injected, and where: over many runs this shows what the simulation reaches.
+
+use std::collections::BTreeMap;
+
+/// Counts of one kind of request of one step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    /// Times it was made.
+    pub made: u64,
+    /// Crashes before it was applied.
+    pub before: u64,
+    /// Crashes after it was applied.
+    pub after: u64,
+}
+
+/// Counts of one or many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Faults by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Requests by step and kind.
+    pub reached: BTreeMap<(&'static str, String), Reached>,
+    /// What the scenarios brought: tasks, fan-outs, calls.
+    pub brought: BTreeMap<&'static str, u64>,
+}
+
+impl Stats {
+    /// Adds those of another run.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, count) in &other.faults {
+            *self.faults.entry(kind).or_default() += count;
+        }
+        for (what, count) in &other.brought {
+            *self.brought.entry(what).or_default() += count;
+        }
+        for (place, reached) in &other.reached {
+            let sum = self.reached.entry(place.clone()).or_default();
+            sum.made += reached.made;
+            sum.before += reached.before;
+            sum.after += reached.after;
+        }
+    }
+
+    /// The counts as tables for people.
+    pub fn report(&self) -> String {
+        let mut text = String::from("brought:");
+        for (what, count) in &self.brought {
+            text.push_str(&format!(" {count} {what},"));
+        }
+        text.push_str("\n\nfaults injected\n");
+        for (kind, count) in &self.faults {
+            text.push_str(&format!("  {kind:<34} {count:>9}\n"));
+        }
+        text.push_str("\nstep      request                                  made   crashed before    after\n");
+        for ((step, kind), reached) in &self.reached {
+            let missed = if reached.before == 0 || reached.after == 0 { "  <- never at one of them" } else { "" };
+            let Reached { made, before, after } = reached;
+            text.push_str(&format!("{step:<9} {kind:<36} {made:>9} {before:>16} {after:>8}{missed}\n"));
+        }
+        text
+    }
+}

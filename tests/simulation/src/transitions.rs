@@ -1,0 +1,93 @@
+//! What a record may never do, whoever writes it: looked at on every write.
+
+use aws_smithy_types::base64;
+use fanfold::bits::Bits;
+use fanfold::lane::Lane;
+use serde_json::Value;
+
+use crate::lock;
+use crate::request::{Record, Request, text};
+use crate::sim::Sim;
+
+/// What is wrong with a record that is now as `now` and was as `earlier` before its latest write.
+pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, now: Option<&Value>) -> Option<String> {
+    let now = now?;
+    let (table, key) = record;
+    if table == "LocksTable" {
+        let lane: Lane = key.parse().ok()?;
+        let flying = now["in_flight"]["BS"].as_array().map_or(0, Vec::len);
+        let most = lock(&sim.model).kinds.get(&lane.kind).map_or(usize::MAX, |kind| kind.max_in_flight);
+        return (flying > most).then(|| format!("lane {key} has {flying} batches in flight, {most} are allowed"));
+    }
+    let earlier = earlier??;
+    let problem = match table.as_str() {
+        "TasksTable" => task(&earlier, now),
+        "BatchesTable" => batch(&earlier, now),
+        "FanoutsTable" => fanout(&earlier, now),
+        "GroupsTable" => within(&earlier, now, "pending", "got bits back"),
+        _ => None,
+    };
+    problem.map(|problem| format!("{table} {key} {problem}: it was {earlier} and is {now}"))
+}
+
+/// Who acts for a lane's leader must be right about who leads and in which epoch, and who reminds it about its last sign of
+/// life, or the write must be refused. Looked at when it was applied to `before`.
+pub(crate) fn contract(request: &Request, before: Option<&Value>) -> Option<String> {
+    if request.table() != "LocksTable" {
+        return None;
+    }
+    let value = |name: &str| Some(&request.body["ExpressionAttributeValues"][name]).filter(|value| !value.is_null());
+    let right = |name: &str, of: &str| value(name).is_none_or(|told| before.is_some_and(|lock| lock[of] == *told));
+    let acts = value(":me").is_some() && value(":epoch").is_some();
+    let led = !acts || (right(":me", "holder") && right(":epoch", "epoch"));
+    let reminded = right(":holder", "holder") && right(":then", "acquired_at");
+    (!led || !reminded).then(|| format!("a lock was {before:?} when this was applied to it: {}", request.body))
+}
+
+fn task(earlier: &Value, now: &Value) -> Option<String> {
+    let claimed = !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
+    let owned = !earlier["owner"].is_null() && earlier["owner"] != now["owner"];
+    (claimed || owned).then(|| "changed hands".to_owned())
+}
+
+fn batch(earlier: &Value, now: &Value) -> Option<String> {
+    // An attempt may be taken back before the batch API was called.
+    let rank = |item| match text(item, "status") {
+        "grouping" => 0,
+        "dispatched" | "in_progress" => 1,
+        _ => 2,
+    };
+    if rank(now) < rank(earlier) {
+        return Some("went back".to_owned());
+    }
+    if rank(earlier) > 0 && earlier["members"] != now["members"] {
+        return Some("changed its members after it was dispatched".to_owned());
+    }
+    within(now, earlier, "succeeded", "forgot an outcome")
+        .or_else(|| within(now, earlier, "failed", "forgot a failure"))
+}
+
+fn fanout(earlier: &Value, now: &Value) -> Option<String> {
+    let rank = |item| match text(item, "state") {
+        "open" => 0,
+        "sealed" => 1,
+        _ => 2,
+    };
+    if rank(now) < rank(earlier) {
+        return Some("went back".to_owned());
+    }
+    if rank(earlier) > 0 && earlier["total"] != now["total"] {
+        return Some("got items after it was sealed".to_owned());
+    }
+    if rank(earlier) == 2 && (earlier["failed"] != now["failed"] || earlier["updated_at"] != now["updated_at"]) {
+        return Some("changed after it was completed".to_owned());
+    }
+    within(earlier, now, "pending", "got bits back")
+}
+
+/// Every bit that `few` has, `many` must have.
+fn within(many: &Value, few: &Value, name: &str, problem: &str) -> Option<String> {
+    let bits =
+        |item: &Value| Bits::from_bytes(base64::decode(item[name]["B"].as_str().unwrap_or("")).unwrap_or_default());
+    (!bits(few).minus(&bits(many)).is_zero()).then(|| problem.to_owned())
+}

@@ -1,0 +1,184 @@
+//! The wire between the SDK and the embedded services: every request of a worker passes here and meets its fault.
+
+use std::sync::Arc;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::faults::Fault;
+use crate::request::Request;
+use crate::sim::Sim;
+use crate::worker::Worker;
+
+/// The HTTP client of one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) inner: SharedHttpClient,
+}
+
+/// One end of the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) sim: Arc<Sim>,
+    worker: Arc<Worker>,
+    inner: SharedHttpConnector,
+}
+
+/// A service's answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Reply {
+    pub(crate) fn ok(body: Value) -> Self {
+        Self { status: 200, body }
+    }
+
+    pub(crate) fn error(status: u16, name: &str) -> Self {
+        Self { status, body: json!({"__type": name, "message": "injected"}) }
+    }
+
+    /// The kind of error, if it is one.
+    fn error_name(&self) -> &str {
+        let name = self.body["__type"].as_str().unwrap_or("");
+        name.rsplit('#').next().unwrap_or(name)
+    }
+}
+
+impl HttpClient for Wire {
+    fn http_connector(&self, settings: &HttpConnectorSettings, components: &RuntimeComponents) -> SharedHttpConnector {
+        let inner = self.inner.http_connector(settings, components);
+        SharedHttpConnector::new(Line { sim: Arc::clone(&self.sim), worker: Arc::clone(&self.worker), inner })
+    }
+}
+
+impl HttpConnector for Line {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let line = self.clone();
+        HttpConnectorFuture::new(async move { line.pass(&request).await })
+    }
+}
+
+impl Line {
+    async fn pass(&self, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let (service, operation) = target.split_once('.').unwrap_or_default();
+        let body = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
+        let sqs = service == "AmazonSQS";
+        let request = if sqs { Request::sqs(operation, body) } else { Request::dynamodb(operation, body) };
+        let reply = self.fated(&request, sqs).await?;
+        let status = StatusCode::try_from(reply.status).map_err(|error| ConnectorError::user(error.into()))?;
+        let mut response = HttpResponse::new(status, SdkBody::from(reply.body.to_string()));
+        response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
+        Ok(response)
+    }
+
+    /// Lets a request meet its fault.
+    async fn fated(&self, request: &Request, sqs: bool) -> Result<Reply, ConnectorError> {
+        let sim = &self.sim;
+        let (who, step) = self.worker.who();
+        let made = sim.reach(step, &request.kind, Fault::None);
+        tokio::time::sleep(sim.dice.millis(1, 12)).await;
+        let fault = sim.fault(sqs, made);
+        let log = |what: &str| sim.trace.line(&who, &format!("{} {} -> {what}", request.kind, request.names));
+        match fault {
+            Fault::CrashBefore => {
+                sim.count("crash before");
+                sim.reach(step, &request.kind, fault);
+                log("CRASH before");
+                return self.worker.die().await;
+            }
+            Fault::Refused(status, name) => {
+                sim.count(name);
+                log(&format!("INJECTED {status} {name}"));
+                return Ok(Reply::error(status, name));
+            }
+            Fault::LostBefore => {
+                sim.count("request lost");
+                log("LOST before");
+                return Err(lost());
+            }
+            Fault::Late(span) => {
+                sim.count("request applied late");
+                log(&format!("LOST, applied in {span} ms"));
+                self.apply_later(request.clone(), sqs, span, who);
+                return Err(lost());
+            }
+            Fault::SlowBefore(span) => {
+                sim.count("request slow");
+                log(&format!("SLOW, {span} ms"));
+                tokio::time::sleep(Duration::from_millis(span)).await;
+            }
+            _ => {}
+        }
+        let reply = self.apply(request, sqs, fault == Fault::Partial).await?;
+        log(if reply.status == 200 { "ok" } else { reply.error_name() });
+        tokio::time::sleep(sim.dice.millis(0, 8)).await;
+        match fault {
+            Fault::CrashAfter => {
+                sim.count("crash after");
+                sim.reach(step, &request.kind, fault);
+                log("CRASH after");
+                self.worker.die().await
+            }
+            Fault::LostAfter => {
+                sim.count("answer lost");
+                log("answer LOST");
+                Err(lost())
+            }
+            Fault::AppliedButError => {
+                sim.count("500 after it was applied");
+                log("INJECTED 500 after");
+                Ok(Reply::error(500, if sqs { "InternalFailure" } else { "InternalServerError" }))
+            }
+            Fault::SlowAfter(span) => {
+                sim.count("answer slow");
+                log(&format!("answer SLOW, {span} ms"));
+                tokio::time::sleep(Duration::from_millis(span)).await;
+                Ok(reply)
+            }
+            _ => Ok(reply),
+        }
+    }
+
+    /// A request that the sender gave up, but the network did not.
+    fn apply_later(&self, request: Request, sqs: bool, span: u64, who: String) {
+        let line = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(span)).await;
+            if let Ok(reply) = line.apply(&request, sqs, false).await {
+                let what = if reply.status == 200 { "ok" } else { reply.error_name() };
+                line.sim.trace.line(&who, &format!("{} {} (LATE) -> {what}", request.kind, request.names));
+            }
+        });
+    }
+
+    async fn apply(&self, request: &Request, sqs: bool, partial: bool) -> Result<Reply, ConnectorError> {
+        if sqs { self.apply_sqs(request, partial).await } else { self.apply_dynamodb(request, partial).await }
+    }
+
+    /// Asks the embedded DynamoDB.
+    pub(crate) async fn raw(&self, operation: &str, body: &Value) -> Result<Reply, ConnectorError> {
+        let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
+        request.headers_mut().insert("x-amz-target", format!("DynamoDB_20120810.{operation}"));
+        let response = self.inner.call(request).await?;
+        let body = serde_json::from_slice(response.body().bytes().unwrap_or_default()).unwrap_or_default();
+        Ok(Reply { status: response.status().as_u16(), body })
+    }
+}
+
+fn lost() -> ConnectorError {
+    ConnectorError::io("the connection was lost".into())
+}

@@ -1,0 +1,88 @@
+//! Workers: each runs one invocation at a time, with a clock of its own, and may die at any of its requests.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::{BoxFuture, Either, select};
+
+use crate::clock::SkewedClock;
+use crate::lock;
+use crate::sim::Sim;
+use crate::steps::Steps;
+
+/// What a worker is doing.
+#[derive(Debug)]
+struct Current {
+    who: String,
+    step: &'static str,
+    kill: Option<oneshot::Sender<()>>,
+}
+
+/// One Lambda environment: steps of one process with their clients.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) name: String,
+    pub(crate) clock: Arc<SkewedClock>,
+    current: Mutex<Option<Current>>,
+}
+
+impl Worker {
+    pub(crate) fn new(name: String, clock: Arc<SkewedClock>) -> Self {
+        Self { name, clock, current: Mutex::default() }
+    }
+
+    /// The invocation under way, and its step.
+    pub(crate) fn who(&self) -> (String, &'static str) {
+        let current = lock(&self.current);
+        current.as_ref().map_or_else(|| (self.name.clone(), "-"), |current| (current.who.clone(), current.step))
+    }
+
+    /// Ends the invocation under way.
+    pub(crate) fn kill(&self) {
+        if let Some(kill) = lock(&self.current).as_mut().and_then(|current| current.kill.take()) {
+            let _ = kill.send(());
+        }
+    }
+
+    /// Ends the invocation that calls this: it never gets an answer.
+    pub(crate) async fn die<T>(&self) -> T {
+        self.kill();
+        futures::future::pending().await
+    }
+
+    /// Runs an invocation until it ends, dies, or takes too long; none if it did not come to an end.
+    pub(crate) async fn run<T: Send>(
+        &self,
+        sim: &Sim,
+        step: &'static str,
+        steps: Arc<Steps>,
+        timeout: Duration,
+        invocation: impl FnOnce(Arc<Steps>) -> BoxFuture<'static, T>,
+    ) -> Option<T> {
+        let who = format!("{} {step}#{}", self.name, sim.next_invocation());
+        let (kill, killed) = oneshot::channel();
+        *lock(&self.current) = Some(Current { who: who.clone(), step, kill: Some(kill) });
+        let work = AssertUnwindSafe(invocation(steps)).catch_unwind();
+        let limited = Box::pin(tokio::time::timeout(timeout, work));
+        let result = match select(limited, killed).await {
+            Either::Left((Ok(Ok(result)), _)) => Some(result),
+            Either::Left((Ok(Err(panic)), _)) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                sim.violate(format!("{who} panicked: {}", text.unwrap_or_default()));
+                None
+            }
+            Either::Left((Err(_), _)) => {
+                sim.count("timeouts of invocations");
+                sim.trace.line(&who, "TIMED OUT");
+                None
+            }
+            Either::Right(_) => None,
+        };
+        *lock(&self.current) = None;
+        result
+    }
+}
