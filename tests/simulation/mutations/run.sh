@@ -26,12 +26,21 @@ for patch in "$@"; do
     elif ! CARGO_INCREMENTAL=1 $build --config "$own" --config "$others" 2>"$work/build.log"; then
         echo "$name: DOES NOT COMPILE, see $work/build.log"
         survivors=$((survivors + 1))
-    elif "$work/target/release/fanfold-simulation" --seeds "$seeds" --jobs "${JOBS:-2}" --stop >"$work/$name.log" 2>&1; then
-        echo "$name: SURVIVED $seeds seeds"
-        survivors=$((survivors + 1))
     else
-        echo "$name: caught within $(sed -n 's/^\([0-9]*\) seeds from.*/\1/p' "$work/$name.log") seeds:" \
-            "$(grep -A1 FAILS "$work/$name.log" | sed -n '2s/^ *//p' | cut -c1-110)"
+        "$work/target/release/fanfold-simulation" --seeds "$seeds" --jobs "${JOBS:-2}" --stop >"$work/$name.log" 2>&1
+        code=$?
+        ran=$(sed -n 's/^\([0-9]*\) seeds from.*/\1/p' "$work/$name.log")
+        # Only a seed that failed counts: a process that was ended, or that could not run its seeds, has caught nothing.
+        if [ "$code" -eq 1 ] && [ -n "$ran" ] && grep -q '^seed [0-9]* FAILS' "$work/$name.log"; then
+            echo "$name: caught within $ran seeds:" \
+                "$(grep -A1 FAILS "$work/$name.log" | sed -n '2s/^ *//p' | cut -c1-110)"
+        elif [ "$code" -eq 0 ] && [ -n "$ran" ]; then
+            echo "$name: SURVIVED $ran seeds"
+            survivors=$((survivors + 1))
+        else
+            echo "$name: BROKE OFF with exit code $code, see $work/$name.log"
+            survivors=$((survivors + 1))
+        fi
     fi
     patch --quiet -R -p1 <"$patch" >/dev/null 2>&1
 done
