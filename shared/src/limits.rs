@@ -109,6 +109,9 @@ pub const LEASE: Duration = Duration::from_secs(60);
 /// Age from which `sweep` takes a hint for lost.
 pub const HINT_AGE: Duration = Duration::from_secs(120);
 
+/// A batch whose message may only be late is reminded of at once, then after twice its age, then after pauses of this length.
+pub const REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
+
 /// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::limits::REMINDER_PAUSE;
 use fanfold::messages::HandleMessage;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::locks::Lock;
@@ -66,13 +67,12 @@ impl Sweep {
         if request.workers_dead {
             return Ok(Some((message, Duration::ZERO)));
         }
-        // A message that is only late is not sent every minute: each time it takes twice as long.
-        let age = self.world.now().since(due);
-        let patience = match batch.reminded_at {
-            Some(reminded_at) if reminded_at >= due => reminded_at.since(due) * 2,
-            _ => Duration::ZERO,
-        };
-        let remind = due <= horizon && age >= patience && self.batches.remind(batch).await?;
+        // A message that is only late is not sent every minute.
+        let patient = batch.reminded_at.filter(|reminded_at| *reminded_at >= due).is_some_and(|reminded_at| {
+            let pause = reminded_at.since(due).min(REMINDER_PAUSE);
+            self.world.now().since(reminded_at) < pause
+        });
+        let remind = due <= horizon && !patient && self.batches.remind(batch).await?;
         Ok(remind.then_some((message, Duration::ZERO)))
     }
 }

@@ -52,6 +52,11 @@ impl Template {
         Ok(template)
     }
 
+    /// The text of a SAM template as the JSON it stands for, with short tags in their long form and nothing resolved.
+    pub fn document(text: &str) -> Result<Value, TemplateError> {
+        yaml::parse(text)
+    }
+
     /// The tables.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.tables.values()

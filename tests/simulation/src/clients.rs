@@ -23,6 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Clients {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) dice: Dice,
+    /// Decides what readers look at, and when.
+    pub(crate) readers: Dice,
     pub(crate) scenario: crate::scenario::Scenario,
     busy: AtomicUsize,
 }
@@ -52,8 +54,9 @@ impl Passing for fanfold::store::StoreError {
 
 impl Clients {
     pub(crate) fn new(cluster: &Arc<Cluster>, scenario: crate::scenario::Scenario) -> Arc<Self> {
-        let dice = Dice::new(cluster.sim.seed, "clients");
-        Arc::new(Self { cluster: Arc::clone(cluster), dice, scenario, busy: AtomicUsize::new(0) })
+        let dice = |purpose| Dice::new(cluster.sim.seed, purpose);
+        let (dice, readers) = (dice("clients"), dice("readers"));
+        Arc::new(Self { cluster: Arc::clone(cluster), dice, readers, scenario, busy: AtomicUsize::new(0) })
     }
 
     /// Users who still have something to do.
@@ -91,7 +94,10 @@ impl Clients {
                 Some(Err(error)) => sim.trace.line("user", &format!("{what} failed: {error}")),
                 None => sim.trace.line("user", &format!("{what} got no answer")),
             }
-            tokio::time::sleep(self.dice.skewed(Duration::from_millis(100), Duration::from_secs(60))).await;
+            // Some are away for long, so that nobody but a sweep goes on with what they began.
+            let away = self.dice.chance(3_000);
+            let (least, most) = if away { (400_000, 1_800_000) } else { (100, 60_000) };
+            tokio::time::sleep(self.dice.skewed(Duration::from_millis(least), Duration::from_millis(most))).await;
         }
     }
 

@@ -13,6 +13,7 @@ mod lag;
 mod mail;
 mod model;
 mod queues;
+mod readers;
 mod request;
 mod run;
 mod scenario;

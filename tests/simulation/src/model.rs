@@ -36,6 +36,8 @@ pub(crate) struct FanoutModel {
     pub(crate) user_key: String,
     pub(crate) notify: bool,
     pub(crate) items: BTreeSet<ItemId>,
+    /// Whether its user was answered.
+    pub(crate) opened: bool,
     /// Whether sealing was asked for.
     pub(crate) sealing: bool,
     /// Items that users ack themselves, and whether as failed.
@@ -62,6 +64,10 @@ pub(crate) struct Model {
     calls: BTreeMap<String, Vec<TaskId>>,
     /// The batch a task was handed to the batch API in.
     batch_of: BTreeMap<TaskId, Uuid>,
+    /// The highest attempt of each batch that reached the batch API.
+    attempts: BTreeMap<Uuid, u32>,
+    /// What a reader was told that may not change any more: fan-outs that are complete, tasks that ended.
+    pub(crate) told: BTreeMap<String, String>,
 }
 
 impl Model {
@@ -93,9 +99,33 @@ impl Model {
         key.and_then(|key| self.by_key.get(key)).cloned().unwrap_or_else(|| BTreeSet::from([*id]))
     }
 
+    /// Whether an item may be done by now: its user acked it, the batch API settled its task or used up its attempts, or
+    /// another task has its key.
+    pub(crate) fn may_be_done(&self, item: &ItemId) -> bool {
+        let id = TaskId::Item(*item);
+        self.fanouts.get(&item.fanout).is_some_and(|fanout| fanout.acked.contains_key(item))
+            || self.said.contains_key(&id)
+            || self.used_up(&id)
+            || self.rivals(&id).len() > 1
+    }
+
+    /// Whether every attempt that a task's policy allows reached the batch API.
+    fn used_up(&self, id: &TaskId) -> bool {
+        let most = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind)).map(|kind| kind.max_attempts);
+        let attempts = self.batch_of.get(id).and_then(|batch| self.attempts.get(batch));
+        most.zip(attempts).is_some_and(|(most, attempts)| *attempts >= most)
+    }
+
+    /// The batches that the batch API was called for.
+    pub(crate) fn called(&self) -> Vec<Uuid> {
+        self.attempts.keys().copied().collect()
+    }
+
     /// The batch API is called; what is wrong with the call.
     pub(crate) fn call(&mut self, key: &str, call: &fanfold_handle::api::Call) -> Vec<String> {
         let mut problems = Vec::new();
+        let attempts = self.attempts.entry(call.batch_id).or_default();
+        *attempts = call.attempt.max(*attempts);
         let members: Vec<TaskId> = call.members.iter().map(|member| member.id).collect();
         let most = self.kinds.get(&call.kind).map_or(0, |kind| kind.max_batch);
         if members.len() > most {

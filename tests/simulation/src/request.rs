@@ -106,6 +106,29 @@ impl Request {
         Self { operation: operation.to_owned(), kind, names, writes: Vec::new(), body }
     }
 
+    /// What IAM asks of whoever makes this request: actions and their resources. A transaction or a batch of statements needs
+    /// what its parts need; indexes are resources of their own.
+    pub(crate) fn actions(&self) -> Vec<(String, String)> {
+        let on = |action: &str, resource: &str| (format!("dynamodb:{action}"), resource.to_owned());
+        let tables = self.writes.iter().map(|(table, _)| table.as_str());
+        match self.operation.as_str() {
+            "SendMessageBatch" => vec![("sqs:SendMessage".to_owned(), queue_of(&self.body).to_owned())],
+            "TransactWriteItems" => {
+                let actions = self.body["TransactItems"].as_array().into_iter().flatten();
+                let puts = actions.map(|action| if action["Put"].is_null() { "UpdateItem" } else { "PutItem" });
+                puts.zip(tables).map(|(action, table)| on(action, table)).collect()
+            }
+            "BatchExecuteStatement" => {
+                let update = self.kind.ends_with(" claim");
+                tables.map(|table| on(if update { "PartiQLUpdate" } else { "PartiQLInsert" }, table)).collect()
+            }
+            action => {
+                let index = self.body["IndexName"].as_str().map(|index| format!("/index/{index}"));
+                vec![on(action, &format!("{}{}", self.table(), index.unwrap_or_default()))]
+            }
+        }
+    }
+
     /// The table of an index or batch read.
     pub(crate) fn table(&self) -> &str {
         let table = self.body["TableName"].as_str();

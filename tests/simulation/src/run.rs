@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::limits::{HINT_AGE, REMINDER_PAUSE};
 use fanfold_local::{Engine, Template};
 use fanfold_notify::Http;
 use fanfold_sweep::{SweepReport, SweepRequest};
@@ -17,7 +18,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, work};
+use crate::{check, readers, work};
 
 /// The one description of tables and queues.
 const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -84,10 +85,12 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     for plan in &scenario.fanouts {
         clients.spawn(work::fanout(Arc::clone(&clients), plan.clone()));
     }
+    tokio::spawn(readers::keep_reading(Arc::clone(&clients)));
     for plan in &scenario.singles {
         clients.spawn(work::singles(Arc::clone(&clients), plan.clone()));
     }
     settle(&cluster, &clients).await;
+    readers::read_everything(&clients).await;
     if sim.violations().is_empty() {
         check::everything(&engine, &sim).await?;
     }
@@ -128,8 +131,8 @@ async fn settle(cluster: &Arc<Cluster>, clients: &Clients) {
         if idle >= IDLE_SWEEPS || !sim.violations().is_empty() {
             return;
         }
-        // Whatever was stamped by a clock that is fast must look old to one that is slow.
-        sleep(sim.plan.skew * 2 + Duration::from_secs(300)).await;
+        // Whatever was stamped by a clock that is fast must look old to one that is slow, and a reminder that got lost be due.
+        sleep(sim.plan.skew * 2 + HINT_AGE + REMINDER_PAUSE).await;
         sweeps += 1;
         let report = sweep(cluster, SweepRequest::default(), false).await;
         let nothing = |report: SweepReport| SweepReport { retired: report.retired, ..SweepReport::default() } == report;

@@ -51,6 +51,8 @@ pub(crate) struct FanoutPlan {
     pub(crate) pace: Duration,
     /// Items in one request at most.
     pub(crate) chunk: usize,
+    /// Pause before the last request.
+    pub(crate) straggles: Duration,
 }
 
 /// Tasks of no fan-out.
@@ -88,7 +90,7 @@ impl Scenario {
             fanouts: (0..dice.below(4)).map(|n| FanoutPlan::draw(&dice, n, busy)).collect(),
             singles: (0..1 + dice.below(3)).map(|n| SinglesPlan::draw(&dice, n, busy)).collect(),
             targets: 1 + dice.below(4),
-            keys: if dice.chance(3_000) { 4 } else { 40 },
+            keys: dice.pick(&[2, 4, 40, 40]),
             doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
             mood: Mood::draw(&dice),
         }
@@ -186,6 +188,7 @@ impl FanoutPlan {
             left: if dice.chance(600) { 1 } else { 0 },
             pace: dice.skewed(Duration::from_millis(50), Duration::from_millis(pause.max(50))),
             chunk: if huge { 2_000 } else { 1 + dice.below(8) },
+            straggles: if dice.chance(4_000) { dice.skewed(Duration::from_secs(20), busy / 3) } else { Duration::ZERO },
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fanfold::ids::derived;
 use fanfold_local::Template;
 use tokio::time::Instant;
 
@@ -16,6 +17,9 @@ use crate::model::Model;
 use crate::queues::Queues;
 use crate::stats::Stats;
 use crate::trace::Trace;
+
+/// The most that a worker dies at one kind of request, in ten-thousandths.
+const MOST_CRASHES: u32 = 4_000;
 
 /// A run.
 #[derive(Debug)]
@@ -66,6 +70,11 @@ impl Sim {
         self.trace.line("-", "FAULTS STOP");
     }
 
+    /// Whether the user who opened a fan-out was answered.
+    pub(crate) fn is_opened(&self, id: uuid::Uuid) -> bool {
+        lock(&self.model).fanouts.get(&id).is_some_and(|fanout| fanout.opened)
+    }
+
     pub(crate) fn healed(&self) -> bool {
         self.healed.load(Ordering::Relaxed)
     }
@@ -75,10 +84,17 @@ impl Sim {
         if self.healed() { 0 } else { rate }
     }
 
-    /// What becomes of a request of which there were `made` in this run: rare ones are struck more often.
-    pub(crate) fn fault(&self, sqs: bool, made: u64) -> Fault {
+    /// What becomes of a request of which a step made `made` in this run: rare ones are struck more often, and each run has
+    /// some kinds of requests that its workers hardly survive.
+    pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, made: u64) -> Fault {
+        if self.healed() {
+            return Fault::None;
+        }
         let rare = if made <= 3 { 5 } else { 1 };
-        if self.healed() { Fault::None } else { Fault::draw(&self.plan, self.plan.crash * rare, &self.dice, sqs) }
+        let hot =
+            derived("hot", &[&self.seed.to_be_bytes(), step.as_bytes(), kind.as_bytes()]).as_u128().is_multiple_of(8);
+        let crash = (self.plan.crash * rare * if hot { 6 } else { 1 }).min(MOST_CRASHES);
+        Fault::draw(&self.plan, crash, &self.dice, sqs)
     }
 
     pub(crate) fn next_invocation(&self) -> u64 {
@@ -110,6 +126,12 @@ impl Sim {
             _ => reached.made += 1,
         }
         reached.made
+    }
+
+    /// Notes what a step needs to be allowed.
+    pub(crate) fn need(&self, step: &'static str, actions: Vec<(String, String)>) {
+        let actions = actions.into_iter().map(|(action, resource)| (step, action, resource));
+        lock(&self.stats).actions.extend(actions);
     }
 
     /// Puts a message that a step sent in its queue, late or never if it is to be so.

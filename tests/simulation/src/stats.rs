@@ -1,6 +1,6 @@
 //! What was injected, and where: over many runs this shows what the simulation reaches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of one kind of request of one step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Stats {
     pub faults: BTreeMap<&'static str, u64>,
     /// Requests by step and kind.
     pub reached: BTreeMap<(&'static str, String), Reached>,
+    /// What steps need to be allowed: step, action as IAM names it, resource.
+    pub actions: BTreeSet<(&'static str, String, String)>,
     /// What the scenarios brought: tasks, fan-outs, calls.
     pub brought: BTreeMap<&'static str, u64>,
 }
@@ -33,6 +35,7 @@ impl Stats {
         for (what, count) in &other.brought {
             *self.brought.entry(what).or_default() += count;
         }
+        self.actions.extend(other.actions.iter().cloned());
         for (place, reached) in &other.reached {
             let sum = self.reached.entry(place.clone()).or_default();
             sum.made += reached.made;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
 use fanfold_ack::Ack;
+use fanfold_api::Api;
 use fanfold_elect::Elect;
 use fanfold_group::Grouper;
 use fanfold_handle::Handle;
@@ -29,6 +31,8 @@ pub(crate) struct Steps {
     pub(crate) tracking: Tracking,
     /// Where the step `api` puts policies.
     pub(crate) policies: Policies,
+    /// The routes of the step `api`.
+    pub(crate) routes: Router,
 }
 
 impl Steps {
@@ -43,6 +47,7 @@ impl Steps {
             sweep: Sweep::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),
+            routes: fanfold_api::router(Arc::new(Api::from_environment(surroundings)?)),
         })
     }
 

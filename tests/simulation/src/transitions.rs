@@ -2,6 +2,7 @@
 
 use aws_smithy_types::base64;
 use fanfold::bits::Bits;
+use fanfold::ids::ItemId;
 use fanfold::lane::Lane;
 use serde_json::Value;
 
@@ -27,7 +28,22 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
         "GroupsTable" => within(&earlier, now, "pending", "got bits back"),
         _ => None,
     };
+    let problem = problem.or_else(|| early(sim, record, &earlier, now));
     problem.map(|problem| format!("{table} {key} {problem}: it was {earlier} and is {now}"))
+}
+
+/// No bit may be cleared before its item can be done.
+fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Option<String> {
+    let fanout = match table.as_str() {
+        "GroupsTable" => text(earlier, "fanout"),
+        "FanoutsTable" => key,
+        _ => return None,
+    };
+    let (fanout, group) = (fanout.parse().ok()?, key.parse().ok()?);
+    let cleared = bits(earlier, "pending").minus(&bits(now, "pending"));
+    let model = lock(&sim.model);
+    let mut items = cleared.iter().filter_map(|index| Some(ItemId { fanout, group, index: index.try_into().ok()? }));
+    items.find(|item| !model.may_be_done(item)).map(|item| format!("counted item {item} too early"))
 }
 
 /// Who acts for a lane's leader must be right about who leads and in which epoch, and who reminds it about its last sign of
@@ -87,7 +103,9 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
 
 /// Every bit that `few` has, `many` must have.
 fn within(many: &Value, few: &Value, name: &str, problem: &str) -> Option<String> {
-    let bits =
-        |item: &Value| Bits::from_bytes(base64::decode(item[name]["B"].as_str().unwrap_or("")).unwrap_or_default());
-    (!bits(few).minus(&bits(many)).is_zero()).then(|| problem.to_owned())
+    (!bits(few, name).minus(&bits(many, name)).is_zero()).then(|| problem.to_owned())
+}
+
+fn bits(item: &Value, name: &str) -> Bits {
+    Bits::from_bytes(base64::decode(item[name]["B"].as_str().unwrap_or("")).unwrap_or_default())
 }

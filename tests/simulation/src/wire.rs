@@ -90,8 +90,9 @@ impl Line {
         let sim = &self.sim;
         let (who, step) = self.worker.who();
         let made = sim.reach(step, &request.kind, Fault::None);
+        sim.need(step, request.actions());
         tokio::time::sleep(sim.dice.millis(1, 12)).await;
-        let fault = sim.fault(sqs, made);
+        let fault = sim.fault(step, &request.kind, sqs, made);
         let log = |what: &str| sim.trace.line(&who, &format!("{} {} -> {what}", request.kind, request.names));
         match fault {
             Fault::CrashBefore => {

@@ -46,8 +46,12 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
         Seal::Meanwhile => requests.insert(dice.below(requests.len() + 1), Request::Seal),
         Seal::Late => requests.push(Request::Seal),
     }
+    let last = requests.len().saturating_sub(1);
     for (n, request) in requests.into_iter().enumerate() {
         pause(&clients, plan.pace).await;
+        if n == last {
+            tokio::time::sleep(plan.straggles).await;
+        }
         if dice.chance(300) {
             stray(&clients, id).await;
         }
@@ -145,6 +149,7 @@ fn remember(clients: &Clients, id: Uuid, items: &[ItemId], count: usize) {
     }
     if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
         fanout.items.extend(items);
+        fanout.opened = true;
     }
 }
 

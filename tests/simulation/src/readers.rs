@@ -1,0 +1,171 @@
+//! Users who only look: what the HTTP API tells of fan-outs, tasks, batches and policies must be so, and stay so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use fanfold::ids::TaskId;
+use futures::FutureExt;
+use serde_json::Value;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::clients::Clients;
+use crate::lock;
+
+/// A function behind the HTTP API may take as long.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Looks at one thing after the other while faults last.
+pub(crate) async fn keep_reading(clients: Arc<Clients>) {
+    let sim = Arc::clone(&clients.cluster.sim);
+    let most = sim.plan.until.as_millis() as u64 / 8;
+    while !sim.healed() {
+        tokio::time::sleep(clients.readers.millis(200, most)).await;
+        let mut paths = paths(&clients);
+        clients.readers.shuffle(&mut paths);
+        paths.truncate(3);
+        for path in paths {
+            read(&clients, &path).await;
+        }
+    }
+}
+
+/// Looks at everything once, when everything is quiet.
+pub(crate) async fn read_everything(clients: &Arc<Clients>) {
+    for path in paths(clients) {
+        if !read(clients, &path).await {
+            clients.cluster.sim.violate(format!("GET {path} was not answered although nothing fails"));
+        }
+    }
+}
+
+/// Everything there is to look at, in the same order for the same state.
+fn paths(clients: &Clients) -> Vec<String> {
+    let model = lock(&clients.cluster.sim.model);
+    let mut paths = vec!["/policies".to_owned()];
+    paths.extend(model.kinds.keys().map(|kind| format!("/policies/{kind}")));
+    paths.extend(model.fanouts.keys().map(|id| format!("/fanouts/{id}")));
+    // Of many, some will do.
+    paths.extend(model.tasks.keys().step_by(1 + model.tasks.len() / 20).map(|id| format!("/tasks/{id}")));
+    let called = model.called();
+    paths.extend(called.iter().step_by(1 + called.len() / 10).map(|id| format!("/batches/{id}")));
+    paths
+}
+
+/// Makes one request and checks the answer; whether there was one.
+async fn read(clients: &Arc<Clients>, path: &str) -> bool {
+    let sim = &clients.cluster.sim;
+    let opened = id_of(path, "/fanouts/").is_some_and(|id| sim.is_opened(id));
+    let Some(lease) = clients.cluster.lease(false).await else { return false };
+    let asked = path.to_owned();
+    let run = clients.cluster.run(lease, "api", TIMEOUT, move |steps| {
+        async move {
+            let request = Request::get(asked).body(Body::empty()).map_err(|error| error.to_string())?;
+            let answer = steps.routes.clone().oneshot(request).await.map_err(|error| error.to_string())?;
+            let status = answer.status();
+            let body = to_bytes(answer.into_body(), usize::MAX).await.map_err(|error| error.to_string())?;
+            Ok::<_, String>((status, serde_json::from_slice::<Value>(&body).unwrap_or_default()))
+        }
+        .boxed()
+    });
+    let Some(answer) = run.await else { return false };
+    let (status, body) = match answer {
+        Ok(answer) => answer,
+        Err(problem) => {
+            sim.violate(format!("GET {path} could not be made: {problem}"));
+            return false;
+        }
+    };
+    sim.trace.line("reader", &format!("GET {path} -> {status} {body}"));
+    match status {
+        StatusCode::OK => check(clients, path, &body),
+        // Tasks that are dropped for their key are never stored.
+        StatusCode::NOT_FOUND if path.starts_with("/tasks/") || (path.starts_with("/fanouts/") && !opened) => {}
+        StatusCode::SERVICE_UNAVAILABLE => return false,
+        _ => sim.violate(format!("GET {path} was answered with {status}: {body}")),
+    }
+    true
+}
+
+/// The id that a path ends with.
+fn id_of(path: &str, prefix: &str) -> Option<Uuid> {
+    path.strip_prefix(prefix)?.parse().ok()
+}
+
+/// What is told must be possible, and what has ended stays as it ended.
+fn check(clients: &Clients, path: &str, body: &Value) {
+    let problem = if path.starts_with("/fanouts/") {
+        fanout(clients, body)
+    } else if let Some(id) = path.strip_prefix("/tasks/") {
+        id.parse().ok().and_then(|id| task(clients, &id, body))
+    } else if path.starts_with("/batches/") {
+        batch(body)
+    } else if let Some(kind) = path.strip_prefix("/policies/") {
+        (body["kind"] != kind).then(|| "is another policy".to_owned())
+    } else {
+        let known = lock(&clients.cluster.sim.model).kinds.len();
+        (body["policies"].as_array().map(Vec::len) != Some(known)).then(|| format!("does not list {known} policies"))
+    };
+    let problem = problem.or_else(|| ended(path, body).and_then(|end| changed(clients, path, end)));
+    if let Some(problem) = problem {
+        clients.cluster.sim.violate(format!("GET {path} {problem}: {body}"));
+    }
+}
+
+/// How a fan-out or task ended, if it did.
+fn ended(path: &str, body: &Value) -> Option<String> {
+    let status = body["status"].as_str().filter(|status| ["succeeded", "failed", "done"].contains(status));
+    let complete = body["complete"] == true;
+    let end =
+        status.map(str::to_owned).or_else(|| complete.then(|| format!("{} of {}", body["failed"], body["total"])));
+    end.filter(|_| !path.starts_with("/policies"))
+}
+
+fn changed(clients: &Clients, path: &str, end: String) -> Option<String> {
+    let mut model = lock(&clients.cluster.sim.model);
+    let first = model.told.entry(path.to_owned()).or_insert_with(|| end.clone());
+    (*first != end).then(|| format!("had ended as {first}"))
+}
+
+fn fanout(clients: &Clients, body: &Value) -> Option<String> {
+    let number = |name: &str| body[name].as_u64().unwrap_or(u64::MAX);
+    let (total, done, failed, succeeded) = (number("total"), number("done"), number("failed"), number("succeeded"));
+    if done > total || failed > done || succeeded != done - failed {
+        return Some("does not add up".to_owned());
+    }
+    let complete = body["complete"] == true;
+    if complete && (done != total || body["progress"] != "exact" || body["state"] != "completed") {
+        return Some("is complete but not done".to_owned());
+    }
+    let model = lock(&clients.cluster.sim.model);
+    let id: Uuid = body["id"].as_str()?.parse().ok()?;
+    let known = model.fanouts.get(&id)?;
+    if complete && !(known.sealing && known.items.iter().all(|item| model.may_be_done(item))) {
+        return Some("is complete too early".to_owned());
+    }
+    let may_be_done = known.items.iter().filter(|item| model.may_be_done(item)).count() as u64;
+    // Whoever adds items hears of them after they exist.
+    let known_all = known.items.len() as u64 == total;
+    (known_all && body["progress"] == "exact" && done > may_be_done).then(|| format!("may have {may_be_done} done"))
+}
+
+fn task(clients: &Clients, id: &TaskId, body: &Value) -> Option<String> {
+    let model = lock(&clients.cluster.sim.model);
+    let said = model.said.get(id).copied().unwrap_or_default();
+    let wrong = match body["status"].as_str() {
+        Some("succeeded") => !said.succeeded,
+        Some("failed") => body["error"].as_str().is_none_or(str::is_empty),
+        Some("created" | "batched" | "in_progress") => false,
+        _ => true,
+    };
+    wrong.then(|| format!("is not what the batch API said: {said:?}"))
+}
+
+fn batch(body: &Value) -> Option<String> {
+    let members = body["members"].as_array().cloned().unwrap_or_default();
+    let pending = members.iter().filter(|member| member["outcome"] == "pending").count();
+    let done = body["status"] == "done";
+    (done != (pending == 0)).then(|| format!("has {pending} members without an outcome"))
+}

@@ -1,0 +1,152 @@
+//! What `template.yaml` must say for nothing to be lost, and for every function to find what it needs. What functions are
+//! allowed is compared with what they do in the simulation's tests.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use fanfold::clock::World;
+use fanfold::config::{ConfigError, Surroundings};
+use fanfold_local::{Engine, Template};
+use fanfold_tests::ScriptedApi;
+use serde_json::Value;
+
+const TEXT: &str = include_str!("../../template.yaml");
+
+/// The largest batch that Lambda takes from a queue without a batch window.
+const BATCH_WITHOUT_WINDOW: usize = 10;
+
+fn template() -> Template {
+    Template::parse(TEXT).unwrap()
+}
+
+/// The properties of all resources of a type, by logical id.
+fn resources(kind: &str) -> BTreeMap<String, Value> {
+    let document = Template::document(TEXT).unwrap();
+    let all: BTreeMap<String, Value> = serde_json::from_value(document["Resources"].clone()).unwrap();
+    let of_kind = all.into_iter().filter(|(_, resource)| resource["Type"] == kind);
+    of_kind.map(|(name, resource)| (name, resource["Properties"].clone())).collect()
+}
+
+/// AWS asks for six times the function's time-out and the batch window on top, so that messages that wait for a free worker do
+/// not come again meanwhile.
+#[test]
+fn messages_are_hidden_six_times_as_long_as_their_function_may_take() {
+    let template = template();
+    assert_eq!(template.event_sources().len(), 6);
+    for source in template.event_sources() {
+        let queue = template.queue(&source.queue).unwrap();
+        let least = 6 * source.timeout + source.window;
+        let hidden = std::time::Duration::from_secs(queue.visibility_timeout.into());
+        assert!(hidden >= least, "{} hides messages for {hidden:?}, not {least:?}", queue.name);
+    }
+}
+
+#[test]
+fn large_batches_have_a_window_and_every_source_reports_failures() {
+    let template = template();
+    for source in template.event_sources() {
+        let windowed = source.batch_size <= BATCH_WITHOUT_WINDOW || !source.window.is_zero();
+        assert!(windowed, "{}: batches of {} without a window", source.function, source.batch_size);
+        assert!(source.reports_failures, "{}: one bad message would repeat all", source.function);
+        assert!(source.maximum_concurrency.is_some_and(|most| most >= 2), "{} has no bound", source.function);
+    }
+}
+
+/// Every queue that a function reads has a dead-letter queue of its own, kept as long as SQS keeps anything, and nothing is
+/// given up before five deliveries.
+#[test]
+fn every_queue_that_is_read_has_a_dead_letter_queue() {
+    let template = template();
+    let mut dead = BTreeSet::new();
+    for source in template.event_sources() {
+        let redrive = template.queue(&source.queue).unwrap().redrive.clone().unwrap();
+        assert!(redrive.max_receive_count >= 5, "{}", source.queue);
+        assert!(dead.insert(redrive.queue.clone()), "{} is shared", redrive.queue);
+    }
+    let kept = resources("AWS::SQS::Queue");
+    let read: BTreeSet<String> = template.event_sources().iter().map(|source| source.queue.clone()).collect();
+    for (name, properties) in &kept {
+        if !read.contains(name) {
+            assert_eq!(properties["MessageRetentionPeriod"], 1_209_600, "{name}");
+        }
+        assert!(read.contains(name) || dead.contains(name) || name == "NoticesQueue", "{name} is nobody's");
+    }
+}
+
+/// Queues are encrypted where they ask for it, tables always are: nobody may turn that into a key that is not there.
+#[test]
+fn everything_is_encrypted() {
+    for (name, properties) in resources("AWS::SQS::Queue") {
+        assert_eq!(properties["SqsManagedSseEnabled"], true, "{name}");
+    }
+    for (name, properties) in resources("AWS::DynamoDB::Table") {
+        assert!(properties["SSESpecification"]["SSEEnabled"] != false, "{name}");
+        assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST", "{name}");
+    }
+}
+
+/// Makes a function as its main does; answers the variables it read.
+async fn variables_read(
+    function: &str,
+    environment: BTreeMap<String, String>,
+) -> Result<BTreeSet<String>, ConfigError> {
+    let engine = Engine::memory().unwrap();
+    let read = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&read);
+    let lookup = move |name: &str| {
+        seen.lock().unwrap().insert(name.to_owned());
+        environment.get(name).cloned()
+    };
+    let surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup);
+    match function {
+        "ApiFunction" => drop(fanfold_api::Api::from_environment(&surroundings)?),
+        "RegisterFunction" => drop(fanfold_register::Register::from_environment(&surroundings)?),
+        "ElectFunction" => drop(fanfold_elect::Elect::from_environment(&surroundings)?),
+        "GroupFunction" => drop(fanfold_group::Grouper::from_environment(&surroundings)?),
+        "HandleFunction" => drop(fanfold_handle::Handle::new(&surroundings, ScriptedApi::always_succeeds())?),
+        "AckFunction" => drop(fanfold_ack::Ack::from_environment(&surroundings)?),
+        "NotifyFunction" => {
+            drop(fanfold_notify::Notify::new(&surroundings, fanfold_notify::Http::new().unwrap())?);
+        }
+        "SweepFunction" => drop(fanfold_sweep::Sweep::from_environment(&surroundings)?),
+        other => panic!("{other} is not made here"),
+    }
+    let read = read.lock().unwrap().clone();
+    Ok(read)
+}
+
+#[tokio::test]
+async fn every_variable_that_the_code_reads_is_given_and_no_other() {
+    let template = template();
+    let functions: Vec<_> = template.functions().collect();
+    assert_eq!(functions.len(), 8);
+    for function in functions {
+        let given: BTreeSet<String> = function.environment.keys().cloned().collect();
+        let read = variables_read(&function.name, function.environment.clone()).await.unwrap();
+        // The SDK's own, given on an emulator only.
+        let given: BTreeSet<String> = given.into_iter().filter(|name| name != "AWS_ENDPOINT_URL").collect();
+        assert_eq!(read, given, "{}", function.name);
+    }
+}
+
+/// The SDK, Lambda's runtime and the log set-up read variables of AWS; nothing of ours reads one beside the configuration.
+#[test]
+fn functions_read_their_environment_in_one_place() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut folders = vec![root.join("shared"), root.join("functions")];
+    let mut places = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && std::fs::read_to_string(&path).unwrap().contains("env::var")
+            {
+                places.push(path.strip_prefix(root).unwrap().display().to_string());
+            }
+        }
+    }
+    assert_eq!(places, ["shared/lambda/src/lib.rs"]);
+}
