@@ -19,6 +19,12 @@ impl Stack {
         self.batches.get_many(&ids).await.unwrap()
     }
 
+    /// Records of a table that DynamoDB will delete some day.
+    pub async fn expiring(&self, table: &str) -> usize {
+        let scan = self.dynamodb.scan().table_name(table).send().await.unwrap();
+        scan.items().iter().filter(|item| item.contains_key("ttl")).count()
+    }
+
     /// Checks that the stack is idle and that each of `tasks` ended in exactly one batch, all members of which share its
     /// lane and which is no larger than allowed. Answers the batches by task.
     pub async fn assert_settled(&self, tasks: &[TaskId], max_batch: usize) -> BTreeMap<TaskId, Batch> {

@@ -1,28 +1,16 @@
-//! What went wrong in other systems of this sort, each once more, here. Rows that are tests of a protocol anyway are in
-//! `tracking.rs`, `grouping.rs` and `crash.rs`; docs/RELIABILITY.md has the list.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+//! Job libraries and workflow services.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use fanfold::ids::{ItemId, TaskId};
-use fanfold::messages::AckRequest;
+use fanfold::ids::TaskId;
+use fanfold::messages::HandleMessage;
 use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_register::Outcome;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, order};
 use serde_json::json;
 
-async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> Stack {
-    let policy = json!({
-        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_attempts": 5,
-        "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
-    });
-    Stack::new(policy, ScriptedApi::new(script), Crash::never()).await
-}
-
-/// Registers a task for every item, all of one target.
-async fn register(stack: &Stack, ids: &[ItemId]) {
-    stack.register(ids.iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
-}
+use crate::{done, register, settled, stack};
 
 fn every(call: &Call, outcome: MemberOutcome) -> Answer {
     Answer::Members(call.members.iter().map(|member| MemberAnswer { id: member.id, outcome, error: None }).collect())
@@ -35,10 +23,9 @@ async fn the_last_item_done_twice_ends_the_fanout_once() {
     let (fanout, _) = stack.open(0, false).await;
     let ids = stack.add(fanout, 3, "a").await;
     stack.seal(fanout).await;
-    let ack = |items: &[ItemId]| AckRequest { items: items.to_vec(), ..AckRequest::default() };
-    stack.ack.apply(&ack(&ids[..2])).await.unwrap();
+    stack.ack.apply(&done(&ids[..2])).await.unwrap();
     for _ in 0..5 {
-        stack.ack.apply(&ack(&ids[2..])).await.unwrap();
+        stack.ack.apply(&done(&ids[2..])).await.unwrap();
     }
     stack.drain().await;
     assert_eq!(stack.completions().await.len(), 1);
@@ -65,7 +52,7 @@ async fn the_end_is_told_after_the_last_retry_and_not_before() {
         if stack.api.seen().iter().all(|seen| seen.call.attempt < 4) {
             assert!(!stack.tracking.fanouts.get(fanout).await.unwrap().unwrap().complete());
         }
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     stack.drain().await;
     let completions = stack.completions().await;
@@ -136,4 +123,69 @@ async fn a_batch_tried_again_has_all_its_members() {
         .collect();
     assert_eq!((stack.api.seen().len(), calls.len()), (3, 1));
     assert_eq!(calls.first().unwrap().len(), 5);
+}
+
+/// laravel/framework#39562, laravel/horizon#1512: a worker was killed, and the batch's end was never called.
+#[tokio::test(start_paused = true)]
+async fn a_killed_worker_keeps_no_end_from_being_told() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let (_, ids) = stack.open(3, true).await;
+    register(&stack, &ids).await;
+    stack.deliver(QueueName::Elect).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stack.deliver(QueueName::Group).await;
+    let message = stack.take(QueueName::Handle).await.remove(0);
+    let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
+    assert!(
+        stack.batches.begin(message.batch, message.attempt).await.unwrap().is_ok(),
+        "the worker begins, and is killed"
+    );
+    stack.drain().await;
+    assert_eq!(stack.completions().await.len(), 0);
+    stack.sweep().await;
+    stack.drain().await;
+    assert_eq!(stack.completions().await.len(), 1);
+    settled(&stack, &ids).await;
+}
+
+/// oban-bg/oban#954: the process died while it wrote the callback. Here it dies after it delivered the notice and before it
+/// noted so: the notice comes again under its id.
+#[tokio::test(start_paused = true)]
+async fn whoever_dies_while_telling_the_end_is_followed_by_another() {
+    for at in 1.. {
+        let api = ScriptedApi::always_succeeds();
+        let crash = Crash::new(at, Moment::After);
+        let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+        let stack = Stack::new(policy, api, crash).await;
+        let (_, ids) = stack.open(2, true).await;
+        while stack.ack.apply(&done(&ids)).await.is_err() {
+            stack.crash.revive();
+        }
+        stack.drain().await;
+        stack.sweep().await;
+        stack.drain().await;
+        assert_eq!(stack.completions().await.len(), 1, "died after request {at}");
+        if stack.crash.struck().is_none() {
+            assert!(at > 4, "opening, acking, telling and noting are requests");
+            return;
+        }
+    }
+}
+
+/// oban-bg/oban#949: users add a sentinel job because nothing seals.
+#[tokio::test(start_paused = true)]
+async fn nothing_ends_before_it_is_sealed() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let (fanout, mut ids) = stack.open(0, false).await;
+    for page in 0..3 {
+        ids.extend(stack.add(fanout, 2, &page.to_string()).await);
+        stack.ack.apply(&done(&ids)).await.unwrap();
+        stack.sweep().await;
+        stack.drain().await;
+        assert!(!stack.tracking.fanouts.get(fanout).await.unwrap().unwrap().complete(), "all {} are done", ids.len());
+    }
+    assert_eq!(stack.completions().await.len(), 0);
+    stack.seal(fanout).await;
+    stack.drain().await;
+    assert_eq!(stack.completions().await.len(), 1);
 }

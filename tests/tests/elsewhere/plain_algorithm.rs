@@ -1,0 +1,62 @@
+//! The plain group-batching algorithm.
+
+use std::collections::BTreeSet;
+
+use fanfold::ids::TaskId;
+use fanfold::members::Members;
+use fanfold_handle::api::Answer;
+use fanfold_tests::QueueName;
+use serde_json::json;
+
+use crate::{elected, register, settled, stack};
+
+/// The plain group-batching algorithm: the lock's expiry is not in its condition, and nothing fences a leader that wakes up
+/// late: the leader sleeps until others act for it and lead after it.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_sleeps_past_its_lease_is_fenced() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let (_, ids) = stack.open(6, true).await;
+    let late = elected(&stack, &ids[..3]).await;
+    stack.sweep().await;
+    stack.drain().await;
+    elected(&stack, &ids[3..]).await;
+    stack.send(QueueName::Group, json!(late)).await;
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    settled(&stack, &ids).await;
+    assert_eq!(stack.completions().await.len(), 1);
+}
+
+/// The plain algorithm: the index it reads is eventually consistent. A leader that is shown tasks of another batch gets none
+/// of them.
+#[tokio::test(start_paused = true)]
+async fn tasks_that_an_index_shows_too_long_are_not_claimed_again() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let (_, ids) = stack.open(6, true).await;
+    register(&stack, &ids[..3]).await;
+    stack.drain().await;
+    let mut stale = elected(&stack, &ids[3..]).await;
+    stale.tasks = Members::new(ids.iter().copied().map(TaskId::Item));
+    stack.send(QueueName::Group, json!(stale)).await;
+    stack.drain().await;
+    let batches: BTreeSet<_> =
+        settled(&stack, &ids).await.into_iter().map(|batch| (batch.id, batch.members.len())).collect();
+    assert_eq!(batches.into_iter().map(|(_, members)| members).collect::<Vec<_>>(), [3, 3]);
+}
+
+/// The plain algorithm: a crash between marking tasks and writing the members loses them.
+#[tokio::test(start_paused = true)]
+async fn a_crash_between_claiming_and_dispatching_loses_nothing() {
+    let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
+    let (_, ids) = stack.open(4, true).await;
+    let leader = elected(&stack, &ids).await;
+    let tasks: Vec<TaskId> = ids.iter().copied().map(TaskId::Item).collect();
+    stack.batches.intend(leader.batch, &leader.lane, &Members::new(tasks.iter().copied())).await.unwrap();
+    let claimed = stack.tasks.claim(&tasks[..2], &leader.lane, leader.batch).await.unwrap();
+    assert_eq!(claimed.len(), 2, "half of them are claimed when the worker dies");
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    assert!(settled(&stack, &ids).await.iter().all(|batch| batch.id == leader.batch));
+}
