@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bad_input;
+mod data_folder;
 mod example;
 mod folder;
 mod resume;

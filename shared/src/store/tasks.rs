@@ -302,15 +302,17 @@ impl Tasks {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..parameters.len()).collect();
         let backoff = Backoff { base: std::time::Duration::from_millis(20), max: std::time::Duration::from_secs(2) };
+        let mut last = String::new();
         for tries in 1..=CONTENTION_TRIES {
             let mut again = Vec::new();
             let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL).map(<[usize]>::to_vec).collect();
             let calls = chunks.into_iter().map(|chunk| self.execute_chunk(what, statement, &parameters, chunk));
             let mut answers = stream::iter(calls).buffer_unordered(CONCURRENT_CALLS);
             while let Some(answer) = answers.next().await {
-                let (now_refused, now_again) = answer?;
-                refused.extend(now_refused);
-                again.extend(now_again);
+                let answered = answer?;
+                refused.extend(answered.refused);
+                again.extend(answered.again);
+                last = answered.reason.unwrap_or(last);
             }
             drop(answers);
             if again.is_empty() {
@@ -319,36 +321,43 @@ impl Tasks {
             open = again;
             tokio::time::sleep(backoff.after(tries, self.world.random.next())).await;
         }
-        Err(StoreError::Contended { what: what.to_owned() })
+        let message = format!("{what}: gave up after {CONTENTION_TRIES} tries: {last}");
+        Err(self.statement_failure(message.clone(), message.into()))
     }
 
-    /// One call: what was refused, and what is to be tried again.
+    /// One call.
     async fn execute_chunk(
         &self,
         what: &'static str,
         statement: &str,
         parameters: &[Vec<AttributeValue>],
         chunk: Vec<usize>,
-    ) -> Result<(Vec<(usize, Option<Item>)>, Vec<usize>), StoreError> {
+    ) -> Result<Answered, StoreError> {
         let mut call = self.table.client.batch_execute_statement();
         for at in &chunk {
             call = call.statements(self.statement(statement, parameters[*at].clone())?);
         }
         let answer = call.send().await;
         let answer = answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
-        let (mut refused, mut again) = (Vec::new(), Vec::new());
         let responses = answer.responses.unwrap_or_default();
         // Of what is not answered nobody knows whether it was done; every statement can be repeated.
-        again.extend(chunk.get(responses.len()..).unwrap_or_default());
+        let again = chunk.get(responses.len()..).unwrap_or_default().to_vec();
+        let mut answered = Answered { again, ..Answered::default() };
         for (at, response) in chunk.into_iter().zip(responses) {
             match response.error {
                 None => {}
-                Some(error) if is_refused(&error) => refused.push((at, error.item)),
-                Some(error) if is_passing(&error) => again.push(at),
-                Some(error) => return Err(self.statement_error(what, &error)),
+                Some(error) if is_refused(&error) => answered.refused.push((at, error.item)),
+                Some(error) if is_passing(&error) => {
+                    answered.again.push(at);
+                    answered.reason = Some(reason(&error));
+                }
+                Some(error) => {
+                    let message = format!("{what}: {}", reason(&error));
+                    return Err(self.statement_failure(message.clone(), message.into()));
+                }
             }
         }
-        Ok((refused, again))
+        Ok(answered)
     }
 
     fn statement(&self, text: &str, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {
@@ -360,15 +369,26 @@ impl Tasks {
             .map_err(|error| self.statement_failure(error.to_string(), Box::new(error)))
     }
 
-    fn statement_error(&self, what: &str, error: &BatchStatementError) -> StoreError {
-        let code = error.code.as_ref().map_or("", BatchStatementErrorCodeEnum::as_str);
-        let message = format!("{what}: {code}: {}", error.message.as_deref().unwrap_or(""));
-        self.statement_failure(message.clone(), message.into())
-    }
-
     fn statement_failure(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
         StoreError::Service { operation: "BatchExecuteStatement", table: self.table.name.clone(), message, source }
     }
+}
+
+/// What became of the statements of one call.
+#[derive(Default)]
+struct Answered {
+    /// Positions and old items of those whose condition failed.
+    refused: Vec<(usize, Option<Item>)>,
+    /// Positions of those to be tried again.
+    again: Vec<usize>,
+    /// Why one of them is.
+    reason: Option<String>,
+}
+
+/// Code and message of a statement's error.
+fn reason(error: &BatchStatementError) -> String {
+    let code = error.code.as_ref().map_or("", BatchStatementErrorCodeEnum::as_str);
+    format!("{code}: {}", error.message.as_deref().unwrap_or(""))
 }
 
 fn is_refused(error: &BatchStatementError) -> bool {
