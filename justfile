@@ -31,3 +31,19 @@ e2e:
 # Everything CI does.
 ci:
     .ci/run
+
+# Thousands of seeds of the simulation; fails if a request of a step was never hit by a crash.
+seeds count="2000":
+    cargo run --release -p fanfold-simulation -- --seeds {{count}} --covered
+
+# Seeds that nobody ran before, on all cores, until one fails or it is stopped.
+soak:
+    tests/simulation/soak
+
+# Breaks the protocols in one place at a time: each must be caught.
+mutations *names:
+    tests/simulation/mutations/run.sh {{names}}
+
+# Kills the example a hundred times at random moments.
+kills:
+    cargo test --release -p fanfold-cli --test it -- --ignored --nocapture killed_at_random_moments

@@ -1,20 +1,22 @@
-//! The example, with a part of its data: every manifest line against every order.
+//! The example: every manifest line against every order; with a part of its data, and killed again and again with all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, stderr};
 
-/// Orders of the part: enough for refusals, retries and several trucks of one depot.
+/// Orders of a part: enough for refusals, retries and several trucks of one depot.
 const ORDERS: usize = 5_000;
 
 /// Builds the example's batch API, as `cargo run` would, and answers where it is.
 fn build_batch_api() -> PathBuf {
-    let built = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "parcels-api"]).status().unwrap();
-    assert!(built.success());
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let build = ["build", "--quiet", "-p", "parcels-api", "--profile", profile];
+    assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
     Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name("parcels-api")
 }
 
@@ -27,8 +29,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-#[test]
-fn every_order_is_on_one_truck_or_reported() {
+/// The example in a folder of its own.
+fn example() -> Folder {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/parcels");
     let folder = Folder::new();
     for file in ["policy.yaml", "orders.csv"] {
@@ -36,12 +38,15 @@ fn every_order_is_on_one_truck_or_reported() {
     }
     let server = serde_json::to_string(&[build_batch_api()]).unwrap();
     folder.write("run.yaml", format!("start: {server}\n"));
-    let summary = folder.summary(&["--limit", &ORDERS.to_string()]);
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    folder
+}
 
+/// Checks that each of the first `count` orders is on one truck or reported as failed, and that the summary says so.
+fn assert_each_order_once(folder: &Folder, summary: &Value, count: usize) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
     let orders: BTreeMap<String, BTreeMap<String, String>> = rows(&folder.path().join("orders.csv"))
         .into_iter()
-        .take(ORDERS)
+        .take(count)
         .map(|row| (row["order"].clone(), row))
         .collect();
     let failed: BTreeSet<String> =
@@ -63,6 +68,53 @@ fn every_order_is_on_one_truck_or_reported() {
     assert!(!failed.is_empty() && loaded.is_disjoint(&failed));
     assert_eq!(loaded.union(&failed).cloned().collect::<BTreeSet<_>>(), orders.keys().cloned().collect());
     let counts = ["total", "succeeded", "failed", "notices"].map(|field| summary[field].as_u64().unwrap());
-    assert_eq!(counts, [ORDERS as u64, loaded.len() as u64, failed.len() as u64, 1]);
+    assert_eq!(counts, [count as u64, loaded.len() as u64, failed.len() as u64, 1]);
+}
+
+#[test]
+fn every_order_is_on_one_truck_or_reported() {
+    let folder = example();
+    let summary = folder.summary(&["--limit", &ORDERS.to_string()]);
+    assert_each_order_once(&folder, &summary, ORDERS);
     assert!(summary["retries"].as_u64().unwrap() > 0, "the example's batch API is busy now and then");
+}
+
+/// A number that the environment may give.
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{variable} is `{value}`")))
+}
+
+/// Kills at random moments, `KILLS` of them, of as many runs as that takes; each run that comes to its end is checked.
+#[test]
+#[ignore = "takes minutes: `just kills`"]
+fn killed_at_random_moments_it_loses_and_doubles_nothing() {
+    let (kills, seed) = (number("KILLS", 100), number("KILLS_SEED", fastrand::u64(..)));
+    println!("{kills} kills, KILLS_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut killed, mut runs, mut folder) = (0, 0, example());
+    loop {
+        let mut child = folder.start();
+        if killed < kills {
+            std::thread::sleep(Duration::from_millis(random.u64(10..1_500)));
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                killed += 1;
+                continue;
+            }
+        }
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "after {killed} kills: {}", stderr(&output));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_each_order_once(&folder, &summary, rows(&folder.path().join("orders.csv")).len());
+        runs += 1;
+        println!(
+            "run {runs} ended, {killed} kills so far: {} loaded, {} reported",
+            summary["succeeded"], summary["failed"]
+        );
+        if killed == kills {
+            return;
+        }
+        folder = example();
+    }
 }

@@ -30,6 +30,9 @@ struct Args {
     /// Stops at the first seed that fails.
     #[arg(long)]
     stop: bool,
+    /// Fails if some request of a step was never hit by a crash, before and after it was applied.
+    #[arg(long)]
+    covered: bool,
     /// Prints nothing but the digest of that seed's trace.
     #[arg(long)]
     digest: bool,
@@ -137,5 +140,7 @@ fn many(args: &Args) -> ExitCode {
     });
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     sum.report(args.from);
-    if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let missed = if args.covered { sum.stats.missed() } else { Vec::new() };
+    missed.iter().for_each(|place| println!("no crash before or after: {place}"));
+    if sum.failed.is_empty() && missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

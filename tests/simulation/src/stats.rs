@@ -44,6 +44,12 @@ impl Stats {
         }
     }
 
+    /// Requests, by step, that no worker died before, or none after.
+    pub fn missed(&self) -> Vec<String> {
+        let missed = self.reached.iter().filter(|(_, reached)| reached.before == 0 || reached.after == 0);
+        missed.map(|((step, kind), _)| format!("{step} {kind}")).collect()
+    }
+
     /// The counts as tables for people.
     pub fn report(&self) -> String {
         let mut text = String::from("brought:");
