@@ -2,6 +2,8 @@
 """Drives a deployed stack and checks what comes of it.
 
 usage: drive.py STACK own|given|aws
+
+E2E_SCENARIOS may name some of the scenarios, for those alone.
 """
 
 import os
@@ -38,27 +40,30 @@ def deliveries(stack):
     return [[name, messages[name], failures[name], invocations[name]] for name in sorted(invocations)]
 
 
+def run(stack, api, scenario):
+    """Runs a scenario; answers its figures."""
+    print(f"{scenario.__name__}: {scenario.__doc__}", flush=True)
+    stack.figures = Figures(scenario.__name__)
+    try:
+        scenario(stack, api)
+    except (AssertionError, ClientError, OSError) as error:
+        told = [f"denied: {action} on {resource} to {who}" for action, resource, who in denials(stack.mode)]
+        sys.exit("\n".join([f"{scenario.__name__} failed: {error}", *told]))
+    stack.figures.end()
+    return stack.figures
+
+
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
-    done = []
-    for scenario in (
-        refusals, latency, lost.losing, batching, tracking, ingestion, poison, lost.sweeping, privilege,
-    ):
-        print(f"{scenario.__name__}: {scenario.__doc__}", flush=True)
-        stack.figures = Figures(scenario.__name__)
-        try:
-            scenario(stack, api)
-        except (AssertionError, ClientError) as error:
-            told = [f"denied: {action} on {resource} to {who}" for action, resource, who in denials(mode)]
-            sys.exit("\n".join([f"{scenario.__name__} failed: {error}", *told]))
-        stack.figures.end()
-        done.append(stack.figures)
+    scenarios = (refusals, latency, lost.losing, batching, tracking, ingestion, poison, lost.sweeping, privilege)
+    only = os.environ.get("E2E_SCENARIOS", "").split()
+    done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]
     print("\nscenarios")
     table([HEAD, *(figures.line() for figures in done)])
     if mode == "own":
-        print("\nqueues: messages done, failures, invocations")
+        print("\nqueues")
         table([["queue", "done", "failed", "invocations"], *deliveries(stack)])
-        print("\nThe times are those of an emulator on this machine, not of AWS.")
+        print("The times are those of an emulator on this machine, not of AWS.")
     print(f"{len(done)} scenarios passed")
 
 
