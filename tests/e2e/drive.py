@@ -55,7 +55,7 @@ def run(stack, api, scenario):
 
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
-    scenarios = (refusals, latency, lost.losing, batching, tracking, ingestion, poison, lost.sweeping, privilege)
+    scenarios = (refusals, lost.losing, latency, batching, tracking, ingestion, poison, lost.sweeping, privilege)
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]
     print("\nscenarios")

@@ -20,10 +20,19 @@ def serve():
     socketserver.StreamRequestHandler.disable_nagle_algorithm = True
     from ministack.app import main
 
+    do_not_wait_for_logs()
     ask_as_aws_does()
     log_denials()
     sys.argv = sys.argv[:1]
     main()
+
+
+def do_not_wait_for_logs():
+    """After an invocation it waits 50 ms for a first line of log. What comes later it gets with the next invocation."""
+    from ministack.core.lambda_runtime import Worker
+
+    drain = Worker._drain_stderr_bounded
+    Worker._drain_stderr_bounded = lambda worker, first_line_wait=0, **waits: drain(worker, 0.002, **waits)
 
 
 STATEMENT = re.compile(r'\s*(?:(INSERT)\s+INTO|(UPDATE)|(DELETE)\s+FROM|(SELECT)\s.*?\sFROM)\s+"([^"]+)"', re.I | re.S)

@@ -7,7 +7,7 @@ from report import milliseconds
 from stack import until
 
 
-def batching(stack, api, tasks=1_000):
+def batching(stack, api, tasks=2_000):
     """A fan-out with batching through a real HTTP batch API, with its completion notice."""
     policy = {
         "target": "content.depot", "key": "content.order", "max_batch": 20, "linger": "1s", "max_in_flight": 2,
