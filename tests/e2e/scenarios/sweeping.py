@@ -24,7 +24,6 @@ class Lost:
                 stack.expect(202, "POST", "/tasks", {"tasks": tasks})
             lost = []
             until(f"the message to {step} is there", 60, lambda: lost.extend(stack.receive(queue)) or lost)
-            assert len(lost) == 1, lost
             stack.deliver(queue, True)
             self.fanouts[step] = id
         self.since = time.time()
