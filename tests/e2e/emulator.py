@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Starts the emulator, and completes after a deployment what it leaves out of a SAM template.
 
-usage: emulator.py serve | wait | complete STACK
+usage: emulator.py serve | wait PID | complete STACK
 """
 
 import json
+import logging
 import os
 import re
 import sys
 import time
 import urllib.request
+
+HEALTH = "/_ministack/health"
 
 
 def serve():
@@ -19,16 +22,75 @@ def serve():
     socketserver.StreamRequestHandler.disable_nagle_algorithm = True
     from ministack.app import main
 
+    do_not_wait_for_logs()
+    ask_as_aws_does()
+    log_denials()
     sys.argv = sys.argv[:1]
     main()
 
 
-def wait():
-    url = os.environ["AWS_ENDPOINT_URL"] + "/_ministack/health"
+def do_not_wait_for_logs():
+    """After an invocation it waits 50 ms for a first line of log. What comes later it gets with the next invocation."""
+    from ministack.core.lambda_runtime import Worker
+
+    drain = Worker._drain_stderr_bounded
+    Worker._drain_stderr_bounded = lambda worker, first_line_wait=0, **waits: drain(worker, 0.002, **waits)
+
+
+STATEMENT = re.compile(r'\s*(?:(INSERT)\s+INTO|(UPDATE)|(DELETE)\s+FROM|(SELECT)\s.*?\sFROM)\s+"([^"]+)"', re.I | re.S)
+
+
+def ask_as_aws_does():
+    """AWS knows no actions for some calls that do many things at once, but asks for those of the things. The emulator asks for
+    the name of the call, which no policy for AWS grants."""
+    from ministack.core import iam_actions
+
+    name_of_call, of_transaction = iam_actions.extract_iam_action, iam_actions.dynamodb_transaction_checks
+
+    def action(*request):
+        """A batch of messages: what one of them takes."""
+        name = name_of_call(*request)
+        return name.removesuffix("Batch") if name and name.startswith("sqs:") else name
+
+    def checks(action, body, region, account):
+        """A batch of PartiQL statements: the verb of each, on its table. Without checks it asks for the name of the call."""
+        if action != "dynamodb:BatchExecuteStatement":
+            return of_transaction(action, body, region, account)
+        found = [STATEMENT.match(statement["Statement"]) for statement in json.loads(body)["Statements"]]
+        if not all(found):
+            return []
+        table = f"arn:aws:dynamodb:{region}:{account}:table/"
+        verb = lambda match: next(filter(None, match.groups())).capitalize()
+        return sorted({("dynamodb:PartiQL" + verb(match), table + match.group(5)) for match in found})
+
+    iam_actions.extract_iam_action, iam_actions.dynamodb_transaction_checks = action, checks
+
+
+def log_denials():
+    """Says in its log which action it denies to whom; `scenarios/privilege.py` reads that."""
+    from ministack.core import iam_evaluator
+
+    enforce = iam_evaluator.enforce
+
+    def logged(access_key_id, iam_action, service, region, resource_arn="*", service_context=None):
+        denied = enforce(access_key_id, iam_action, service, region, resource_arn, service_context)
+        if denied:
+            who = getattr(denied, "principal_arn", None) or f"unknown ({denied})"
+            logging.getLogger("iam").warning("denied: %s on %s to %s", iam_action, resource_arn, who)
+        return denied
+
+    iam_evaluator.enforce = logged
+
+
+def wait(process):
+    url = os.environ["AWS_ENDPOINT_URL"] + HEALTH
     for _ in range(300):
         try:
+            os.kill(int(process), 0)
             urllib.request.urlopen(url, timeout=1)
             return
+        except ProcessLookupError:
+            sys.exit("the emulator ended before it answered")
         except OSError:
             time.sleep(0.2)
     sys.exit(f"the emulator does not answer at {url}")
@@ -37,6 +99,11 @@ def wait():
 def complete(stack):
     import boto3
 
+    try:
+        urllib.request.urlopen(os.environ["AWS_ENDPOINT_URL"] + HEALTH, timeout=10)
+    except OSError:
+        print("this is another emulator, which is taken to leave out nothing")
+        return
     cloudformation = boto3.client("cloudformation")
     template = cloudformation.get_template(StackName=stack, TemplateStage="Processed")["TemplateBody"]
     template = json.loads(template) if isinstance(template, str) else template
@@ -51,7 +118,6 @@ def complete(stack):
                 TableName=physical[name], TimeToLiveSpecification=properties["TimeToLiveSpecification"]
             )
     concurrency(boto3.client("lambda"), physical)
-    partiql(boto3.client("iam"), physical)
 
 
 def routes(api, paths, physical):
@@ -87,14 +153,6 @@ def concurrency(functions, physical):
             functions.update_event_source_mapping(
                 UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(most)}
             )
-
-
-def partiql(iam, physical):
-    """It asks for an action of its own where AWS asks for PartiQLInsert and PartiQLUpdate."""
-    statement = {"Effect": "Allow", "Action": "dynamodb:BatchExecuteStatement", "Resource": "*"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    for function in ("RegisterFunctionRole", "GroupFunctionRole"):
-        iam.put_role_policy(RoleName=physical[function], PolicyName="partiql-on-the-emulator", PolicyDocument=policy)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ use std::path::Path;
 use fanfold::messages::{
     AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, RegisterRequest, TaskRequest,
 };
+use fanfold::policy::Policy;
 use fanfold::tracking::OpenRequest;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -45,5 +46,8 @@ fn requests_are_of_their_route() {
     assert_eq!(request::<OpenRequest>("api-open-fanout.json").items, 3);
     assert_eq!(request::<AckRequest>("ack-items.json").failed.len(), 1);
     assert_eq!(event("api-health.json")["rawPath"], "/health");
+    let mut policy: Value = request("api-put-policy.json");
+    policy["kind"] = event("api-put-policy.json")["pathParameters"]["kind"].clone();
+    assert!(serde_json::from_value::<Policy>(policy).unwrap().check().is_ok());
     assert!(event("sweep-schedule.json").get("Records").is_none());
 }

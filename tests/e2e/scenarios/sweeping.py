@@ -1,0 +1,44 @@
+"""Lost messages: the scheduled sweep makes them again from the tables."""
+
+import time
+
+from stack import until
+
+
+class Lost:
+    """Messages of three queues, lost at the beginning of a run: what `sweep` takes for lost is minutes old."""
+
+    def losing(self, stack, api):
+        """A message to elect, one to handle and one to notify are received and deleted before their function sees them."""
+        for kind in ("lost-elect", "lost-handle"):
+            stack.expect(200, "PUT", f"/policies/{kind}", {"target": "'all'", "linger": "0s", "handler": {"url": api.url(kind)}})
+        self.fanouts = {}
+        for step in ("elect", "handle", "notify"):
+            queue = f"{step.capitalize()}Queue"
+            stack.deliver(queue, False)
+            id, items = stack.open_fanout(3, notify={"queue": "notices"})
+            if step == "notify":
+                stack.send("AckQueue", {"items": items})
+            else:
+                tasks = [{"id": item, "kind": f"lost-{step}", "content": {}} for item in items]
+                stack.expect(202, "POST", "/tasks", {"tasks": tasks})
+            lost = []
+            until(f"the message to {step} is there", 60, lambda: lost.extend(stack.receive(queue)) or lost)
+            stack.deliver(queue, True)
+            self.fanouts[step] = id
+        self.since = time.time()
+        for step, id in self.fanouts.items():
+            assert stack.fanout(id)["complete"] == (step == "notify"), step
+
+    def sweeping(self, stack, api):
+        """Each is made again by the scheduled sweep, and what hung on it completes."""
+        for step, id in self.fanouts.items():
+            until(f"what the message to {step} was about is told", 330, lambda: stack.told(id))
+        healed = time.time() - self.since
+        for step, id in self.fanouts.items():
+            assert len(stack.told(id)) == 1, stack.told(id)
+            ended = stack.fanout(id)
+            assert (ended["complete"], ended["total"], ended["failed"]) == (True, 3, 0), (step, ended)
+        for kind in ("lost-elect", "lost-handle"):
+            assert sorted(map(len, api.ids(kind).values())) == [3], api.ids(kind)
+        print(f"  healed within {healed:.0f} s after they were lost")
