@@ -100,6 +100,9 @@ pub const NOTICE_FAILURES_BYTES: usize = 200 * 1_024;
 /// Bytes of a member's error that are kept.
 pub const ERROR_BYTES: usize = 256;
 
+/// Bytes told of what is wrong with a message: enough for a field, its value and what is allowed.
+pub const PROBLEM_BYTES: usize = 1_024;
+
 /// Different errors one batch record keeps; further ones are counted together.
 pub const ERRORS_PER_BATCH: usize = 32;
 

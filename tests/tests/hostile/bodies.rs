@@ -59,9 +59,10 @@ pub(super) enum Holds {
 
 /// JSON that a field of this sort does not take.
 fn wrong(holds: Holds) -> Vec<String> {
-    let mut values: Vec<String> = ["-1", "1.5", "1e400", "-1e400", "NaN", "Infinity", "true", "null", "[[]]", "[-1]", "1,"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut values: Vec<String> =
+        ["-1", "1.5", "1e400", "-1e400", "NaN", "Infinity", "true", "null", "[[]]", "[-1]", "1,"]
+            .map(str::to_owned)
+            .to_vec();
     values.extend(["18446744073709551616", "340282366920938463463374607431768211456"].map(str::to_owned));
     values.extend(["\"NaN\"", "\"-1\"", "\"x\"", "\"\"", "\"\\u0000\"", "{\"x\": 1}"].map(str::to_owned));
     values.push(format!("\"{}\"", "x".repeat(1_024 * 1_024)));
@@ -95,7 +96,8 @@ pub(super) fn damaged(body: &str, fields: &[(&str, Holds)]) -> Vec<(String, Stri
         if name.parse::<usize>().is_err() {
             let twice = format!("{value},\"{name}\":{value}");
             bodies.push((format!("{pointer} stands twice"), marked.replace(MARK, &twice)));
-            bodies.push((format!("{pointer} has a neighbour"), marked.replace(MARK, &format!("{value},\"surprise\":1"))));
+            bodies
+                .push((format!("{pointer} has a neighbour"), marked.replace(MARK, &format!("{value},\"surprise\":1"))));
         }
     }
     bodies

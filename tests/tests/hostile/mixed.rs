@@ -17,18 +17,12 @@ fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
             ("/tasks/0/kind", Holds::Text),
             ("/tasks/0/content", Holds::Object),
         ],
-        QueueName::Elect => vec![
-            ("/lane", Holds::Text),
-            ("/tasks", Holds::Text),
-            ("/workflow", Holds::Text),
-            ("/tries", Holds::Small),
-        ],
-        QueueName::Group => vec![
-            ("/lane", Holds::Text),
-            ("/batch", Holds::Text),
-            ("/epoch", Holds::Large),
-            ("/tasks", Holds::Text),
-        ],
+        QueueName::Elect => {
+            vec![("/lane", Holds::Text), ("/tasks", Holds::Text), ("/workflow", Holds::Text), ("/tries", Holds::Small)]
+        }
+        QueueName::Group => {
+            vec![("/lane", Holds::Text), ("/batch", Holds::Text), ("/epoch", Holds::Large), ("/tasks", Holds::Text)]
+        }
         QueueName::Handle => vec![("/batch", Holds::Text), ("/attempt", Holds::Small)],
         QueueName::Ack => vec![("/settles/batch", Holds::Text), ("/settles/lane", Holds::Text)],
         QueueName::Notify | QueueName::Notices => vec![("/fanout", Holds::Text)],
@@ -101,7 +95,8 @@ async fn hostile_messages_of_users_fail_alone() {
     assert_eq!(hand(&stack, QueueName::Register, bad).await.len(), count);
     let (fanout, ids) = stack.open(3, true).await;
     let acks = json!({"items": ids[..2], "failed": ids[2..]}).to_string();
-    let lists = [("/items", Holds::List), ("/failed", Holds::List), ("/items/0", Holds::Text), ("/failed/0", Holds::Text)];
+    let lists =
+        [("/items", Holds::List), ("/failed", Holds::List), ("/items/0", Holds::Text), ("/failed/0", Holds::Text)];
     let mut bad: Vec<Delivery> = truncated(&acks).into_iter().map(|(name, body)| delivery(name, body)).collect();
     bad.extend(damaged(&acks, &lists).into_iter().map(|(name, body)| delivery(name, body)));
     let count = bad.len();
