@@ -57,6 +57,9 @@ pub const EXPRESSION_DEPTH: usize = 24;
 /// Operator characters in an expression: parsing and evaluating recurse over chains of them.
 pub const EXPRESSION_OPERATORS: usize = 64;
 
+/// How many times as large as a task's content an expression may make it while it works: 128 KiB become 8 MiB.
+pub const EXPRESSION_GROWTH: usize = 64;
+
 /// Bytes of a kind.
 pub const KIND_BYTES: usize = 64;
 

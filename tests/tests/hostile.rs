@@ -18,6 +18,8 @@ mod forged_batches;
 mod forged_lanes;
 #[path = "hostile/mixed.rs"]
 mod mixed;
+#[path = "hostile/server.rs"]
+mod server;
 
 use std::time::Duration;
 
