@@ -2,6 +2,8 @@
 //! clearly, and no other suffers for it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "hostile/answers.rs"]
+mod answers;
 #[path = "hostile/api.rs"]
 mod api;
 #[path = "hostile/bodies.rs"]

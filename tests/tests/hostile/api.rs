@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::policy::{Handler, Span};
-use fanfold::store::batches::Batch;
 use fanfold_handle::Handle;
 use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
 use fanfold_handle::http::HttpApi;
@@ -13,7 +12,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::server::{Deed, Heard, Server};
-use super::{assert_unharmed, policy, register};
+use super::{policy, register};
 
 /// Long enough for any answer that comes, however busy the machine is.
 const PATIENT: Duration = Duration::from_secs(60);
@@ -213,115 +212,5 @@ async fn a_batch_api_that_never_answers_ends_its_tasks() {
         assert!(error.starts_with("gave up after 2 attempts: ") && error.contains(reason), "{error}");
         let ends = stack.completions().await;
         assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed), (1, 0, 3));
-    }
-}
-
-/// One batch of three whose first answer is hostile, and whose second answer is that all succeeded.
-async fn first_answer(answer: impl Fn([&str; 3]) -> String + Send + Sync + 'static) -> Batch {
-    let api = ScriptedApi::new(move |call: &Call| {
-        let ids: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
-        if call.attempt > 1 {
-            return Ok(Answer::AllSucceeded);
-        }
-        fanfold_handle::answer::parse(answer([&ids[0], &ids[1], &ids[2]]).as_bytes())
-    });
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
-    let (_, ids) = stack.open(3, true).await;
-    let tasks = register(&stack, &ids).await;
-    stack.drain().await;
-    let batch = stack.all_batches().await.remove(0);
-    assert_unharmed(&stack, &tasks, batch.failed.count()).await;
-    batch
-}
-
-/// Each member has the first outcome that an answer tells for it; the others wait for the next answer.
-#[tokio::test(start_paused = true)]
-async fn only_what_an_answer_clearly_tells_of_its_members_counts() {
-    type Script = fn([&str; 3]) -> String;
-    let stranger = "01890000-0000-7000-8000-000000000001";
-    assert!(stranger.parse::<fanfold::ids::TaskId>().is_ok());
-    // The answer, how many attempts it takes, and which slots fail.
-    let answers: [(&str, Script, u32, &[usize]); 14] = [
-        ("no members", |_| json!({"members": []}).to_string(), 2, &[]),
-        ("no field", |_| json!({}).to_string(), 2, &[]),
-        (
-            "the field twice",
-            |[a, ..]| format!("{{\"members\": [{{\"id\": \"{a}\", \"outcome\": \"failed\"}}], \"members\": []}}"),
-            2,
-            &[],
-        ),
-        (
-            "unknown members",
-            |_| json!({"members": [{"id": "01890000-0000-7000-8000-000000000001", "outcome": "failed"}]}).to_string(),
-            2,
-            &[],
-        ),
-        (
-            "an id that is none",
-            |[a, ..]| {
-                json!({"members": [{"id": a, "outcome": "failed"}, {"id": "x", "outcome": "failed"}]}).to_string()
-            },
-            2,
-            &[],
-        ),
-        (
-            "an index beyond",
-            |[a, ..]| json!({"members": [{"id": a.replace(":0", ":7168"), "outcome": "failed"}]}).to_string(),
-            2,
-            &[],
-        ),
-        ("another outcome", |[a, ..]| json!({"members": [{"id": a, "outcome": "FAILED"}]}).to_string(), 2, &[]),
-        ("no outcome", |[a, ..]| json!({"members": [{"id": a}]}).to_string(), 2, &[]),
-        ("an outcome of another type", |[a, ..]| json!({"members": [{"id": a, "outcome": 1}]}).to_string(), 2, &[]),
-        (
-            "an error that is no text",
-            |[a, ..]| json!({"members": [{"id": a, "outcome": "failed", "error": 1}]}).to_string(),
-            2,
-            &[],
-        ),
-        (
-            "one failed, one missing",
-            |[a, b, _]| {
-                json!({"members": [{"id": a, "outcome": "failed"}, {"id": b, "outcome": "succeeded"}]}).to_string()
-            },
-            2,
-            &[0],
-        ),
-        (
-            "one twice",
-            |[a, b, c]| {
-                json!({"members": [{"id": a, "outcome": "failed"}, {"id": a, "outcome": "succeeded"}, {"id": b, "outcome": "succeeded"}, {"id": b, "outcome": "failed"}, {"id": c, "outcome": "succeeded"}]}).to_string()
-            },
-            1,
-            &[0],
-        ),
-        (
-            "deep results",
-            |[a, b, c]| {
-                let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-                let member = |id: &str| format!("{{\"id\": \"{id}\", \"outcome\": \"failed\", \"result\": {deep}}}");
-                format!("{{\"members\": [{}, {}, {}]}}", member(a), member(b), member(c))
-            },
-            1,
-            &[0, 1, 2],
-        ),
-        (
-            "huge and odd errors",
-            |[a, b, c]| {
-                json!({"members": [
-                    {"id": a, "outcome": "failed", "error": "\u{0}\u{ffff}é".repeat(100_000)},
-                    {"id": b, "outcome": "failed", "error": " \t"},
-                    {"id": c, "outcome": "failed", "error": null},
-                ]})
-                .to_string()
-            },
-            1,
-            &[0, 1, 2],
-        ),
-    ];
-    for (name, script, attempts, failed) in answers {
-        let batch = first_answer(script).await;
-        assert_eq!((batch.attempts, batch.failed.iter().collect::<Vec<_>>()), (attempts, failed.to_vec()), "{name}");
-        assert!(failed.iter().all(|slot| batch.error(*slot).is_some_and(|error| error.len() <= 256)), "{name}");
     }
 }

@@ -39,7 +39,7 @@ async fn forge(stack: &Stack, right: &GroupMessage) {
     assert_eq!(hand(stack, QueueName::Group, deliveries).await, Vec::<String>::new());
 }
 
-/// Only the leader of that epoch puts its batch in flight, and each task is in one batch: whoever else acts in a leader's
+/// Only the leader of that epoch puts its batch in flight, and each task is in one batch: whoever else acts in its
 /// name does its work, or nothing. Each forgery at each stage of a batch.
 #[tokio::test(start_paused = true)]
 async fn forged_leaders_do_no_harm_at_any_stage() {
