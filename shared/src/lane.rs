@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::derived;
+use crate::limits::{KIND_BYTES, TARGET_BYTES};
+use crate::policy::is_kind;
 
 /// One partition of one target of one kind. Its text, `<kind>:<partition>:<target>`, is the key of its lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,7 +47,10 @@ impl fmt::Display for Lane {
 
 /// A text is not a lane.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a lane (<kind>:<partition>:<target>)")]
+#[error(
+    "`{0}` is not a lane (<kind>:<partition>:<target>, the kind of 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-`, the \
+     target of at most {TARGET_BYTES} bytes)"
+)]
 pub struct LaneError(pub String);
 
 impl FromStr for Lane {
@@ -56,7 +61,9 @@ impl FromStr for Lane {
             let mut parts = text.splitn(3, ':');
             let (kind, partition, target) = (parts.next()?, parts.next()?, parts.next()?);
             let lane = Self { kind: kind.to_owned(), partition: partition.parse().ok()?, target: target.to_owned() };
-            (!kind.is_empty() && lane.to_string() == text).then_some(lane)
+            // A lane is the key of its lock. DynamoDB refuses a key that is too long, and with it all keys of one read.
+            let fits = is_kind(kind) && target.len() <= TARGET_BYTES;
+            (fits && lane.to_string() == text).then_some(lane)
         };
         parse().ok_or_else(|| LaneError(text.chars().take(120).collect()))
     }
@@ -92,6 +99,17 @@ mod tests {
         fn every_key_has_one_partition(key in ".{0,60}", partitions in 1_u32..1_024) {
             prop_assert!(partition(&key, partitions) < partitions);
             prop_assert_eq!(partition(&key, partitions), partition(&key, partitions));
+        }
+    }
+
+    #[test]
+    fn what_can_be_no_key_is_no_lane() {
+        let lane = |kind: &str, target: usize| format!("{kind}:0:{}", "7".repeat(target)).parse::<Lane>();
+        assert!(lane(&"k".repeat(KIND_BYTES), TARGET_BYTES).is_ok());
+        for refused in
+            [lane(&"k".repeat(KIND_BYTES + 1), 1), lane("parcel", TARGET_BYTES + 1), lane("a b", 1), lane("", 1)]
+        {
+            assert!(refused.unwrap_err().to_string().len() < 400);
         }
     }
 

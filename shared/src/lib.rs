@@ -16,4 +16,5 @@ pub mod notice;
 pub mod policy;
 pub mod queue;
 pub mod store;
+pub mod text;
 pub mod tracking;

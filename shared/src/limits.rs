@@ -57,6 +57,9 @@ pub const EXPRESSION_DEPTH: usize = 24;
 /// Operator characters in an expression: parsing and evaluating recurse over chains of them.
 pub const EXPRESSION_OPERATORS: usize = 64;
 
+/// How many times as large as a task's content an expression may make it while it works: 128 KiB become 8 MiB.
+pub const EXPRESSION_GROWTH: usize = 64;
+
 /// Bytes of a kind.
 pub const KIND_BYTES: usize = 64;
 
@@ -99,6 +102,9 @@ pub const NOTICE_FAILURES_BYTES: usize = 200 * 1_024;
 
 /// Bytes of a member's error that are kept.
 pub const ERROR_BYTES: usize = 256;
+
+/// Bytes told of what is wrong with a message: enough for a field, its value and what is allowed.
+pub const PROBLEM_BYTES: usize = 1_024;
 
 /// Different errors one batch record keeps; further ones are counted together.
 pub const ERRORS_PER_BATCH: usize = 32;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::ids::{ItemId, TaskId};
+use crate::limits::GROUP_ITEMS;
 
 const SINGLES: u8 = 0;
 const ITEMS: u8 = 1;
@@ -108,7 +109,14 @@ impl Members {
             for _ in 0..count {
                 ids.push(match group {
                     None => TaskId::Single(read_uuid(take(16)?)),
-                    Some((fanout, group)) => TaskId::Item(ItemId { fanout, group, index: read_u16(take(2)?) }),
+                    Some((fanout, group)) => {
+                        let index = read_u16(take(2)?);
+                        // No item has it: its id could be written, but not read again.
+                        if u32::from(index) >= GROUP_ITEMS {
+                            return Err(MembersError(at - 2));
+                        }
+                        TaskId::Item(ItemId { fanout, group, index })
+                    }
                 });
             }
         }
@@ -178,6 +186,14 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Members::unpack(&bytes);
         }
+    }
+
+    #[test]
+    fn an_index_that_no_item_has_is_refused() {
+        let packed = |index: u16| [&[ITEMS][..], &[0; 32], &[0, 1], &index.to_be_bytes()].concat();
+        assert_eq!(Members::unpack(&packed(7_167)).unwrap().len(), 1);
+        assert_eq!(Members::unpack(&packed(7_168)), Err(MembersError(35)));
+        assert_eq!(Members::unpack(&packed(u16::MAX)), Err(MembersError(35)));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The messages steps send each other, and what users send. All are hints or requests: the tables hold the truth.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
+use crate::limits::NAMED_TASKS;
 use crate::members::Members;
 
 /// One task to register, as HTTP and SQS give it.
@@ -17,7 +19,7 @@ pub struct TaskRequest {
     /// Its kind; there must be a policy for it.
     pub kind: String,
     /// What the batch API gets for it: any JSON, at most 128 KiB.
-    pub content: serde_json::Value,
+    pub content: Value,
 }
 
 /// Tasks to register: what `POST /tasks` and the register queue take.
@@ -26,6 +28,69 @@ pub struct TaskRequest {
 pub struct RegisterRequest {
     /// The tasks, 1 to 10,000.
     pub tasks: Vec<TaskRequest>,
+}
+
+/// What a message of the register queue may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, try_from = "RegisterFields")]
+pub enum RegisterMessage {
+    /// A request, as over HTTP.
+    Request(RegisterRequest),
+    /// One task.
+    Task(TaskRequest),
+}
+
+impl RegisterMessage {
+    /// The tasks it brings.
+    #[must_use]
+    pub fn tasks(self) -> Vec<TaskRequest> {
+        match self {
+            Self::Request(request) => request.tasks,
+            Self::Task(task) => vec![task],
+        }
+    }
+}
+
+/// The fields of both forms: which one was meant can be told only when all are known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegisterFields {
+    tasks: Option<Vec<TaskRequest>>,
+    id: Option<TaskId>,
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    content: Option<Value>,
+}
+
+/// A field that is there, even if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<RegisterFields> for RegisterMessage {
+    type Error = &'static str;
+
+    fn try_from(fields: RegisterFields) -> Result<Self, Self::Error> {
+        let RegisterFields { tasks, id, kind, content } = fields;
+        match (tasks, kind, content) {
+            (Some(tasks), None, None) if id.is_none() => Ok(Self::Request(RegisterRequest { tasks })),
+            (Some(_), ..) => Err("`tasks` stands beside fields of a single task, one of the two is allowed"),
+            (None, Some(kind), Some(content)) => Ok(Self::Task(TaskRequest { id, kind, content })),
+            (None, Some(_), None) => Err("missing field `content`"),
+            (None, None, Some(_)) => Err("missing field `kind`"),
+            (None, None, None) => Err("neither `tasks` nor `kind` and `content` of a single task are there"),
+        }
+    }
+}
+
+/// Tasks that a hint names. More would take a step longer than it may take, and whoever comes with it.
+fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
+    let tasks = Members::deserialize(deserializer)?;
+    if tasks.len() <= NAMED_TASKS {
+        return Ok(tasks);
+    }
+    let problem = format!("names {} tasks, at most {NAMED_TASKS} are allowed", tasks.len());
+    Err(serde::de::Error::custom(problem))
 }
 
 /// Items that are done: what `POST /acks` and the ack queue take.
@@ -60,7 +125,7 @@ pub struct ElectMessage {
     /// The lane.
     pub lane: Lane,
     /// The tasks the workflow stands for: it ends when none of them is unclaimed. Empty: only wakes the lane.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named")]
     pub tasks: Members,
     /// The workflow.
     pub workflow: Uuid,
@@ -80,7 +145,7 @@ pub struct GroupMessage {
     /// The election that made it the leader.
     pub epoch: u64,
     /// Tasks the leader knows of; the index may not show them yet.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "named")]
     pub tasks: Members,
 }
 

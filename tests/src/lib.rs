@@ -5,8 +5,11 @@
 mod api;
 mod check;
 mod crash;
+mod pumps;
 mod stack;
+mod told;
 
 pub use api::{ScriptedApi, Seen};
 pub use crash::{Crash, Moment};
 pub use stack::{QueueName, Stack, order};
+pub use told::{listen, told};

@@ -63,6 +63,14 @@ pub struct RefusedGroup {
     pub problem: String,
 }
 
+/// The batches that messages name.
+pub(crate) struct Named {
+    /// Those that are done.
+    pub(crate) done: Vec<Batch>,
+    /// Those that do not exist.
+    pub(crate) unknown: BTreeSet<Uuid>,
+}
+
 /// Acks could not be applied; the message comes again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AckError {
@@ -114,13 +122,16 @@ impl Ack {
         Ok(AckAnswer { fanouts, refused: refused.into_iter().map(refuse).collect() })
     }
 
-    /// Adds what the batches of these messages have settled so far. Answers the batches that are done.
-    pub(crate) async fn collect_batches(&self, settles: &[&Settles], acks: &mut Acks) -> Result<Vec<Batch>, AckError> {
-        let ids: BTreeSet<Uuid> = settles.iter().map(|settles| settles.batch).collect();
-        let ids: Vec<Uuid> = ids.into_iter().collect();
+    /// Adds what the batches of these messages have settled so far.
+    pub(crate) async fn collect_batches(&self, settles: &[&Settles], acks: &mut Acks) -> Result<Named, AckError> {
+        let mut unknown: BTreeSet<Uuid> = settles.iter().map(|settles| settles.batch).collect();
+        let ids: Vec<Uuid> = unknown.iter().copied().collect();
         let batches = self.batches.get_many(&ids).await?;
-        batches.iter().for_each(|batch| collect_batch(acks, batch));
-        Ok(batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect())
+        for batch in &batches {
+            unknown.remove(&batch.id);
+            collect_batch(acks, batch);
+        }
+        Ok(Named { done: batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect(), unknown })
     }
 
     /// Settles batches whose acks are applied, one write a lane; those whose failures are to be told are settled by

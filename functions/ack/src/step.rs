@@ -1,25 +1,28 @@
 //! Acks over SQS: all messages of an invocation together, so that a group is written once.
 
+use std::collections::BTreeSet;
+
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
 use fanfold::tracking::{Acks, Refused, collect};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use uuid::Uuid;
 
 use crate::{Ack, AckError};
 
 impl Step for Ack {
-    /// A message that names an item which does not exist fails alone, after what is right in it was applied.
+    /// A message that names an item or a batch which does not exist fails alone, after what is right in it was applied.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<AckRequest>(deliveries);
             let requests: Vec<&AckRequest> = messages.iter().map(|(_, request)| request).collect();
             match self.apply_all(&requests).await {
-                Ok(refused) => {
+                Ok((refused, unknown)) => {
                     for (delivery, request) in &messages {
-                        if let Some(problem) = refusal(request, &refused) {
-                            tracing::warn!(message_id = %delivery.message_id, %problem, "an item can not be acked");
+                        if let Some(problem) = refusal(request, &refused, &unknown) {
+                            tracing::warn!(message_id = %delivery.message_id, %problem, "not everything can be acked");
                             failures.push(delivery.message_id.clone());
                         }
                     }
@@ -36,20 +39,23 @@ impl Step for Ack {
 }
 
 impl Ack {
-    async fn apply_all(&self, requests: &[&AckRequest]) -> Result<Refused, AckError> {
+    async fn apply_all(&self, requests: &[&AckRequest]) -> Result<(Refused, BTreeSet<Uuid>), AckError> {
         let mut acks = Acks::new();
         requests.iter().for_each(|request| collect(&mut acks, request));
         let settles: Vec<_> = requests.iter().filter_map(|request| request.settles.as_ref()).collect();
-        let done = self.collect_batches(&settles, &mut acks).await?;
+        let named = self.collect_batches(&settles, &mut acks).await?;
         let refused = self.tracking.ack(&acks).await?;
         // A batch whose items do not exist is settled all the same: no repetition would make them exist.
-        self.settle(&done).await?;
-        Ok(refused)
+        self.settle(&named.done).await?;
+        Ok((refused, named.unknown))
     }
 }
 
-/// Why a message's own items were refused, if they were.
-fn refusal(request: &AckRequest, refused: &Refused) -> Option<String> {
+/// Why a message's own items or batch were refused, if they were.
+fn refusal(request: &AckRequest, refused: &Refused, unknown: &BTreeSet<Uuid>) -> Option<String> {
+    if let Some(settles) = request.settles.as_ref().filter(|settles| unknown.contains(&settles.batch)) {
+        return Some(format!("there is no batch {}", settles.batch));
+    }
     let items = request.items.iter().chain(&request.failed);
     let refusal =
         |item: &ItemId| refused.get(&(item.fanout, item.group)).filter(|refusal| refusal.concerns(item.index));

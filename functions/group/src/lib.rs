@@ -155,13 +155,14 @@ impl Grouper {
             && policy.max_in_flight > 1
             && matches!(self.locks.hand_over(&leader, next, policy.max_in_flight).await?, Write::Done(()));
         if handed {
-            return Ok((lead_next(message, policy, next, rest), true));
+            // It was the leader's own epoch, or the lock would have refused.
+            return Ok((lead_next(message, policy, next, message.epoch.saturating_add(1), rest), true));
         }
         match self.locks.step_down(&leader, more).await? {
             Ok(()) => Ok((self.wake(message, &rest.named), true)),
             // An earlier delivery handed the lock over, but died before it told anybody.
             Err(lock) if lock.holder == Some(next) => {
-                Ok((lead_next(message, policy, next, rest), lock.names(message.batch)))
+                Ok((lead_next(message, policy, next, lock.epoch, rest), lock.names(message.batch)))
             }
             Err(lock) => Ok((self.wake(message, &rest.named), lock.names(message.batch))),
         }
@@ -195,11 +196,11 @@ impl Grouper {
 }
 
 /// Tells the next batch of the lane to form, at once if it is full.
-fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, rest: &Rest) -> Outbox {
+fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let full = rest.len() >= policy.max_batch as usize;
     let linger = if full { Duration::ZERO } else { policy.linger.0 };
     let lane = message.lane.clone();
-    let next = GroupMessage { lane, batch: next, epoch: message.epoch + 1, tasks: rest.to_name() };
+    let next = GroupMessage { lane, batch: next, epoch, tasks: rest.to_name() };
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
 }
 

@@ -29,6 +29,7 @@ pub fn parse(body: &[u8]) -> Result<Answer, CallError> {
 mod tests {
     use super::*;
     use crate::api::MemberOutcome;
+    use fanfold::limits::ERROR_BYTES;
     use proptest::prelude::*;
 
     #[test]
@@ -54,6 +55,12 @@ mod tests {
             "\"\\ud800\"",
         ] {
             assert!(parse(body.as_bytes()).unwrap_err().retriable, "{body}");
+        }
+        // The answer to one call is told of each of up to 10,000 members.
+        let huge = format!(r#"{{"members": [{{"id": "x", "outcome": "{}"}}]}}"#, "x".repeat(1_000_000));
+        for huge in [huge.replace("\"id\": \"x\", ", ""), huge, format!("\"{}\"", "x".repeat(1_000_000))] {
+            let error = parse(huge.as_bytes()).unwrap_err();
+            assert!(error.retriable && error.message.len() <= ERROR_BYTES, "{} bytes", error.message.len());
         }
         assert!(parse("[".repeat(100_000).as_bytes()).unwrap_err().retriable);
     }

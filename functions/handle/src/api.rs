@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
+use fanfold::limits::ERROR_BYTES;
 use fanfold::policy::Handler;
+use fanfold::text::shorten;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -88,20 +90,20 @@ pub struct CallError {
     pub retriable: bool,
     /// How long the batch API asked to wait.
     pub retry_after: Option<Duration>,
-    /// What went wrong.
+    /// What went wrong, in short: it is told of every member.
     pub message: String,
 }
 
 impl CallError {
     /// Another try may help.
     #[must_use]
-    pub fn again(message: impl Into<String>) -> Self {
-        Self { retriable: true, retry_after: None, message: message.into() }
+    pub fn again(message: impl AsRef<str>) -> Self {
+        Self { retriable: true, retry_after: None, message: shorten(message.as_ref(), ERROR_BYTES).into_owned() }
     }
 
     /// No try will help.
     #[must_use]
-    pub fn for_good(message: impl Into<String>) -> Self {
-        Self { retriable: false, retry_after: None, message: message.into() }
+    pub fn for_good(message: impl AsRef<str>) -> Self {
+        Self { retriable: false, ..Self::again(message) }
     }
 }

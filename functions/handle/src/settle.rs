@@ -8,6 +8,7 @@ use fanfold::clock::Timestamp;
 use fanfold::limits::{DELAY_MAX, ERROR_BYTES, ERRORS_PER_BATCH};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
+use fanfold::text::shorten;
 
 use crate::api::{Answer, CallError, MemberAnswer, MemberOutcome};
 
@@ -87,9 +88,10 @@ impl Outcomes {
 
     fn fail(&mut self, slot: usize, error: &str) {
         self.failed.set(slot);
-        let error = if error.trim().is_empty() { "failed, no error was told" } else { shorten(error) };
+        let error = if error.trim().is_empty() { "failed, no error was told" } else { error };
+        let error = shorten(error, ERROR_BYTES);
         let full = self.errors.len() >= ERRORS_PER_BATCH;
-        let error = if full && !self.errors.iter().any(|(known, _)| known == error) { FURTHER } else { error };
+        let error = if full && !self.errors.iter().any(|(known, _)| *known == error) { FURTHER } else { &error };
         match self.errors.iter_mut().find(|(known, _)| known == error) {
             Some((_, slots)) => slots.set(slot),
             None => self.errors.push((error.to_owned(), std::iter::once(slot).collect())),
@@ -99,15 +101,6 @@ impl Outcomes {
     fn settled(&self) -> usize {
         usize::try_from(self.succeeded.count() + self.failed.count()).unwrap_or(usize::MAX)
     }
-}
-
-/// As much of an error as is kept.
-fn shorten(error: &str) -> &str {
-    let mut end = error.len().min(ERROR_BYTES);
-    while !error.is_char_boundary(end) {
-        end -= 1;
-    }
-    &error[..end]
 }
 
 #[cfg(test)]

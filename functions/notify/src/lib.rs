@@ -10,7 +10,7 @@ use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold::queue::Queue;
 use fanfold::store::StoreError;
-use fanfold::store::batches::Batches;
+use fanfold::store::batches::{BatchStatus, Batches};
 use fanfold::store::fanouts::Fanouts;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
@@ -43,6 +43,8 @@ enum NotifyError {
     Delivery(#[from] DeliveryError),
     #[error("there is no {0}")]
     Unknown(String),
+    #[error("batch {0} is not done; its failures are told together, when it is")]
+    NotDone(Uuid),
 }
 
 impl Notify {
@@ -85,6 +87,10 @@ impl Notify {
     async fn tell_failures(&self, settles: &Settles) -> Result<(), NotifyError> {
         let batch = self.batches.get(settles.batch).await?;
         let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", settles.batch)))?;
+        // Told too early, the notice would keep its id and change its failures.
+        if batch.status != BatchStatus::Done {
+            return Err(NotifyError::NotDone(batch.id));
+        }
         let policy = self.policies.get(&batch.lane.kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.as_ref());
         if let Some(destination) = destination {

@@ -1,36 +1,23 @@
 //! Registration over SQS: one message holds a request, an invocation many messages.
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::messages::{RegisterRequest, TaskRequest};
+use fanfold::messages::RegisterMessage;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde::Deserialize;
 
 use crate::{Register, RegisterError};
-
-/// What a message of the register queue may be: a request as over HTTP, or one task.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Message {
-    Request(RegisterRequest),
-    Task(TaskRequest),
-}
 
 impl Step for Register {
     /// Checks each message on its own and stores the tasks of all good ones together. A message that can not be accepted
     /// fails alone.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
-            let (messages, mut failures) = parse::<Message>(deliveries);
+            let (messages, mut failures) = parse::<RegisterMessage>(deliveries);
             let mut good = Vec::new();
             let mut placed = Vec::new();
             for (delivery, message) in messages {
-                let tasks = match message {
-                    Message::Request(request) => request.tasks,
-                    Message::Task(task) => vec![task],
-                };
                 // A redelivery has the same message id, so tasks without an id get the same ids.
-                match self.place(tasks, &delivery.message_id).await {
+                match self.place(message.tasks(), &delivery.message_id).await {
                     Ok(tasks) => {
                         placed.extend(tasks);
                         good.push(delivery.message_id);

@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use cel::{Context, Env, Program, Value};
 
-use crate::limits::{EXPRESSION_BYTES, EXPRESSION_DEPTH, EXPRESSION_OPERATORS, TARGET_BYTES};
+use super::bounded::{self, Excess};
+use crate::limits::{EXPRESSION_BYTES, EXPRESSION_DEPTH, EXPRESSION_GROWTH, EXPRESSION_OPERATORS, TARGET_BYTES};
 
 /// The standard environment and the strings extension (`substring`, `split`, `lowerAscii`, …).
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -52,6 +53,32 @@ pub enum ExpressionError {
         /// The unknown variable.
         variable: String,
     },
+    /// It goes through a list.
+    #[error("`{source_text}` loops over a list (`all`, `exists`, `exists_one`, `filter`, `map`), which is not allowed")]
+    Loop {
+        /// The expression.
+        source_text: String,
+    },
+    /// It gives a function a value of the task where a text has to be written out.
+    #[error(
+        "`{source_text}` gives `{function}` a value of the task; there only a text written in the expression is allowed"
+    )]
+    Pattern {
+        /// The expression.
+        source_text: String,
+        /// The function.
+        function: String,
+    },
+    /// It may make a text out of a content that is many times as large.
+    #[error(
+        "`{source_text}` may make a text {times} times as large as the content, at most {EXPRESSION_GROWTH} times is allowed"
+    )]
+    Growth {
+        /// The expression.
+        source_text: String,
+        /// How many times.
+        times: usize,
+    },
     /// It can not be evaluated for this task.
     #[error("`{source_text}` can not be evaluated for this task: {reason}")]
     Evaluation {
@@ -82,7 +109,8 @@ impl Expression {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// It is too long, does not parse, or refers to something else than `kind` and `content`.
+    /// It is too long, does not parse, may take too much time or memory, or refers to something else than `kind` and
+    /// `content`.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         if source.len() > EXPRESSION_BYTES {
             return Err(ExpressionError::TooLong(source.len()));
@@ -98,6 +126,11 @@ impl Expression {
         let program = ENVIRONMENT.compile(source).map_err(|errors| ExpressionError::Syntax {
             source_text: source_text.clone(),
             reason: errors.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+        })?;
+        bounded::check(program.expression()).map_err(|excess| match excess {
+            Excess::Loop => ExpressionError::Loop { source_text: source_text.clone() },
+            Excess::Pattern(function) => ExpressionError::Pattern { source_text: source_text.clone(), function },
+            Excess::Growth(times) => ExpressionError::Growth { source_text: source_text.clone(), times },
         })?;
         let unknown =
             program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
@@ -233,6 +266,51 @@ mod tests {
         ));
         assert!(matches!(Expression::compile(&"(".repeat(5_000)), Err(ExpressionError::TooLong(5_000))));
         assert!(matches!(Expression::compile(&"(".repeat(1_000)), Err(ExpressionError::TooDeep)));
+    }
+
+    /// Each of these took hours, or all memory, for some content of 128 KiB.
+    #[test]
+    fn what_has_no_bound_is_refused() {
+        let loops = ["content.a.all(kind, content.a.all(kind, true))", "[content].map(kind, kind + kind)"];
+        for source in loops {
+            assert!(matches!(Expression::compile(source), Err(ExpressionError::Loop { .. })), "{source}");
+        }
+        for source in [
+            "content.a.replace('', content.a)",
+            "content.a.replace(content.a, 'x')",
+            "[content.a.join(content.b)]",
+            "{'x': content.a.indexOf(content.b)}.x",
+            "content.a.matches(content.b)",
+        ] {
+            assert!(matches!(Expression::compile(source), Err(ExpressionError::Pattern { .. })), "{source}");
+        }
+        let ten = ".replace('7', '7777777777')";
+        for source in [
+            format!("'7'{}", ten.repeat(20)),
+            format!("[content.a{}][0]{ten}", ten),
+            format!("content.a.split('').join('{}')", "x".repeat(64)),
+            format!("{}content.a{}", "strings.quote(".repeat(7), ")".repeat(7)),
+        ] {
+            assert!(matches!(Expression::compile(&source), Err(ExpressionError::Growth { .. })), "{source}");
+        }
+        let error = Expression::compile("content.a.replace('', content.b)").unwrap_err().to_string();
+        assert!(error.contains("`replace`") && error.contains("`content.a.replace('', content.b)`"), "{error}");
+    }
+
+    #[test]
+    fn what_has_a_bound_is_evaluated() {
+        let content = json!({"a": "a-b-c", "l": ["x", "y"], "n": 7});
+        for (source, value) in [
+            ("content.a.replace('-', '/')", "a/b/c"),
+            ("content.a.split('-').join(', ')", "a, b, c"),
+            ("content.l.join('-').upperAscii()", "X-Y"),
+            ("content.a.indexOf('b')", "2"),
+            ("content.a.matches('^a.*c$') ? 'yes' : 'no'", "yes"),
+            ("'%s:%d'.format([kind, content.n]).replace('%', '')", "parcel:7"),
+            ("'x' in content.l", "true"),
+        ] {
+            assert_eq!(evaluate(source, content.clone()).unwrap(), value, "{source}");
+        }
     }
 
     #[test]

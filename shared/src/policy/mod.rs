@@ -1,5 +1,6 @@
 //! Policies: how tasks of one kind are targeted, grouped, paced and handled.
 
+mod bounded;
 mod check;
 mod compiled;
 mod expression;

@@ -1,0 +1,18 @@
+//! Answers of batch APIs: each is read, or refused as one to be tried again, in a few words.
+#![no_main]
+
+use fanfold::limits::ERROR_BYTES;
+use fanfold_handle::answer::parse;
+use fanfold_handle::api::Answer;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|body: &[u8]| {
+    match parse(body) {
+        Ok(Answer::AllSucceeded) => assert!(body.trim_ascii().is_empty(), "only nothing says that all succeeded"),
+        Ok(Answer::Members(members)) => assert!(members.len() <= body.len()),
+        Err(error) => {
+            assert!(error.retriable && error.retry_after.is_none());
+            assert!((1..=ERROR_BYTES).contains(&error.message.len()));
+        }
+    }
+});

@@ -1,0 +1,40 @@
+//! Ids, lanes and packed lists of ids: what can be read is written the same way again, and nothing else can be read.
+#![no_main]
+
+use fanfold::ids::{ItemId, TaskId};
+use fanfold::lane::Lane;
+use fanfold::limits::GROUP_ITEMS;
+use fanfold::members::Members;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        text_of_ids(text);
+    }
+    packed(bytes);
+});
+
+fn text_of_ids(text: &str) {
+    if let Ok(id) = text.parse::<ItemId>() {
+        assert_eq!(id.to_string(), text);
+        assert!(u32::from(id.index) < GROUP_ITEMS);
+        assert_eq!(text.parse(), Ok(TaskId::Item(id)));
+    }
+    if let Ok(id) = text.parse::<TaskId>() {
+        assert_eq!(id.to_string(), text);
+    }
+    if let Ok(lane) = text.parse::<Lane>() {
+        assert_eq!(lane.to_string(), text);
+        assert!(lane.shard().parse::<u64>().is_ok());
+    }
+}
+
+/// Every member has a text that can be read: it is the key of its record.
+fn packed(bytes: &[u8]) {
+    let Ok(members) = Members::unpack(bytes) else { return };
+    assert_eq!(Members::unpack(&members.pack()).as_ref(), Ok(&members));
+    for (slot, id) in members.ids().iter().enumerate() {
+        assert_eq!(members.slot(id), Some(slot));
+        assert_eq!(id.to_string().parse(), Ok(*id));
+    }
+}

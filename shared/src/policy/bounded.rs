@@ -1,0 +1,82 @@
+//! What an expression may cost: one that could run for hours, or fill a worker's memory, is refused when it is compiled. A task's
+//! content is a stranger's, so nothing here depends on its being well meant.
+
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue};
+
+use crate::limits::EXPRESSION_GROWTH;
+
+/// Functions whose cost is the product of two texts' sizes: one of them has to stand in the expression.
+const PATTERNED: [&str; 5] = ["replace", "join", "indexOf", "lastIndexOf", "matches"];
+
+/// Why an expression may cost too much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// It loops: over a list in a content, in a loop, that takes time without a bound worth the name.
+    Loop,
+    /// It gives this function a value of the task where a text has to be written out.
+    Pattern(String),
+    /// Its result may be so many times as large as a content.
+    Growth(usize),
+}
+
+/// Looks for what may cost too much.
+pub(super) fn check(expression: &IdedExpr) -> Result<(), Excess> {
+    let mut growth = 1;
+    walk(expression, &mut growth)?;
+    if growth > EXPRESSION_GROWTH { Err(Excess::Growth(growth)) } else { Ok(()) }
+}
+
+/// As deep as the expression is nested, which is bounded. `growth` is multiplied by what each call may add to its input, as if
+/// every call got the result of another.
+fn walk(expression: &IdedExpr, growth: &mut usize) -> Result<(), Excess> {
+    match &expression.expr {
+        Expr::Comprehension(_) => Err(Excess::Loop),
+        Expr::Call(call) => {
+            *growth = growth.saturating_mul(factor(call)?);
+            call.target.iter().map(AsRef::as_ref).chain(&call.args).try_for_each(|part| walk(part, growth))
+        }
+        Expr::List(list) => list.elements.iter().try_for_each(|part| walk(part, growth)),
+        Expr::Map(map) => map.entries.iter().try_for_each(|entry| walk_entry(&entry.expr, growth)),
+        Expr::Struct(fields) => fields.entries.iter().try_for_each(|entry| walk_entry(&entry.expr, growth)),
+        Expr::Select(select) => walk(&select.operand, growth),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
+    }
+}
+
+fn walk_entry(entry: &EntryExpr, growth: &mut usize) -> Result<(), Excess> {
+    match entry {
+        EntryExpr::StructField(field) => walk(&field.value, growth),
+        EntryExpr::MapEntry(entry) => walk(&entry.key, growth).and_then(|()| walk(&entry.value, growth)),
+    }
+}
+
+/// How many times as large as its input a call's result may be.
+fn factor(call: &CallExpr) -> Result<usize, Excess> {
+    let name = call.func_name.as_str();
+    if PATTERNED.contains(&name) && !call.args.iter().all(written) {
+        return Err(Excess::Pattern(name.to_owned()));
+    }
+    let bytes = |at: usize| call.args.get(at).and_then(text).map_or(0, str::len);
+    Ok(match name {
+        // Between any two characters there is an empty text.
+        "replace" if bytes(0) == 0 => bytes(1) + 1,
+        "replace" => bytes(1).div_ceil(bytes(0)).max(1),
+        "join" => bytes(0) + 1,
+        // Each character may be escaped, or become two digits.
+        "quote" | "strings.quote" | "format" => 2,
+        _ => 1,
+    })
+}
+
+/// Whether it is a text or a number that stands in the expression.
+fn written(part: &IdedExpr) -> bool {
+    matches!(part.expr, Expr::Literal(_))
+}
+
+fn text(part: &IdedExpr) -> Option<&str> {
+    match &part.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
+    }
+}

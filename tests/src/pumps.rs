@@ -1,0 +1,73 @@
+//! The stack with messages moved as Lambda's event sources do, up to the dead-letter queues.
+
+use std::sync::Arc;
+
+use fanfold::delivery::Step;
+use fanfold_ack::Ack;
+use fanfold_elect::Elect;
+use fanfold_group::Grouper;
+use fanfold_handle::Handle;
+use fanfold_local::{Pump, PumpHandle, Template};
+use fanfold_notify::{Http, Notify};
+use fanfold_register::Register;
+
+use crate::stack::{QueueName, Stack};
+
+impl QueueName {
+    /// The function behind it in the template.
+    fn function(self) -> &'static str {
+        match self {
+            Self::Register => "RegisterFunction",
+            Self::Elect => "ElectFunction",
+            Self::Group => "GroupFunction",
+            Self::Handle => "HandleFunction",
+            Self::Ack => "AckFunction",
+            Self::Notify | Self::Notices => "NotifyFunction",
+        }
+    }
+}
+
+impl Stack {
+    /// Sets every step to work, with the template's batch sizes, time-outs and dead-letter queues.
+    pub fn pumps(&self) -> Vec<PumpHandle> {
+        let template = Template::parse(include_str!("../../template.yaml")).unwrap();
+        let start = |queue: QueueName| {
+            let source = template.event_sources().iter().find(|source| source.function == queue.function()).unwrap();
+            Pump::start(self.engine.sqs(), source.clone(), self.worker(queue))
+        };
+        QueueName::STEPS.into_iter().map(start).collect()
+    }
+
+    /// A worker for the step behind a queue, beside the stack's own.
+    fn worker(&self, queue: QueueName) -> Arc<dyn Step> {
+        let surroundings = self.surroundings();
+        match queue {
+            QueueName::Register => Arc::new(Register::from_environment(surroundings).unwrap()),
+            QueueName::Elect => Arc::new(Elect::from_environment(surroundings).unwrap()),
+            QueueName::Group => Arc::new(Grouper::from_environment(surroundings).unwrap()),
+            QueueName::Handle => Arc::new(Handle::new(surroundings, self.api.clone()).unwrap()),
+            QueueName::Ack => Arc::new(Ack::from_environment(surroundings).unwrap()),
+            QueueName::Notify | QueueName::Notices => {
+                Arc::new(Notify::new(surroundings, Http::new().unwrap()).unwrap())
+            }
+        }
+    }
+
+    /// Bodies of the messages that failed too often.
+    pub async fn dead(&self, queue: QueueName) -> Vec<String> {
+        let template = Template::parse(include_str!("../../template.yaml")).unwrap();
+        let name = self.url(queue).rsplit('/').next().unwrap();
+        let live = template.queues().find(|queue| queue.name == name).unwrap();
+        let dead = &live.redrive.as_ref().unwrap().queue;
+        let url = self.url(queue).replace(name, dead);
+        let mut bodies = Vec::new();
+        loop {
+            let receive = self.engine.sqs().receive_message().queue_url(&url).max_number_of_messages(10);
+            let got = receive.wait_time_seconds(0).send().await.unwrap().messages.unwrap_or_default();
+            if got.is_empty() {
+                return bodies;
+            }
+            bodies.extend(got.into_iter().map(|message| message.body.unwrap()));
+        }
+    }
+}

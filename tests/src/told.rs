@@ -1,0 +1,38 @@
+//! What the steps log, for tests of what they tell.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::sync::Once;
+
+thread_local! {
+    static LINES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Appends to the buffer of the thread it is used on: a test's steps run on its own thread.
+struct Here;
+
+impl Write for Here {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        LINES.with_borrow_mut(|lines| lines.extend_from_slice(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Begins to listen, and forgets what was told on this thread so far.
+pub fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let subscriber = tracing_subscriber::fmt().with_writer(|| Here).with_ansi(false).without_time();
+        subscriber.with_env_filter("info,aws_smithy=off,aws_config=off").init();
+    });
+    told();
+}
+
+/// What was told on this thread since the last time.
+pub fn told() -> String {
+    String::from_utf8(LINES.take()).unwrap()
+}

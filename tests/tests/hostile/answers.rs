@@ -1,0 +1,119 @@
+//! Answers of a batch API that are odd, or unclear: every member has one outcome in the end.
+
+use fanfold::limits::ERROR_BYTES;
+use fanfold::store::batches::Batch;
+use fanfold_handle::api::{Answer, Call};
+use fanfold_tests::{Crash, ScriptedApi, Stack};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{assert_unharmed, policy, register};
+
+/// One batch of three whose first answer is hostile, and whose second answer is that all succeeded.
+async fn first_answer(answer: Script) -> Batch {
+    let api = ScriptedApi::new(move |call: &Call| {
+        let ids: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
+        if call.attempt > 1 {
+            return Ok(Answer::AllSucceeded);
+        }
+        fanfold_handle::answer::parse(answer([&ids[0], &ids[1], &ids[2]]).as_bytes())
+    });
+    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let (_, ids) = stack.open(3, true).await;
+    let tasks = register(&stack, &ids).await;
+    stack.drain().await;
+    let batch = stack.all_batches().await.remove(0);
+    assert_unharmed(&stack, &tasks, batch.failed.count()).await;
+    batch
+}
+
+/// An answer to a call for three members.
+type Script = fn([&str; 3]) -> String;
+
+fn members(members: serde_json::Value) -> String {
+    json!({ "members": members }).to_string()
+}
+
+/// Answers that tell nothing, of anybody: all three members wait for the next one.
+fn unclear() -> Vec<(&'static str, Script)> {
+    vec![
+        ("no members", |_| members(json!([]))),
+        ("no field", |_| json!({}).to_string()),
+        ("the field twice", |[a, ..]| {
+            format!("{{\"members\": [{{\"id\": \"{a}\", \"outcome\": \"failed\"}}], \"members\": []}}")
+        }),
+        ("unknown members", |_| members(json!([{"id": Uuid::max(), "outcome": "failed"}]))),
+        ("an id that is none", |[a, ..]| {
+            members(json!([{"id": a, "outcome": "failed"}, {"id": "x", "outcome": "failed"}]))
+        }),
+        ("an index beyond", |[a, ..]| {
+            let group = a.rsplit_once(':').unwrap().0;
+            members(json!([{"id": a, "outcome": "failed"}, {"id": format!("{group}:7168"), "outcome": "failed"}]))
+        }),
+        ("another outcome", |[a, ..]| members(json!([{"id": a, "outcome": "FAILED"}]))),
+        ("no outcome", |[a, ..]| members(json!([{"id": a}]))),
+        ("an outcome of another type", |[a, ..]| members(json!([{"id": a, "outcome": 1}]))),
+        ("an error that is no text", |[a, ..]| members(json!([{"id": a, "outcome": "failed", "error": 1}]))),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_not_clear_counts_for_nobody() {
+    for (name, script) in unclear() {
+        let batch = first_answer(script).await;
+        assert_eq!((batch.attempts, batch.succeeded.count(), batch.failed.count()), (2, 3, 0), "{name}");
+    }
+}
+
+/// Each member has the first outcome that is told for it; the others wait for the next answer.
+#[tokio::test(start_paused = true)]
+async fn of_odd_answers_counts_what_they_clearly_tell() {
+    // The answer, how many attempts it takes, and which slots fail.
+    let answers: [(&str, Script, u32, &[usize]); 4] = [
+        (
+            "one failed, one missing",
+            |[a, b, _]| members(json!([{"id": a, "outcome": "failed"}, {"id": b, "outcome": "succeeded"}])),
+            2,
+            &[0],
+        ),
+        (
+            "each twice",
+            |ids| {
+                let told =
+                    |id: &str, outcomes: [&str; 2]| outcomes.map(|outcome| json!({"id": id, "outcome": outcome}));
+                let [a, b, c] = ids;
+                members(json!(
+                    [told(a, ["failed", "succeeded"]), told(b, ["succeeded", "retry"]), told(c, ["succeeded"; 2])]
+                        .concat()
+                ))
+            },
+            1,
+            &[0],
+        ),
+        (
+            "deep results",
+            |ids| {
+                let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+                let member = |id: &str| format!("{{\"id\": \"{id}\", \"outcome\": \"failed\", \"result\": {deep}}}");
+                format!("{{\"members\": [{}]}}", ids.map(member).join(","))
+            },
+            1,
+            &[0, 1, 2],
+        ),
+        (
+            "huge and odd errors",
+            |ids| {
+                let errors = [json!("\u{0}\u{ffff}é".repeat(100_000)), json!(" \t"), json!(null)];
+                let told = |at: usize| json!({"id": ids[at], "outcome": "failed", "error": errors[at]});
+                members(json!([told(0), told(1), told(2)]))
+            },
+            1,
+            &[0, 1, 2],
+        ),
+    ];
+    for (name, script, attempts, failed) in answers {
+        let batch = first_answer(script).await;
+        assert_eq!((batch.attempts, batch.failed.iter().collect::<Vec<_>>()), (attempts, failed.to_vec()), "{name}");
+        assert!(failed.iter().all(|slot| batch.error(*slot).is_some_and(|error| error.len() <= ERROR_BYTES)), "{name}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Batch APIs that die, hang, answer rubbish or too late: as a call sees them, and as a whole stack does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanfold::policy::{Handler, Span};
+use fanfold_handle::Handle;
+use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
+use fanfold_handle::http::HttpApi;
+use fanfold_tests::{Crash, ScriptedApi, Stack};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::server::{Deed, Heard, Server};
+use super::{policy, register};
+
+/// Long enough for any answer that comes, however busy the machine is.
+const PATIENT: Duration = Duration::from_secs(60);
+
+/// Short enough to be waited for where none comes.
+const IMPATIENT: Duration = Duration::from_millis(300);
+
+async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
+    let handler = Handler { url: Some(url.to_owned()), command: None, timeout: Span(timeout) };
+    let (kind, target) = ("parcel".to_owned(), "117".to_owned());
+    let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
+    HttpApi::new().unwrap().call(&handler, "key", &call).await
+}
+
+/// An answer that never ends.
+fn endless(headers: &str, chunk: &str, pause: Duration) -> Deed {
+    let head = format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
+    Deed::Repeat(head.into_bytes(), chunk.as_bytes().to_vec(), pause)
+}
+
+/// Answers that say nothing of the members: what they are, how long they may take, and what is told of them.
+fn no_answers() -> Vec<(&'static str, Deed, Duration, &'static str)> {
+    let (not_members, broken) = ("the answer is not {\"members\": [...]}", "the call of the batch API broke off");
+    let (too_large, too_late) = ("more than 6291456 bytes", "did not answer in time");
+    let ok = |headers: &str, body: &[u8]| Deed::answer("200 OK", headers, body);
+    let raw = |bytes: &str| Deed::Say(bytes.as_bytes().to_vec());
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x1_0000));
+    let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xff, 0xff];
+    let moment = Duration::from_millis(1);
+    vec![
+        ("a page", ok("Content-Type: text/html\r\n", b"<html>Welcome!</html>"), PATIENT, not_members),
+        ("rubbish in gzip", ok("Content-Encoding: gzip\r\n", &gzip), PATIENT, not_members),
+        ("bytes", ok("", &[0, 0xff, 0xfe, 0]), PATIENT, not_members),
+        ("half an answer", ok("", b"{\"members\": ["), PATIENT, not_members),
+        ("deep brackets", ok("", "[".repeat(100_000).as_bytes()), PATIENT, not_members),
+        ("a body too large", ok("", &vec![b' '; 6 * 1_024 * 1_024 + 1]), PATIENT, too_large),
+        ("no end of chunks", endless("Transfer-Encoding: chunked\r\n", &chunk, Duration::ZERO), PATIENT, too_large),
+        ("no end at all", endless("", &chunk, Duration::ZERO), PATIENT, too_large),
+        ("drop by drop", endless("Transfer-Encoding: chunked\r\n", "1\r\n \r\n", moment), IMPATIENT, too_late),
+        ("interim answers", endless("", "HTTP/1.1 102 Processing\r\n\r\n", moment), IMPATIENT, too_late),
+        ("silence", Deed::Hang, IMPATIENT, too_late),
+        ("an end", Deed::Die, PATIENT, broken),
+        ("an end within", raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}"), PATIENT, broken),
+        ("a bad chunk", raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), PATIENT, broken),
+        ("another protocol", raw("SSH-2.0-OpenSSH_9.9\r\n"), PATIENT, broken),
+        ("a status that is none", raw("HTTP/1.1 20000 OK\r\n\r\n"), PATIENT, broken),
+        ("two lengths", raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}"), PATIENT, broken),
+        ("a negative length", raw("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}"), PATIENT, broken),
+    ]
+}
+
+#[tokio::test]
+async fn what_says_nothing_of_the_members_is_tried_again() {
+    for (name, deed, timeout, told) in no_answers() {
+        let server = Server::start(move |_, _| deed.clone()).await;
+        let error = call(&server.url, timeout).await.unwrap_err();
+        assert!(error.retriable && error.retry_after.is_none(), "{name}: {error:?}");
+        assert!(error.message.contains(told), "{name}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn headers_without_end_are_cut_off() {
+    let header = format!("X-More: {}\r\n", "x".repeat(1_000)).into_bytes();
+    let server =
+        Server::start(move |_, _| Deed::Repeat(b"HTTP/1.1 200 OK\r\n".to_vec(), header.clone(), Duration::ZERO)).await;
+    let error = call(&server.url, PATIENT).await.unwrap_err();
+    assert!(error.retriable && error.message.contains("broke off"), "{error:?}");
+}
+
+/// A task's content goes to the endpoint that the policy names, and nowhere else.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Server::start(|_, _| Deed::answer("200 OK", "", "")).await;
+    for status in
+        ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
+    {
+        let location = format!("Location: {}\r\n", elsewhere.url);
+        let server = Server::start(move |_, _| Deed::answer(status, &location, "")).await;
+        let error = call(&server.url, PATIENT).await.unwrap_err();
+        assert!(!error.retriable && error.message.contains(status), "{error:?}");
+        assert_eq!((server.heard().len(), elsewhere.heard().len()), (1, 0), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_delay_is_taken_only_if_it_is_one() {
+    for (value, seconds) in [
+        ("7", Some(7)),
+        ("18446744073709551615", Some(900)),
+        ("18446744073709551616", None),
+        ("-1", None),
+        ("NaN", None),
+        ("1e400", None),
+        ("1.5", None),
+        ("", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ("\u{ff17}", None),
+    ] {
+        let header = format!("Retry-After: {value}\r\n");
+        let server = Server::start(move |_, _| Deed::answer("503 Service Unavailable", &header, "")).await;
+        let error = call(&server.url, PATIENT).await.unwrap_err();
+        assert_eq!(error.retry_after.map(|delay| delay.as_secs()), seconds, "{value}");
+        assert!(error.retriable, "{value}");
+    }
+}
+
+/// A stack whose batch API is that server, in real time.
+async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
+    let changes = json!({
+        "linger": 0, "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
+        "handler": {"url": server.url, "timeout": Span(timeout)}
+    });
+    let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
+    stack.handle = Handle::new(stack.surroundings(), Arc::new(HttpApi::new().unwrap())).unwrap();
+    stack
+}
+
+/// An outcome for each member of a call.
+fn outcomes(heard: &Heard, outcome: &str) -> Vec<u8> {
+    let members = heard.body["members"].as_array().unwrap();
+    let members: Vec<_> = members.iter().map(|member| json!({"id": member["id"], "outcome": outcome})).collect();
+    json!({ "members": members }).to_string().into_bytes()
+}
+
+fn succeeded(heard: &Heard) -> Deed {
+    Deed::answer("200 OK", "", outcomes(heard, "succeeded"))
+}
+
+/// A batch of five, one fan-out, and a batch API with a bad start: all succeed in the end, with one key for all calls.
+async fn recovers(bad: impl Fn(usize, &Heard) -> Deed + Send + Sync + 'static, timeout: Duration) {
+    let server =
+        Server::start(move |number, heard| if number < 3 { bad(number, heard) } else { succeeded(heard) }).await;
+    let stack = stack(&server, 100, timeout).await;
+    let (_, ids) = stack.open(5, true).await;
+    let tasks = register(&stack, &ids).await;
+    stack.drain().await;
+    stack.assert_settled(&tasks, 10).await;
+    let ends = stack.completions().await;
+    assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed), (1, 5, 0));
+    let heard = server.heard();
+    assert!(heard.len() > 3, "{} calls", heard.len());
+    assert!(heard.iter().all(|call| call.key == heard[0].key && call.body["members"] == heard[0].body["members"]));
+}
+
+#[tokio::test]
+async fn a_batch_api_that_dies_is_called_again() {
+    let within = |_: &Heard| Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"members\": [".to_vec());
+    recovers(move |number, heard| if number == 1 { within(heard) } else { Deed::Die }, PATIENT).await;
+}
+
+#[tokio::test]
+async fn a_batch_api_that_hangs_is_called_again() {
+    recovers(|_, _| Deed::Hang, IMPATIENT).await;
+}
+
+#[tokio::test]
+async fn a_batch_api_that_answers_rubbish_is_called_again() {
+    let rubbish = ["<html>", "{\"members\": {}}", "[]"];
+    recovers(move |number, _| Deed::answer("200 OK", "", rubbish[number % 3]), PATIENT).await;
+}
+
+/// What it says after its time counts no more.
+#[tokio::test]
+async fn a_batch_api_that_answers_after_its_time_out_is_called_again() {
+    recovers(
+        |_, heard| {
+            let Deed::Say(failed) = Deed::answer("200 OK", "", outcomes(heard, "failed")) else { unreachable!() };
+            Deed::Late(IMPATIENT * 2, failed)
+        },
+        IMPATIENT,
+    )
+    .await;
+}
+
+/// A batch API that never does what it should: its tasks fail with the reason, and their fan-out ends.
+#[tokio::test]
+async fn a_batch_api_that_never_answers_ends_its_tasks() {
+    let gone = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}/", listener.local_addr().unwrap())
+    };
+    let mut dead = Server::start(|_, _| Deed::Die).await;
+    dead.url = gone;
+    for (server, reason) in [
+        (dead, "the batch API can not be reached"),
+        (Server::start(|_, _| Deed::Die).await, "the call of the batch API broke off"),
+        (Server::start(|_, _| Deed::Hang).await, "the batch API did not answer in time"),
+        (Server::start(|_, _| Deed::answer("200 OK", "", "<html>")).await, "the answer is not"),
+    ] {
+        let stack = stack(&server, 2, IMPATIENT).await;
+        let (_, ids) = stack.open(3, true).await;
+        let tasks = register(&stack, &ids).await;
+        stack.drain().await;
+        let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+        let error = batch.error(0).unwrap();
+        assert!(error.starts_with("gave up after 2 attempts: ") && error.contains(reason), "{error}");
+        let ends = stack.completions().await;
+        assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed), (1, 0, 3));
+    }
+}

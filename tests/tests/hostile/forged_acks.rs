@@ -1,0 +1,175 @@
+//! Well-formed messages that nobody should have sent, about items, fan-outs and their ends. What the tables say counts.
+
+use fanfold::ids::{ItemGroup, ItemId, TaskId};
+use fanfold::lane::Lane;
+use fanfold::limits::GROUP_ITEMS;
+use fanfold::messages::{AckRequest, NotifyMessage, Settles};
+use fanfold_handle::api::{Answer, Call, MemberAnswer, MemberOutcome};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{assert_unharmed, delivery, hand, message, pass, policy, register, stack};
+
+fn done(items: &[ItemId]) -> AckRequest {
+    AckRequest { items: items.to_vec(), ..AckRequest::default() }
+}
+
+/// An ack names fan-out, group and index. All three have to belong together; what is right beside it is applied.
+#[tokio::test(start_paused = true)]
+async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
+    let stack = stack(json!({})).await;
+    let (mine, _) = stack.open(0, false).await;
+    let ids = stack.add(mine, 3, "mine").await;
+    let other = stack.tracking.open(Default::default(), Some("other")).await.unwrap().fanout.id;
+    let others: Vec<ItemGroup> = stack.tracking.add(other, 3, Some("other")).await.unwrap();
+    let small = fanfold::tracking::OpenRequest { items: 3, seal: true, ..Default::default() };
+    let small = stack.tracking.open(small, Some("small")).await.unwrap().fanout.id;
+    let forged = [
+        ("another's group", ItemId { group: others[0].id, ..ids[0] }),
+        ("another's fan-out", ItemId { fanout: other, ..ids[0] }),
+        ("as if it were small", ItemId { group: mine, ..ids[0] }),
+        ("a small one's group", ItemId { group: small, ..ids[0] }),
+        ("a group of a small one", ItemId { fanout: small, ..ids[0] }),
+        ("no group", ItemId { group: Uuid::nil(), ..ids[0] }),
+        ("no fan-out", ItemId { fanout: Uuid::max(), group: Uuid::max(), index: 0 }),
+        ("one beyond", ItemId { index: 3, ..ids[0] }),
+        ("one beyond a small one", ItemId { fanout: small, group: small, index: 3 }),
+        ("the padding's last bit", ItemId { index: 7, ..ids[0] }),
+        ("the largest index", ItemId { index: u16::try_from(GROUP_ITEMS - 1).unwrap(), ..ids[0] }),
+    ];
+    let mut expected: Vec<&str> = forged.iter().map(|(name, _)| *name).collect();
+    expected.sort_unstable();
+    // Each beside a right item of its own message, and failures beside successes.
+    let bad = forged.iter().enumerate().map(|(n, (name, item))| {
+        let request = AckRequest { items: vec![ids[n % 2]], failed: vec![*item], ..AckRequest::default() };
+        message(name, &request)
+    });
+    assert_eq!(hand(&stack, QueueName::Ack, bad.collect()).await, expected);
+    let groups = stack.tracking.groups.get_many(&[ids[0].group, others[0].id]).await.unwrap();
+    for group in groups {
+        let pending = if group.fanout == mine { vec![2] } else { vec![0, 1, 2] };
+        assert_eq!(group.pending.iter().collect::<Vec<_>>(), pending);
+        assert!(group.failed.is_zero(), "{group:?}");
+    }
+    let small = stack.tracking.fanouts.get(small).await.unwrap().unwrap();
+    assert_eq!((small.inline_group().unwrap().pending.count(), small.failed), (3, 0));
+    assert!(!stack.tracking.seal(mine).await.unwrap().complete(), "an item is missing");
+    assert!(hand(&stack, QueueName::Ack, vec![message("last", &done(&ids[2..]))]).await.is_empty());
+    stack.drain().await;
+    let ends = stack.completions().await;
+    assert_eq!((ends.len(), ends[0].fanout, ends[0].total, ends[0].failed), (1, mine, 3, 0));
+}
+
+/// The first outcome of an item counts. Whoever tells another one later changes nothing, before and after the end.
+#[tokio::test(start_paused = true)]
+async fn an_outcome_told_again_as_its_opposite_changes_nothing() {
+    let stack = stack(json!({})).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let ids = stack.add(fanout, 2, "a").await;
+    let failed = |items: &[ItemId]| AckRequest { failed: items.to_vec(), ..AckRequest::default() };
+    stack.seal(fanout).await;
+    for round in 0..3 {
+        let deliveries = match round {
+            0 => vec![message(0, &done(&ids[..1]))],
+            1 => vec![message(0, &failed(&ids[..1])), message(1, &failed(&ids[1..]))],
+            _ => vec![message(0, &failed(&ids)), message(1, &done(&ids))],
+        };
+        assert!(hand(&stack, QueueName::Ack, deliveries).await.is_empty());
+    }
+    stack.drain().await;
+    let ends = stack.completions().await;
+    assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed), (1, 1, 1));
+}
+
+/// `settles` names a batch: its record says what is done, whatever lane the message names and whenever it comes.
+#[tokio::test(start_paused = true)]
+async fn what_a_batch_settles_is_taken_from_its_record() {
+    let api = ScriptedApi::new(|call: &Call| {
+        let outcome = if call.attempt == 1 { MemberOutcome::Retry } else { MemberOutcome::Succeeded };
+        let first = MemberAnswer { id: call.members[0].id, outcome: MemberOutcome::Failed, error: None };
+        let rest = call.members[1..].iter().map(|member| MemberAnswer { id: member.id, outcome, error: None });
+        Ok(Answer::Members(if call.attempt == 1 { rest.chain([first]).collect() } else { Vec::new() }))
+    });
+    let stack = Stack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
+    let (fanout, ids) = stack.open(3, true).await;
+    let tasks = register(&stack, &ids).await;
+    let settles = |batch: Uuid, lane: &str| {
+        let settles = Some(Settles { batch, lane: lane.parse().unwrap() });
+        message(format!("{batch} in {lane}"), &AckRequest { settles, ..AckRequest::default() })
+    };
+    let pending = async || {
+        let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
+        header.inline_group().unwrap().pending.count()
+    };
+    pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
+    let batch = stack.all_batches().await.remove(0);
+    let lanes = ["parcel:0:117", "parcel:5:900", "letter:0:117"];
+    let forged = || lanes.map(|lane| settles(batch.id, lane)).to_vec();
+    assert!(hand(&stack, QueueName::Ack, forged()).await.is_empty());
+    assert_eq!(pending().await, 3, "nothing is done yet");
+    pass(&stack, &[QueueName::Handle]).await;
+    assert!(hand(&stack, QueueName::Ack, forged()).await.is_empty());
+    assert_eq!(pending().await, 2, "one member has its outcome");
+    let nobody = settles(Uuid::from_u128(9), "parcel:0:117");
+    let name = nobody.message_id.clone();
+    assert_eq!(hand(&stack, QueueName::Ack, [forged(), vec![nobody]].concat()).await, [name]);
+    assert_unharmed(&stack, &tasks, 3).await;
+    let forgotten: Lane = "parcel:5:900".parse().unwrap();
+    assert_eq!(stack.locks.get(&forgotten).await.unwrap().epoch, 0, "the lane named is not touched");
+}
+
+/// A notice is sent when the tables say that its time has come, however early and often somebody asks.
+#[tokio::test(start_paused = true)]
+async fn a_notice_is_not_told_before_its_time() {
+    let api = ScriptedApi::new(|call: &Call| {
+        let failed = |n: usize| MemberAnswer {
+            id: call.members[n].id,
+            outcome: if n < call.attempt as usize { MemberOutcome::Failed } else { MemberOutcome::Retry },
+            error: Some(format!("attempt {}", call.attempt)),
+        };
+        Ok(Answer::Members((0..call.members.len()).map(failed).collect()))
+    });
+    let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
+    let (fanout, ids) = stack.open(4, true).await;
+    let tasks = register(&stack, &ids).await;
+    pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
+    let batch = stack.all_batches().await.remove(0);
+    let ask = || {
+        let settles = |lane: &str| Settles { batch: batch.id, lane: lane.parse().unwrap() };
+        vec![
+            message("fan-out", &NotifyMessage::Fanout(fanout)),
+            message("batch", &NotifyMessage::Batch(settles("parcel:0:117"))),
+            message("batch elsewhere", &NotifyMessage::Batch(settles("parcel:0:900"))),
+            delivery("nobody", json!({"fanout": Uuid::nil()})),
+        ]
+    };
+    let early = ["batch", "batch elsewhere", "nobody"];
+    assert_eq!(hand(&stack, QueueName::Notify, ask()).await, early);
+    pass(&stack, &[QueueName::Handle]).await;
+    assert_eq!(hand(&stack, QueueName::Notify, ask()).await, early, "one of four failed");
+    assert_eq!(stack.take(QueueName::Notices).await.len(), 0);
+    stack.drain().await;
+    assert_eq!(hand(&stack, QueueName::Notify, ask()).await, ["nobody"]);
+    // Panics if one notice is told twice in other words.
+    assert_unharmed(&stack, &tasks, 4).await;
+}
+
+/// A task may claim to be an item of a fan-out that knows nothing of it: it is handled, and nobody's count changes.
+#[tokio::test(start_paused = true)]
+async fn a_task_of_an_item_that_does_not_exist_is_handled_and_counts_nowhere() {
+    let stack = stack(json!({})).await;
+    let (_, ids) = stack.open(2, true).await;
+    let forged = [ItemId { index: 9, ..ids[0] }, ItemId { group: Uuid::nil(), fanout: Uuid::nil(), index: 0 }];
+    let all = [ids.clone(), forged.to_vec()].concat();
+    register(&stack, &all).await;
+    for _ in 0..2 {
+        stack.drain().await;
+        stack.sweep().await;
+    }
+    stack.drain().await;
+    let tasks: Vec<TaskId> = all.into_iter().map(TaskId::Item).collect();
+    stack.assert_settled(&tasks, 10).await;
+    let ends = stack.completions().await;
+    assert_eq!((ends.len(), ends[0].total, ends[0].succeeded), (1, 2, 2));
+}
