@@ -9,7 +9,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings};
 use fanfold_local::{Engine, Template};
 use fanfold_tests::ScriptedApi;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const TEXT: &str = include_str!("../../template.yaml");
 
@@ -71,6 +71,22 @@ fn every_queue_that_is_read_has_a_dead_letter_queue() {
             assert_eq!(properties["MessageRetentionPeriod"], 1_209_600, "{name}");
         }
         assert!(read.contains(name) || dead.contains(name) || name == "NoticesQueue", "{name} is nobody's");
+    }
+}
+
+/// SAM lets a queue's function receive and delete the messages of every queue there is; each denies itself the others'.
+#[test]
+fn a_function_reads_no_queue_but_its_own() {
+    let functions = resources("AWS::Serverless::Function");
+    for source in template().event_sources() {
+        let policies = functions[&source.function]["Policies"].as_array().unwrap();
+        let mut statements = policies.iter().flat_map(|policy| policy["Statement"].as_array().unwrap());
+        let denied = json!({
+            "Effect": "Deny",
+            "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
+            "NotResource": {"Fn::GetAtt": format!("{}.Arn", source.queue)},
+        });
+        assert!(statements.any(|statement| *statement == denied), "{} may read other queues", source.function);
     }
 }
 

@@ -87,9 +87,10 @@ fn number(variable: &str, default: u64) -> u64 {
 /// Kills at random moments, `KILLS` of them, of as many runs as that takes; each run that comes to its end is checked.
 #[test]
 #[ignore = "takes minutes: `just kills`"]
+#[allow(clippy::disallowed_methods, reason = "each run kills at other moments, and tells how to repeat them")]
 fn killed_at_random_moments_it_loses_and_doubles_nothing() {
     let (kills, seed) = (number("KILLS", 100), number("KILLS_SEED", fastrand::u64(..)));
-    println!("{kills} kills, KILLS_SEED={seed}");
+    eprintln!("{kills} kills, KILLS_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut killed, mut runs, mut folder) = (0, 0, example());
     loop {
@@ -108,7 +109,7 @@ fn killed_at_random_moments_it_loses_and_doubles_nothing() {
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_each_order_once(&folder, &summary, rows(&folder.path().join("orders.csv")).len());
         runs += 1;
-        println!(
+        eprintln!(
             "run {runs} ended, {killed} kills so far: {} loaded, {} reported",
             summary["succeeded"], summary["failed"]
         );

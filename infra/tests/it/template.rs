@@ -279,22 +279,3 @@ fn the_stack_itself_is_read() {
         }
     }
 }
-
-/// SAM lets a function with a queue receive and delete messages of all queues. A denial takes that back.
-#[test]
-fn a_function_reads_no_queue_but_its_own() {
-    let text = include_str!("../../../template.yaml");
-    let template = Template::parse(text).unwrap();
-    for source in template.event_sources() {
-        let (_, rest) = text.split_once(&format!("\n  {}:\n", source.function)).unwrap();
-        let (function, _) = rest.split_once("      Events:\n").unwrap();
-        let denied = format!(
-            "            - Effect: Deny\n              \
-             Action: [sqs:ReceiveMessage, sqs:DeleteMessage, sqs:GetQueueAttributes]\n              \
-             NotResource: !GetAtt {}.Arn\n",
-            source.queue
-        );
-        assert!(function.contains(&denied), "{} may read other queues than {}", source.function, source.queue);
-    }
-    assert_eq!(template.event_sources().len(), 6);
-}
