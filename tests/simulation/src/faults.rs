@@ -71,7 +71,7 @@ impl FaultPlan {
             message_delay: dice.skewed(seconds(10), seconds(5_400)),
             skew: span(5_000, seconds(1), seconds(1_200)),
             until: dice.skewed(seconds(60), seconds(1_500)),
-            restarts: if dice.chance(1_500) { dice.between(1, 3) } else { 0 },
+            restarts: if dice.chance(3_000) { dice.between(1, 4) } else { 0 },
             sweep_every: dice.skewed(seconds(40), seconds(600)),
         };
         if !plan.calm {

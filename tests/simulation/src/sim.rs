@@ -19,7 +19,18 @@ use crate::stats::Stats;
 use crate::trace::Trace;
 
 /// The most that a worker dies at one kind of request, in ten-thousandths.
-const MOST_CRASHES: u32 = 4_000;
+const MOST_CRASHES: u32 = 5_000;
+
+/// Requests that few runs make: a worker dies at every other one of them, so that a thousand runs or so see both sides of each.
+const RARE: [(&str, &str); 7] = [
+    ("ack http", "UpdateItem Fanouts"),
+    ("handle", "BatchGetItem Tasks"),
+    ("register", "SendMessageBatch Notify"),
+    ("register", "TransactWriteItems"),
+    ("resume", "UpdateItem Fanouts"),
+    ("sweep", "SendMessageBatch Notify"),
+    ("sweep", "UpdateItem Fanouts"),
+];
 
 /// A run.
 #[derive(Debug)]
@@ -84,16 +95,19 @@ impl Sim {
         if self.healed() { 0 } else { rate }
     }
 
-    /// What becomes of a request of which a step made `made` in this run: rare ones are struck more often, and each run has
-    /// some kinds of requests that its workers hardly survive.
+    /// What becomes of a request of which a step made `made` in this run: the first are struck more often, and each run has some
+    /// kinds of requests that its workers hardly survive.
     pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, made: u64) -> Fault {
         if self.healed() {
             return Fault::None;
         }
-        let rare = if made <= 3 { 5 } else { 1 };
+        let first = if made <= 3 { 5 } else { 1 };
         let hot =
             derived("hot", &[&self.seed.to_be_bytes(), step.as_bytes(), kind.as_bytes()]).as_u128().is_multiple_of(8);
-        let crash = (self.plan.crash * rare * if hot { 6 } else { 1 }).min(MOST_CRASHES);
+        let crash = match self.plan.crash * first * if hot { 6 } else { 1 } {
+            1.. if RARE.contains(&(step, kind)) => MOST_CRASHES,
+            crash => crash.min(MOST_CRASHES),
+        };
         Fault::draw(&self.plan, crash, &self.dice, sqs)
     }
 
