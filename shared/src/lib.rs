@@ -13,6 +13,8 @@ pub mod members;
 pub mod messages;
 pub mod metrics;
 pub mod notice;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod policy;
 pub mod queue;
 pub mod store;

@@ -10,6 +10,7 @@ use crate::limits::{
 
 /// One field that can not be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FieldError {
     /// The field, dotted: `handler.url`.
     pub field: String,
