@@ -22,6 +22,7 @@ const SCHEMAS: &str = "#/components/schemas/";
 pub struct Describer {
     requests: SchemaGenerator,
     answers: SchemaGenerator,
+    responses: Map<String, Value>,
     paths: BTreeMap<&'static str, Map<String, Value>>,
 }
 
@@ -31,6 +32,7 @@ impl Default for Describer {
         Self {
             requests: settings(REQUESTS).for_deserialize().into_generator(),
             answers: settings(SCHEMAS).for_serialize().into_generator(),
+            responses: Map::new(),
             paths: BTreeMap::new(),
         }
     }

@@ -28,6 +28,7 @@ impl Describer {
             "security": [{"sigv4": []}, {}],
             "paths": paths,
             "components": {
+                "responses": self.responses,
                 "schemas": schemas,
                 "securitySchemes": {
                     "sigv4": {

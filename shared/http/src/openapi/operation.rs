@@ -143,7 +143,7 @@ impl<'a> Operation<'a> {
     /// Adds it to the description.
     pub fn end(mut self) {
         let problem = self.describer.answer::<Document<'static>>();
-        let mut responses = problems::responses(&self.causes, &problem);
+        let mut responses = problems::responses(&self.causes, &problem, &mut self.describer.responses);
         if let Some(Answer { status, description, schema }) = self.answer {
             let mut answer = json!({"description": description, "content": {"application/json": {"schema": schema}}});
             for (name, part) in [("headers", self.headers), ("links", self.links)] {

@@ -37,9 +37,20 @@ pub(super) fn of_bodies() -> [(StatusCode, Cause); 5] {
     ]
 }
 
-/// The responses of a route's problems, one a status.
-pub(super) fn responses(causes: &Causes, problem: &Value) -> Map<String, Value> {
-    causes.iter().map(|(status, causes)| (status.as_str().to_owned(), response(*status, causes, problem))).collect()
+/// The responses of a route's problems, one a status. Those that many routes give alike are in `shared`, by their codes.
+pub(super) fn responses(causes: &Causes, problem: &Value, shared: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut responses = Map::new();
+    for (status, causes) in causes {
+        let mut response = response(*status, causes, problem);
+        if let [cause @ (code, _)] = causes.as_slice()
+            && of_all().into_iter().chain(of_bodies()).any(|(_, common)| common == *cause)
+        {
+            shared.insert((*code).to_owned(), response);
+            response = json!({"$ref": format!("#/components/responses/{code}")});
+        }
+        responses.insert(status.as_str().to_owned(), response);
+    }
+    responses
 }
 
 fn response(status: StatusCode, causes: &[Cause], problem: &Value) -> Value {
