@@ -19,3 +19,4 @@ pub mod policy;
 pub mod queue;
 pub mod store;
 pub mod tracking;
+pub mod whole;

@@ -80,15 +80,17 @@ fn below(limit: u32) -> String {
     let most = limit.saturating_sub(1).to_string();
     let digits = most.as_bytes();
     let mut choices = vec!["0".to_owned()];
-    if digits.len() > 1 {
-        choices.push(format!("[1-9][0-9]{{0,{}}}", digits.len() - 2));
+    match digits.len() {
+        1 => {}
+        2 => choices.push("[1-9]".to_owned()),
+        length => choices.push(format!("[1-9][0-9]{{0,{}}}", length - 2)),
     }
     // As long as the largest, and smaller at one digit for the first time.
     for (at, digit) in digits.iter().enumerate() {
         let least = if at == 0 { b'1' } else { b'0' };
         if *digit > least {
-            let (head, rest) = (&most[..at], digits.len() - at - 1);
-            choices.push(format!("{head}[{}-{}][0-9]{{{rest}}}", char::from(least), char::from(digit - 1)));
+            let (head, tail) = (&most[..at], "[0-9]".repeat(digits.len() - at - 1));
+            choices.push(format!("{head}[{}-{}]{tail}", char::from(least), char::from(digit - 1)));
         }
     }
     choices.push(most);

@@ -22,6 +22,7 @@ use crate::view::FanoutView;
 pub(crate) struct AddRequest {
     /// How many.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = fanfold::limits::ITEMS_PER_ADD)))]
+    #[serde(deserialize_with = "fanfold::whole::u32")]
     items: u32,
 }
 

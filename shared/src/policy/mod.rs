@@ -33,11 +33,11 @@ pub struct Policy {
     pub key: Option<String>,
     /// Lanes each target is split into.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS)))]
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,
     /// Members of a batch at most.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS)))]
-    #[serde(default = "hundred")]
+    #[serde(default = "hundred", deserialize_with = "crate::whole::u32")]
     pub max_batch: u32,
     /// How long a leader waits for a batch to fill, in whole seconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
@@ -45,11 +45,11 @@ pub struct Policy {
     pub linger: Span,
     /// Batches of one lane handled at once.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT)))]
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub max_in_flight: u32,
     /// Calls of the batch API for one batch before its members fail; those lost with their worker aside.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS)))]
-    #[serde(default = "five")]
+    #[serde(default = "five", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.
     #[serde(default)]

@@ -19,7 +19,7 @@ use crate::store::groups::Group;
 pub struct OpenRequest {
     /// Items to add at once.
     #[cfg_attr(feature = "openapi", schemars(range(max = ITEMS_PER_ADD)))]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::whole::u32")]
     pub items: u32,
     /// Whether these are all.
     #[serde(default)]

@@ -15,7 +15,7 @@ SHAPES = {"malformed_json", "unreadable_body", "invalid_body", "invalid_id", "in
           "unsupported_media_type", "too_large"}  # fmt: skip
 
 # Kinds with policies from the start: see drive.py.
-KINDS = ["any", "parted"]
+KINDS = ["any", "parted", "keyed"]
 
 # Expressions of every result that a target may have, and some that fail for most contents.
 EXPRESSIONS = ["'all'", "kind", "string(content)", "content.id", "content[0]", "size(content) > 2", "[kind, 'x']",
@@ -61,12 +61,12 @@ def before_call(context, case, kwargs):
             path["kind"] += "-too"
         if "kind" in body:
             body["kind"] = path["kind"]
-        for field in ("target", "key"):
-            if isinstance(body.get(field), str):
-                body[field] = pick(EXPRESSIONS, body[field]) or body[field]
+        if expression := pick(EXPRESSIONS, json.dumps(body)):
+            body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}
     elif case.path == "/tasks":
+        kind = pick(KINDS, json.dumps(body))
         for task in body["tasks"]:
-            task["kind"] = pick(KINDS, task["kind"]) or task["kind"]
+            task["kind"] = kind or task["kind"]
             if isinstance(task.get("id"), str):
                 task["id"] = item(task["id"])
     elif case.path == "/acks":
