@@ -28,6 +28,14 @@ build:
 e2e:
     tests/e2e/run
 
+# Writes the description of the HTTP API.
+openapi:
+    cargo run -q -p fanfold-openapi > docs/openapi.json
+
+# Attacks the HTTP API by its description.
+hostile:
+    tests/hostile/http/run
+
 # Everything CI does.
 ci:
     .ci/run

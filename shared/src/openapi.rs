@@ -41,12 +41,18 @@ pub(crate) fn kind_field(_: &mut SchemaGenerator) -> Schema {
     kind()
 }
 
+/// Every URL that is accepted, and few others: of addresses in brackets it knows the characters only.
 pub(crate) fn url(_: &mut SchemaGenerator) -> Schema {
-    let host = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*";
-    let letter = "([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})";
+    let letter = |also: &str| format!("([A-Za-z0-9._~!$&'()*+,;=:{also}-]|%[0-9A-Fa-f]{{2}})");
+    let number = below(u32::from(u8::MAX) + 1);
+    let label = "([A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?\\.)*[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9_])?";
+    let host = format!("({label}|({number})(\\.({number})){{3}}|\\[[0-9A-Fa-f:.]+\\])");
     let pattern = format!(
-        "^(https://{host}|http://(localhost|127\\.0\\.0\\.1|\\[::1\\]))(:({}))?(/{letter}*(\\?{letter}*)?)?$",
-        below(u32::from(u16::MAX) + 1)
+        "^(https://({}*@)?{host}|http://({}*@)?(localhost|127\\.0\\.0\\.1|\\[::1\\]))(:0*({}))?([/?]{}*)?$",
+        letter(""),
+        letter(""),
+        below(u32::from(u16::MAX) + 1),
+        letter("/?@"),
     );
     json_schema!({"type": "string", "format": "uri", "maxLength": URL_BYTES, "pattern": pattern})
 }
@@ -196,9 +202,28 @@ mod tests {
             prop_assert!(Regex::new(SPAN).unwrap().is_match(&span.to_string()), "{}", span);
         }
 
+        /// Addresses in brackets aside, of which the pattern knows only the characters.
         #[test]
         fn what_a_url_may_be_is_accepted(url in string_regex(&url_letters()).unwrap()) {
+            prop_assume!(!url.contains('['));
             prop_assert_eq!(Destination::Url(url.clone()).check("url"), Ok(()), "{}", url);
+        }
+
+        /// Right URLs, changed in one place.
+        #[test]
+        fn what_is_accepted_may_be_a_url(url in string_regex(&url_letters()).unwrap(), at: usize, letter: char) {
+            let regex = Regex::new(&pattern(&super::url(&mut SchemaGenerator::default()))).unwrap();
+            let mut letters: Vec<char> = url.chars().collect();
+            let at = at % letters.len();
+            letters[at] = letter;
+            let replaced: String = letters.iter().collect();
+            letters[at] = char::from(u8::try_from(u32::from(letter) % 128).unwrap());
+            let ascii: String = letters.iter().collect();
+            letters.remove(at);
+            for url in [replaced, ascii, letters.into_iter().collect()] {
+                let accepted = Destination::Url(url.clone()).check("url").is_ok();
+                prop_assert!(!accepted || regex.is_match(&url), "{:?}", url);
+            }
         }
     }
 

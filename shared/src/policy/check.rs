@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::url::is_callable;
 use super::{Destination, Expression, Handler, Policy, Span};
 use crate::limits::{
     ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, URL_BYTES,
@@ -133,32 +134,13 @@ fn check_destination(field: &str, destination: &Destination, faults: &mut Faults
     }
 }
 
-/// Plain HTTP only reaches the machine itself: task contents do not cross a network in the clear.
 fn check_url(field: &str, url: &str, faults: &mut Faults) {
-    let parsed = url.parse::<http::Uri>().ok().filter(|_| url.len() <= URL_BYTES);
-    let allowed = parsed.as_ref().filter(|uri| has_port_or_none(uri)).is_some_and(|uri| {
-        let local = matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        match uri.scheme_str() {
-            Some("https") => uri.host().is_some_and(|host| !host.is_empty()),
-            Some("http") => local,
-            _ => false,
-        }
-    });
-    if !allowed {
+    if !is_callable(url) {
         faults.add(
             field,
             format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
         );
     }
-}
-
-/// Whether what stands behind the host, if anything does, is a port. The parser only looks for digits, and what calls the URL
-/// would refuse it every time anew.
-fn has_port_or_none(uri: &http::Uri) -> bool {
-    uri.authority().is_none_or(|authority| {
-        let behind_user = authority.as_str().rsplit('@').next().unwrap_or_default();
-        authority.port().is_some() || behind_user == authority.host()
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod check;
 mod compiled;
 mod expression;
 mod span;
+mod url;
 
 use serde::{Deserialize, Serialize};
 

@@ -23,7 +23,6 @@ EXPRESSIONS = ["'all'", "kind", "string(content)", "content.id", "content[0]", "
 
 # What was made so far: fan-outs, groups as (fan-out, group, upto), tasks, batches.
 known = {"fanouts": [], "groups": [], "tasks": [], "batches": []}
-journal = open(os.environ["JOURNAL"], "a", encoding="utf-8")
 
 
 def pick(choices, text):
@@ -46,9 +45,12 @@ def before_call(context, case, kwargs):
     handler = body.get("handler")
     if isinstance(handler, dict) and isinstance(handler.get("command"), list):
         handler["command"] = ["true" if isinstance(part, str) and part else part for part in handler["command"]]
+    # The policies of the start stay as they are.
+    path = case.path_parameters or {}
+    if case.method == "PUT" and path.get("kind") in KINDS:
+        path["kind"] += "-too"
     if not (case.meta and case.meta.generation.mode.is_positive):
         return
-    path = case.path_parameters or {}
     if case.path.startswith("/fanouts/{id}"):
         path["id"] = pick(known["fanouts"], path["id"]) or path["id"]
     elif case.path == "/tasks/{id}":
@@ -56,9 +58,6 @@ def before_call(context, case, kwargs):
     elif case.path == "/batches/{id}":
         path["id"] = pick(known["batches"], path["id"]) or path["id"]
     elif case.path == "/policies/{kind}" and case.method == "PUT":
-        # Those of the start stay as they are.
-        if path["kind"] in KINDS:
-            path["kind"] += "-too"
         if "kind" in body:
             body["kind"] = path["kind"]
         if expression := pick(EXPRESSIONS, json.dumps(body)):
@@ -96,6 +95,13 @@ def learn(answer):
         known["tasks"] += [task["id"] for task in answer["tasks"] if task["outcome"] != "duplicate"]
     if "batch" in answer:
         known["batches"].append(answer["batch"])
+
+
+# What drive.py made before.
+with open(os.environ["JOURNAL"], encoding="utf-8") as entries:
+    for entry in entries:
+        learn(json.loads(entry)["answer"])
+journal = open(os.environ["JOURNAL"], "a", encoding="utf-8")
 
 
 def document(response):

@@ -78,14 +78,16 @@ async fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
     }
 }
 
-/// A port that there is not is told at once, not by every attempt to call it.
+/// A URL that can not be called is told at once, not by every attempt to call it.
 #[tokio::test(start_paused = true)]
-async fn a_port_that_is_none_is_refused() {
+async fn a_url_that_can_not_be_called_is_refused() {
     let server = Server::start().await;
-    for url in ["https://example.com:99999/", "https://example.com:x/", "https://example.com:/", "http://localhost:-1/"]
-    {
+    for url in ["https://example.com:99999/", "https://0.com*", "https://1.2.3.999/", "https://example.com/{id}"] {
         let reply = server.post("/fanouts", json!({"notify": {"url": url}})).await;
         assert_eq!(reply.problem(422, "invalid_destination").1, ["notify.url"], "{url}");
+        let policy = json!({"target": "kind", "handler": {"url": url}});
+        let reply = server.put("/policies/letter", policy).await;
+        assert_eq!(reply.problem(422, "invalid_policy").1, ["handler.url"], "{url}");
     }
     for url in ["https://example.com:65535/", "http://[::1]:8080/x", "https://user@example.com/x?y"] {
         server.post("/fanouts", json!({"notify": {"url": url}})).await.ok(201);
