@@ -28,9 +28,18 @@ build:
 e2e:
     tests/e2e/run
 
-# Everything CI does.
-ci:
-    .ci/run
+# Writes the description of the HTTP API.
+openapi:
+    cargo run -q -p fanfold-openapi > docs/openapi.json
+
+# Attacks the HTTP API by its description, and fuzzes what reads foreign input.
+hostile:
+    tests/hostile/http/run
+    tests/hostile/fuzz
+
+# Licences, sources, duplicates and advisories of the dependencies.
+supply-chain:
+    tests/supply-chain
 
 # Thousands of seeds of the simulation; fails if a request of a step was never hit by a crash.
 seeds count="2000":
@@ -47,3 +56,7 @@ mutations *names:
 # Kills the example a hundred times at random moments.
 kills:
     cargo test --release -p fanfold-cli --test it -- --ignored --nocapture killed_at_random_moments
+
+# Everything CI does.
+ci:
+    .ci/run

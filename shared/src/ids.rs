@@ -143,10 +143,12 @@ serde_as_text!(ItemId, TaskId);
 
 /// A run of items as a producer receives it: group id and how many, expanded on the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct ItemGroup {
     /// The group's id.
     pub id: Uuid,
     /// Its items are `<fanout>:<id>:0` to `<fanout>:<id>:<upto - 1>`.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = GROUP_ITEMS)))]
     pub upto: u32,
 }
 

@@ -13,8 +13,11 @@ pub mod members;
 pub mod messages;
 pub mod metrics;
 pub mod notice;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod policy;
 pub mod queue;
 pub mod store;
 pub mod text;
 pub mod tracking;
+pub mod whole;

@@ -7,26 +7,33 @@ use uuid::Uuid;
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::limits::NAMED_TASKS;
+#[cfg(feature = "openapi")]
+use crate::limits::{CONTENT_BYTES, CONTENT_DEPTH, TASKS_PER_REQUEST};
 use crate::members::Members;
 
 /// One task to register, as HTTP and SQS give it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// Its id: an item id if it is an item of a fan-out. Without one, Fanfold makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<TaskId>,
     /// Its kind; there must be a policy for it.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
     pub kind: String,
-    /// What the batch API gets for it: any JSON, at most 128 KiB.
+    /// What the batch API gets for it: any JSON, neither too large nor nested too deep.
+    #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = CONTENT_BYTES, "x-max-depth" = CONTENT_DEPTH)))]
     pub content: Value,
 }
 
 /// Tasks to register: what `POST /tasks` and the register queue take.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RegisterRequest {
-    /// The tasks, 1 to 10,000.
+    /// The tasks. Two of them may not have the same id.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = TASKS_PER_REQUEST)))]
     pub tasks: Vec<TaskRequest>,
 }
 
@@ -95,6 +102,7 @@ fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error
 
 /// Items that are done: what `POST /acks` and the ack queue take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AckRequest {
     /// Items that succeeded.
@@ -104,6 +112,7 @@ pub struct AckRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<ItemId>,
     /// A batch whose record tells what is done. Only Fanfold's own steps send this.
+    #[cfg_attr(feature = "openapi", schemars(skip))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settles: Option<Settles>,
 }

@@ -3,6 +3,8 @@
 
 #[path = "http/acks.rs"]
 mod acks;
+#[path = "http/description.rs"]
+mod description;
 #[path = "http/fanouts.rs"]
 mod fanouts;
 #[path = "http/hostile.rs"]
@@ -55,7 +57,14 @@ impl Server {
         Self { router: routes(&self.stack, Arc::new(api)), ..self }
     }
 
+    /// The answer of a request, which is one of those described.
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
+        let reply = self.call(method, path, headers, body).await;
+        description::check(method, path, &reply);
+        reply
+    }
+
+    async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);

@@ -1,6 +1,8 @@
 //! The step `ack`: clears bits and completes fan-outs.
 
 mod http;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +21,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 pub use http::router;
+#[cfg(feature = "openapi")]
+pub use openapi::describe;
 
 /// Clears bits and completes fan-outs.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ pub struct Ack {
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AckAnswer {
     /// The fan-outs it names, as they stand now.
     pub fanouts: Vec<FanoutAnswer>,
@@ -41,6 +46,7 @@ pub struct AckAnswer {
 
 /// A fan-out as it stands after an ack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FanoutAnswer {
     /// Its id.
     pub id: Uuid,
@@ -54,6 +60,7 @@ pub struct FanoutAnswer {
 
 /// A group whose acks were refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct RefusedGroup {
     /// The fan-out.
     pub fanout: Uuid,

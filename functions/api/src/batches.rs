@@ -13,38 +13,58 @@ use uuid::Uuid;
 
 use crate::Api;
 
-/// The answer of `GET /batches/{id}`.
+/// A batch as it is told.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Batch"))]
 pub(crate) struct BatchView {
+    /// Its id.
     id: Uuid,
+    /// The lane of all its members.
     lane: Lane,
+    /// The lane's kind.
     kind: String,
+    /// The lane's target.
     target: String,
+    /// The lane's partition.
     partition: u32,
+    /// How far it has come.
     status: BatchStatus,
+    /// Attempts begun.
     attempts: u32,
+    /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
+    /// Its members.
     members: Vec<MemberView>,
+    /// When it was formed, in milliseconds since 1970.
     created_at: u64,
+    /// When it last changed, in milliseconds since 1970.
     updated_at: u64,
 }
 
+/// A member of a batch.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Member"))]
 struct MemberView {
+    /// The task.
     id: TaskId,
+    /// What became of it.
     outcome: MemberOutcome,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 /// What became of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MemberOutcome {
     /// Nothing yet.
     Pending,
+    /// It succeeded.
     Succeeded,
+    /// It failed.
     Failed,
 }
 

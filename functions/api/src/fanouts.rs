@@ -15,30 +15,40 @@ use uuid::Uuid;
 use crate::Api;
 use crate::view::FanoutView;
 
-/// The body of `POST /fanouts/{id}/items`.
+/// Items to add to a fan-out.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddRequest {
+    /// How many.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = fanfold::limits::ITEMS_PER_ADD)))]
+    #[serde(deserialize_with = "fanfold::whole::u32")]
     items: u32,
 }
 
-/// The body of `POST /fanouts/{id}/seal`, if there is one.
+/// The body of `POST /fanouts/{id}/seal`, if there is one: an empty object.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SealRequest {}
 
-/// The answer of `POST /fanouts`.
+/// An opened fan-out.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub(crate) struct Opened {
     #[serde(flatten)]
     fanout: FanoutView,
+    /// The groups of the items it was opened with.
     groups: Vec<ItemGroup>,
 }
 
-/// The answer of `POST /fanouts/{id}/items`.
+/// Items that were added.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub(crate) struct Added {
+    /// The fan-out.
     fanout: Uuid,
+    /// The groups of these items.
     groups: Vec<ItemGroup>,
 }
 

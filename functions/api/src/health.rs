@@ -11,10 +11,13 @@ use crate::Api;
 /// Holds what no kind does, so that there is never such a policy.
 const NO_KIND: &str = ":health";
 
-/// The answer of `GET /health`.
+/// The tables can be reached.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub(crate) struct Health {
+    /// `ok`.
     status: &'static str,
+    /// Fanfold's version.
     version: &'static str,
 }
 

@@ -4,6 +4,8 @@ mod batches;
 mod fanouts;
 mod health;
 mod http;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod policies;
 mod tasks;
 mod view;
@@ -15,6 +17,8 @@ use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
 
 pub use http::router;
+#[cfg(feature = "openapi")]
+pub use openapi::describe;
 
 /// What the HTTP routes of this function work on.
 #[derive(Debug)]

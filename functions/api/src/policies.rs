@@ -11,9 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::Api;
 
-/// The answer of `GET /policies`.
+/// All policies.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Policies"))]
 pub(crate) struct List {
+    /// The policies, one a kind.
     policies: Vec<Policy>,
 }
 

@@ -15,31 +15,48 @@ use uuid::Uuid;
 use crate::Api;
 use crate::batches::{MemberOutcome, outcome};
 
-/// The answer of `GET /tasks/{id}`.
+/// A task as it is told.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Task"))]
 pub(crate) struct TaskView {
+    /// Its id.
     id: TaskId,
+    /// Its lane.
     lane: Lane,
+    /// The lane's kind.
     kind: String,
+    /// The lane's target.
     target: String,
+    /// The lane's partition.
     partition: u32,
+    /// How far it has come.
     status: TaskStatus,
+    /// What the batch API gets for it.
     content: Value,
+    /// The batch that claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<Uuid>,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// When it was registered, in milliseconds since 1970.
     created_at: u64,
 }
 
 /// How far a task has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum TaskStatus {
+    /// No batch has claimed it.
     Created,
+    /// A batch has claimed it.
     Batched,
+    /// The batch API was called with it.
     InProgress,
+    /// It succeeded.
     Succeeded,
+    /// It failed.
     Failed,
 }
 

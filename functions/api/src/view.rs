@@ -8,27 +8,43 @@ use uuid::Uuid;
 
 /// A fan-out as it is told. Completion is exact, progress is not always.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanout"))]
 pub(crate) struct FanoutView {
+    /// Its id.
     id: Uuid,
+    /// How far it has come.
     state: FanoutState,
+    /// Whether it is sealed and every item was acked.
     complete: bool,
+    /// Items added.
     total: u64,
+    /// Items that were acked.
     done: u64,
+    /// Those of them that failed.
     failed: u64,
+    /// Those of them that succeeded.
     succeeded: u64,
+    /// Whether these counts are exact.
     progress: Exactness,
+    /// The producer's own name for it.
     user_key: Option<String>,
+    /// When it was opened, in milliseconds since 1970.
     created_at: u64,
+    /// When it last changed, in milliseconds since 1970.
     updated_at: u64,
+    /// When its end was told, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     notified_at: Option<u64>,
 }
 
 /// Whether `done`, `failed` and `succeeded` are what they say, or may lag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Exactness {
+    /// They are what they say.
     Exact,
+    /// They may lag.
     BestEffort,
 }
 

@@ -15,9 +15,11 @@ use serde::Serialize;
 
 use crate::{Outcome, Placed, Register, RegisterError, Registered, TaskFault};
 
-/// The answer of `POST /tasks`.
+/// What became of the tasks of a request.
 #[derive(Debug, Serialize)]
-struct Answer {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "RegisterAnswer"))]
+pub(crate) struct Answer {
+    /// The tasks, in the order of the request.
     tasks: Vec<Registered>,
 }
 

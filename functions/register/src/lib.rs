@@ -2,6 +2,8 @@
 
 mod check;
 mod http;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod places;
 mod step;
 
@@ -25,6 +27,8 @@ use serde::Serialize;
 
 pub use check::TaskFault;
 pub use http::router;
+#[cfg(feature = "openapi")]
+pub use openapi::describe;
 use places::Places;
 
 /// Stores tasks and wakes their lanes.
@@ -39,6 +43,7 @@ pub struct Register {
 
 /// What became of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Registered {
     /// Its id.
     pub id: TaskId,
@@ -49,6 +54,7 @@ pub struct Registered {
 
 /// What became of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// It was stored.

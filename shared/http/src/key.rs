@@ -36,6 +36,12 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
     }
 }
 
+/// What the header may be.
+#[cfg(feature = "openapi")]
+pub(crate) fn schema() -> schemars::Schema {
+    schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES, "pattern": "^[!-~]+$"})
+}
+
 fn invalid(what: &str) -> Problem {
     let detail = format!(
         "the header Idempotency-Key {what}, 1 to {IDEMPOTENCY_KEY_BYTES} visible ASCII characters without spaces are allowed"

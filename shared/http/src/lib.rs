@@ -4,6 +4,8 @@ mod error;
 mod fallback;
 mod json;
 mod key;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 mod path;
 mod problem;
 

@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use fanfold::ids::{TaskId, parse_uuid};
+use fanfold::limits::KIND_BYTES;
 use fanfold::policy::is_kind;
 use uuid::Uuid;
 
@@ -16,15 +17,29 @@ pub trait Segment: Sized {
     /// # Errors
     /// The text is not one; the message names it and what is wanted.
     fn parse(text: &str) -> Result<Self, String>;
+
+    /// The texts that are one.
+    #[cfg(feature = "openapi")]
+    fn schema() -> schemars::Schema;
 }
 
 impl Segment for Uuid {
+    #[cfg(feature = "openapi")]
+    fn schema() -> schemars::Schema {
+        fanfold::openapi::uuid()
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         parse_uuid(text, "an id (a UUID in lower case, with hyphens)").map_err(|error| error.to_string())
     }
 }
 
 impl Segment for TaskId {
+    #[cfg(feature = "openapi")]
+    fn schema() -> schemars::Schema {
+        fanfold::openapi::task_id()
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: fanfold::ids::IdError| error.to_string())
     }
@@ -35,12 +50,17 @@ impl Segment for TaskId {
 pub struct Kind(pub String);
 
 impl Segment for Kind {
+    #[cfg(feature = "openapi")]
+    fn schema() -> schemars::Schema {
+        fanfold::openapi::kind()
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         if is_kind(text) {
             return Ok(Self(text.to_owned()));
         }
         let start: String = text.chars().take(120).collect();
-        Err(format!("`{start}` is not a kind (1 to 64 letters, digits, `.`, `_` or `-`)"))
+        Err(format!("`{start}` is not a kind (1 to {KIND_BYTES} letters, digits, `.`, `_` or `-`)"))
     }
 }
 

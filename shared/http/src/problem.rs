@@ -22,13 +22,22 @@ pub struct Problem {
     errors: Vec<FieldError>,
 }
 
+/// A problem document (RFC 9457).
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Problem"))]
+pub(crate) struct Document<'a> {
+    /// Names the kind of problem: `urn:fanfold:problem:` and the code.
     r#type: String,
+    /// The code in words.
     title: String,
+    /// The HTTP status.
     status: u16,
+    /// Names the kind of problem; it never changes.
     code: &'a str,
+    /// What went wrong this time.
     detail: &'a str,
+    /// The fields that are wrong; of very many, the first.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = FIELDS)))]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::url::is_callable;
 use super::{Destination, Expression, Handler, Policy, Span};
 use crate::limits::{
     ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, URL_BYTES,
@@ -10,6 +11,7 @@ use crate::limits::{
 
 /// One field that can not be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FieldError {
     /// The field, dotted: `handler.url`.
     pub field: String,
@@ -132,18 +134,8 @@ fn check_destination(field: &str, destination: &Destination, faults: &mut Faults
     }
 }
 
-/// Plain HTTP only reaches the machine itself: task contents do not cross a network in the clear.
 fn check_url(field: &str, url: &str, faults: &mut Faults) {
-    let parsed = url.parse::<http::Uri>().ok().filter(|_| url.len() <= URL_BYTES);
-    let allowed = parsed.as_ref().is_some_and(|uri| {
-        let local = matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        match uri.scheme_str() {
-            Some("https") => uri.host().is_some_and(|host| !host.is_empty()),
-            Some("http") => local,
-            _ => false,
-        }
-    });
-    if !allowed {
+    if !is_callable(url) {
         faults.add(
             field,
             format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),

@@ -5,6 +5,7 @@ mod check;
 mod compiled;
 mod expression;
 mod span;
+mod url;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,32 +15,43 @@ pub use expression::{Expression, ExpressionError, Subject};
 pub use span::Span;
 
 use crate::backoff::Backoff;
+#[cfg(feature = "openapi")]
+use crate::limits::{ATTEMPTS, BATCH_MEMBERS, EXPRESSION_BYTES, IN_FLIGHT, PARTITIONS};
 
 /// How tasks of one kind are targeted, grouped, paced and handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// The kind of task this policy is for: 1 to 64 letters, digits, `.`, `_`, `-`.
+    /// The kind of task this policy is for: letters, digits, `.`, `_`, `-`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
     pub kind: String,
     /// CEL expression over `kind` and `content`: tasks with the same value may share a batch.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES), extend("x-max-bytes" = EXPRESSION_BYTES)))]
     pub target: String,
     /// CEL expression over `kind` and `content`: a task is accepted once per value. Also decides the partition.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES), extend("x-max-bytes" = EXPRESSION_BYTES)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Lanes each target is split into, 1 to 1,024.
-    #[serde(default = "one")]
+    /// Lanes each target is split into.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS)))]
+    #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,
-    /// Members of a batch at most, 1 to 10,000.
-    #[serde(default = "hundred")]
+    /// Members of a batch at most.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS)))]
+    #[serde(default = "hundred", deserialize_with = "crate::whole::u32")]
     pub max_batch: u32,
-    /// How long a leader waits for a batch to fill, up to 15 minutes, in whole seconds.
+    /// How long a leader waits for a batch to fill, in whole seconds.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]
     pub linger: Span,
-    /// Batches of one lane handled at once, 1 to 1,000.
-    #[serde(default = "one")]
+    /// Batches of one lane handled at once.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT)))]
+    #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub max_in_flight: u32,
-    /// Calls of the batch API for one batch before its members fail, 1 to 1,000; those lost with their worker aside.
-    #[serde(default = "five")]
+    /// Calls of the batch API for one batch before its members fail; those lost with their worker aside.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS)))]
+    #[serde(default = "five", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.
     #[serde(default)]
@@ -53,11 +65,14 @@ pub struct Policy {
 
 /// Delays between attempts: doubling from `base` to `max`, with jitter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BackoffPolicy {
-    /// Delay after the first attempt.
+    /// Delay after the first attempt, at most `max`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     pub base: Span,
-    /// The longest delay, up to 15 minutes.
+    /// The longest delay.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     pub max: Span,
 }
 
@@ -75,31 +90,44 @@ impl From<&BackoffPolicy> for Backoff {
 
 /// The batch API: exactly one of `url` and `command`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schemars(extend("oneOf" = [
+        {"required": ["url"], "properties": {"url": {"type": "string"}}},
+        {"required": ["command"], "properties": {"command": {"type": "array"}}},
+    ]))
+)]
 #[serde(deny_unknown_fields)]
 pub struct Handler {
     /// An HTTP endpoint; `https`, or `http` on the local machine.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_url"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// A program and its arguments, for the local runner: the call on its standard input, the answer on its standard output.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// How long one call may take, up to 90 seconds.
+    /// How long one call may take.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::timeout"))]
     #[serde(default = "ten_seconds")]
     pub timeout: Span,
 }
 
 /// Where notices go: exactly one of `url` and `queue`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Destination {
     /// An HTTPS endpoint.
-    Url(String),
+    Url(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::url"))] String),
     /// The stack's own queue of notices.
     Queue(NoticesQueue),
 }
 
 /// The queue of the stack that notices can be read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NoticesQueue {
     /// `NoticesQueue` in template.yaml.

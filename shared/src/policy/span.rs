@@ -49,6 +49,11 @@ impl<'de> Deserialize<'de> for Span {
                     .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(seconds), &self))
             }
 
+            fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<Span, E> {
+                let whole = crate::whole::from_float(seconds).map(Span::from_secs);
+                whole.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(seconds), &self))
+            }
+
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
                 humantime::parse_duration(text)
                     .map(Span)
@@ -67,7 +72,7 @@ mod tests {
     #[test]
     fn reads_what_people_write() {
         for (json, millis) in
-            [("\"500ms\"", 500), ("\"2s\"", 2_000), ("\"1m 30s\"", 90_000), ("3", 3_000), ("\"0s\"", 0)]
+            [("\"500ms\"", 500), ("\"2s\"", 2_000), ("\"1m 30s\"", 90_000), ("3", 3_000), ("3.0", 3_000), ("\"0s\"", 0)]
         {
             let span: Span = serde_json::from_str(json).unwrap();
             assert_eq!(span.0, Duration::from_millis(millis), "{json}");

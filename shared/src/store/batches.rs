@@ -13,6 +13,7 @@ use crate::members::Members;
 
 /// How far a batch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BatchStatus {
     /// Its leader claims members.

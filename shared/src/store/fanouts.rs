@@ -14,6 +14,7 @@ use crate::policy::Destination;
 
 /// How far a fan-out has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FanoutState {
     /// Items may be added.

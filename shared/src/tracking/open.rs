@@ -14,15 +14,18 @@ use crate::store::groups::Group;
 
 /// What a fan-out is opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OpenRequest {
     /// Items to add at once.
-    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schemars(range(max = ITEMS_PER_ADD)))]
+    #[serde(default, deserialize_with = "crate::whole::u32")]
     pub items: u32,
     /// Whether these are all.
     #[serde(default)]
     pub seal: bool,
     /// The producer's own name for it; comes back with every answer and notice.
+    #[cfg_attr(feature = "openapi", schemars(length(max = USER_KEY_BYTES), extend("x-max-bytes" = USER_KEY_BYTES)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
     /// Where its end is to be told.

@@ -58,6 +58,42 @@ async fn a_body_of_another_shape_is_refused() {
     }
 }
 
+/// JSON knows one kind of number, so some clients write 3.0 for 3.
+#[tokio::test(start_paused = true)]
+async fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
+    let server = Server::start().await;
+    let opened = server.send("POST", "/fanouts", &[], r#"{"items": 3.0}"#).await.ok(201);
+    assert_eq!(opened["total"], 3);
+    let items = format!("/fanouts/{}/items", opened["id"].as_str().unwrap());
+    let added = server.send("POST", &items, &[], r#"{"items": 2e0}"#).await.ok(201);
+    assert_eq!(added["groups"][0]["upto"], 2);
+    let policy = r#"{"target": "kind", "handler": {"url": "https://example.com/", "timeout": 84.0}, "max_batch": 7.0}"#;
+    let policy = server.send("PUT", "/policies/letter", &[], policy).await.ok(200);
+    assert_eq!((&policy["handler"]["timeout"], &policy["max_batch"]), (&json!("1m 24s"), &json!(7)));
+    for wrong in ["3.5", "-1.0", "-0.5", "4294967296.0", "1e300", "\"3\"", "true", "[3]"] {
+        for path in ["/fanouts".to_owned(), items.clone()] {
+            let reply = server.send("POST", &path, &[], format!("{{\"items\": {wrong}}}")).await;
+            assert_eq!(reply.problem(422, "invalid_body").1, ["items"], "{wrong}");
+        }
+    }
+}
+
+/// A URL that can not be called is told at once, not by every attempt to call it.
+#[tokio::test(start_paused = true)]
+async fn a_url_that_can_not_be_called_is_refused() {
+    let server = Server::start().await;
+    for url in ["https://example.com:99999/", "https://0.com*", "https://1.2.3.999/", "https://example.com/{id}"] {
+        let reply = server.post("/fanouts", json!({"notify": {"url": url}})).await;
+        assert_eq!(reply.problem(422, "invalid_destination").1, ["notify.url"], "{url}");
+        let policy = json!({"target": "kind", "handler": {"url": url}});
+        let reply = server.put("/policies/letter", policy).await;
+        assert_eq!(reply.problem(422, "invalid_policy").1, ["handler.url"], "{url}");
+    }
+    for url in ["https://example.com:65535/", "http://[::1]:8080/x", "https://user@example.com/x?y"] {
+        server.post("/fanouts", json!({"notify": {"url": url}})).await.ok(201);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_huge_value_does_not_come_back() {
     let server = Server::start().await;

@@ -1,0 +1,135 @@
+//! What the routes take and answer.
+
+use std::borrow::Cow;
+
+use axum::http::StatusCode;
+use fanfold::ids::TaskId;
+use fanfold::policy::Policy;
+use fanfold::tracking::OpenRequest;
+use fanfold_http::Kind;
+use fanfold_http::openapi::Describer;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::batches::BatchView;
+use crate::fanouts::{AddRequest, Added, Opened, SealRequest};
+use crate::health::Health;
+use crate::policies::List;
+use crate::tasks::TaskView;
+use crate::view::FanoutView;
+
+/// Describes the routes of this function.
+pub fn describe(describer: &mut Describer) {
+    fanouts(describer);
+    tasks_and_batches(describer);
+    policies(describer);
+    describer
+        .operation("GET", "/health", "health", "Tells whether the tables can be reached")
+        .answers::<Health>(StatusCode::OK, "They can.")
+        .end();
+}
+
+const UNKNOWN_FANOUT: (StatusCode, &str, &str) =
+    (StatusCode::NOT_FOUND, "unknown_fanout", "there is no such fan-out, or it ended long ago");
+
+fn fanouts(describer: &mut Describer) {
+    let (not_found, unknown_fanout, when) = UNKNOWN_FANOUT;
+    describer
+        .operation("POST", "/fanouts", "openFanout", "Opens a fan-out")
+        .idempotent()
+        .body::<OpenRequest>()
+        .answers::<Opened>(StatusCode::CREATED, "The fan-out, and the groups of the items it was opened with.")
+        .with_header("Location", "The fan-out's path.")
+        .leads_to("getFanout", "id", "/id")
+        .leads_to("addItems", "id", "/id")
+        .leads_to("sealFanout", "id", "/id")
+        .problem(StatusCode::UNPROCESSABLE_ENTITY, "out_of_range", "`items` or `user_key` is more than is allowed")
+        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_destination", "`notify` can not be used")
+        .end();
+    describer
+        .operation("GET", "/fanouts/{id}", "getFanout", "Tells how far a fan-out has come")
+        .path::<Uuid>("id", "The fan-out.")
+        .answers::<FanoutView>(StatusCode::OK, "The fan-out as it stands.")
+        .problem(not_found, unknown_fanout, when)
+        .end();
+    describer
+        .operation("POST", "/fanouts/{id}/items", "addItems", "Adds items to an open fan-out")
+        .path::<Uuid>("id", "The fan-out.")
+        .idempotent()
+        .body::<AddRequest>()
+        .answers::<Added>(StatusCode::CREATED, "The groups of the items.")
+        .problem(not_found, unknown_fanout, when)
+        .problem(StatusCode::CONFLICT, "fanout_not_open", "the fan-out is sealed or completed")
+        .problem(StatusCode::UNPROCESSABLE_ENTITY, "out_of_range", "`items` is none or more than is allowed")
+        .end();
+    describer
+        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Tells that no more items come")
+        .says("Sealing a fan-out again changes nothing.")
+        .path::<Uuid>("id", "The fan-out.")
+        .optional_body::<SealRequest>()
+        .answers::<FanoutView>(StatusCode::OK, "The fan-out as it stands then: it may be complete.")
+        .problem(not_found, unknown_fanout, when)
+        .end();
+}
+
+fn tasks_and_batches(describer: &mut Describer) {
+    describer
+        .operation("GET", "/tasks/{id}", "getTask", "Tells what became of a task")
+        .path::<TaskId>("id", "The task.")
+        .answers::<TaskView>(StatusCode::OK, "The task as it stands.")
+        .leads_to("getBatch", "id", "/batch")
+        .problem(StatusCode::NOT_FOUND, "unknown_task", "there is no such task, or it ended long ago")
+        .end();
+    describer
+        .operation("GET", "/batches/{id}", "getBatch", "Tells a batch's members and their outcomes")
+        .path::<Uuid>("id", "The batch.")
+        .answers::<BatchView>(StatusCode::OK, "The batch as it stands.")
+        .problem(StatusCode::NOT_FOUND, "unknown_batch", "there is no such batch, or it ended long ago")
+        .end();
+}
+
+fn policies(describer: &mut Describer) {
+    describer
+        .operation("GET", "/policies", "listPolicies", "Tells all policies")
+        .answers::<List>(StatusCode::OK, "The policies.")
+        .end();
+    describer
+        .operation("GET", "/policies/{kind}", "getPolicy", "Tells the policy of a kind")
+        .path::<Kind>("kind", "The kind of task.")
+        .answers::<Policy>(StatusCode::OK, "The policy, with what was left out when it was given.")
+        .problem(StatusCode::NOT_FOUND, "unknown_policy", "there is no policy of that kind")
+        .end();
+    describer
+        .operation("PUT", "/policies/{kind}", "putPolicy", "Gives a kind its policy")
+        .says("Replaces the kind's earlier policy. Workers may go by that one for some seconds more.")
+        .path::<Kind>("kind", "The kind of task.")
+        .body::<PolicyBody>()
+        .answers::<Policy>(StatusCode::OK, "The policy as it is stored.")
+        .leads_to("getPolicy", "kind", "/kind")
+        .problem(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_policy",
+            "the policy can not be used: `errors` names every field with what is allowed",
+        )
+        .end();
+}
+
+/// A policy whose kind may be left out: the path names it.
+struct PolicyBody;
+
+impl JsonSchema for PolicyBody {
+    fn schema_name() -> Cow<'static, str> {
+        "PolicyBody".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Policy::json_schema(generator);
+        if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|field| field != "kind");
+        }
+        let description = "A policy. Its kind may be left out; it is the one that the path names.";
+        schema.insert("description".to_owned(), description.into());
+        schema
+    }
+}

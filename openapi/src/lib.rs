@@ -1,0 +1,47 @@
+//! The OpenAPI description of the HTTP API. Each function describes its own routes; here they are put together.
+//!
+//! `docs/openapi.json` is this description, written by `cargo run -p fanfold-openapi > docs/openapi.json`.
+
+use fanfold_http::openapi::Describer;
+use serde_json::{Value, json};
+
+/// What is to be said of the API as a whole.
+const ABOUT: &str = "Groups tasks into batches and tells exactly when the last item of a fan-out is done. \
+    Errors are problem documents (RFC 9457) with a code that never changes; a route that does not exist is answered with \
+    `unknown_route` (404), a method that a route does not take with `method_not_allowed` (405). What the gateway in front \
+    of the deployed API answers itself (requests that are not signed or too many) is no problem document.";
+
+/// The description.
+#[must_use]
+pub fn document() -> Value {
+    let mut describer = Describer::default();
+    fanfold_api::describe(&mut describer);
+    fanfold_register::describe(&mut describer);
+    fanfold_ack::describe(&mut describer);
+    let info = json!({
+        "title": "Fanfold",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": ABOUT,
+        "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+    });
+    let servers = json!([
+        {"url": "http://localhost:8080", "description": "`fanfold serve`, which asks for no signature"},
+        {
+            "url": "https://{api}.execute-api.{region}.amazonaws.com",
+            "description": "The deployed stack: its output `Url`",
+            "variables": {"api": {"default": "api"}, "region": {"default": "us-east-1"}},
+        },
+    ]);
+    describer.document(&info, &servers)
+}
+
+/// The description as it is in `docs/openapi.json`.
+///
+/// # Errors
+/// It can not be written as JSON, which does not happen.
+pub fn text() -> Result<String, serde_json::Error> {
+    // Fields in the order of their names, whatever other crates of a build make of serde_json's maps.
+    let mut document = document();
+    document.sort_all_objects();
+    serde_json::to_string_pretty(&document).map(|text| text + "\n")
+}

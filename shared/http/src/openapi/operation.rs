@@ -1,0 +1,169 @@
+//! One route.
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use super::Describer;
+use super::problems::{self, Causes};
+use crate::key;
+use crate::path::Segment;
+use crate::problem::Document;
+
+/// The description of one route in the making.
+#[derive(Debug)]
+pub struct Operation<'a> {
+    describer: &'a mut Describer,
+    method: &'static str,
+    path: &'static str,
+    described: Map<String, Value>,
+    parameters: Vec<Value>,
+    answer: Option<Answer>,
+    headers: Map<String, Value>,
+    links: Map<String, Value>,
+    causes: Causes,
+}
+
+/// What is answered if all is well.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    description: &'static str,
+    schema: Value,
+}
+
+impl<'a> Operation<'a> {
+    pub(super) fn new(
+        describer: &'a mut Describer,
+        method: &'static str,
+        path: &'static str,
+        id: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        let mut described = Map::new();
+        described.insert("operationId".to_owned(), id.into());
+        described.insert("summary".to_owned(), summary.into());
+        let mut operation = Self {
+            describer,
+            method,
+            path,
+            described,
+            parameters: Vec::new(),
+            answer: None,
+            headers: Map::new(),
+            links: Map::new(),
+            causes: Causes::new(),
+        };
+        operation.may_answer(problems::of_all());
+        operation
+    }
+
+    /// More about it than its summary.
+    #[must_use]
+    pub fn says(mut self, description: &str) -> Self {
+        self.described.insert("description".to_owned(), description.into());
+        self
+    }
+
+    /// It has a parameter in its path.
+    #[must_use]
+    pub fn path<T: Segment>(mut self, name: &'static str, description: &str) -> Self {
+        self.parameters.push(json!({
+            "name": name, "in": "path", "required": true, "description": description, "schema": T::schema().to_value(),
+        }));
+        self.problem(StatusCode::BAD_REQUEST, "invalid_id", "the path does not name what it should")
+    }
+
+    /// It honours `Idempotency-Key`.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false, "schema": key::schema().to_value(),
+            "description": "Names the request: repeated under the same key it is done once and answered alike.",
+        }));
+        self.problem(StatusCode::BAD_REQUEST, "invalid_idempotency_key", "the header Idempotency-Key can not be used")
+            .problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "idempotency_key_reused",
+                "the idempotency key was used before with other values",
+            )
+    }
+
+    /// It takes a body.
+    #[must_use]
+    pub fn body<T: JsonSchema>(self) -> Self {
+        self.takes::<T>(true)
+    }
+
+    /// It takes a body, which may be absent.
+    #[must_use]
+    pub fn optional_body<T: JsonSchema>(self) -> Self {
+        self.takes::<T>(false)
+    }
+
+    fn takes<T: JsonSchema>(mut self, required: bool) -> Self {
+        let schema = self.describer.request::<T>();
+        let body = json!({"required": required, "content": {"application/json": {"schema": schema}}});
+        self.described.insert("requestBody".to_owned(), body);
+        self.may_answer(problems::of_bodies());
+        self
+    }
+
+    /// What it answers if all is well.
+    #[must_use]
+    pub fn answers<T: JsonSchema>(mut self, status: StatusCode, description: &'static str) -> Self {
+        let schema = self.describer.answer::<T>();
+        self.answer = Some(Answer { status, description, schema });
+        self
+    }
+
+    /// A header that comes with that answer.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, description: &str) -> Self {
+        let header = json!({"description": description, "required": true, "schema": {"type": "string"}});
+        self.headers.insert(name.to_owned(), header);
+        self
+    }
+
+    /// What can be asked next with a part of that answer: `at` is a JSON pointer into its body.
+    #[must_use]
+    pub fn leads_to(mut self, operation: &str, parameter: &str, at: &str) -> Self {
+        let parameters = json!({format!("path.{parameter}"): format!("$response.body#{at}")});
+        self.links.insert(operation.to_owned(), json!({"operationId": operation, "parameters": parameters}));
+        self
+    }
+
+    /// A problem it may answer with, and when.
+    #[must_use]
+    pub fn problem(mut self, status: StatusCode, code: &'static str, when: &str) -> Self {
+        self.may_answer([(status, (code, when.to_owned()))]);
+        self
+    }
+
+    /// Adds it to the description.
+    pub fn end(mut self) {
+        let problem = self.describer.answer::<Document<'static>>();
+        let mut responses = problems::responses(&self.causes, &problem, &mut self.describer.responses);
+        if let Some(Answer { status, description, schema }) = self.answer {
+            let mut answer = json!({"description": description, "content": {"application/json": {"schema": schema}}});
+            for (name, part) in [("headers", self.headers), ("links", self.links)] {
+                if !part.is_empty() {
+                    answer[name] = part.into();
+                }
+            }
+            responses.insert(status.as_str().to_owned(), answer);
+        }
+        self.described.insert("responses".to_owned(), responses.into());
+        if !self.parameters.is_empty() {
+            self.described.insert("parameters".to_owned(), self.parameters.into());
+        }
+        let path = self.describer.paths.entry(self.path).or_default();
+        path.insert(self.method.to_ascii_lowercase(), self.described.into());
+    }
+
+    fn may_answer(&mut self, causes: impl IntoIterator<Item = (StatusCode, problems::Cause)>) {
+        for (status, cause) in causes {
+            self.causes.entry(status).or_default().push(cause);
+        }
+    }
+}

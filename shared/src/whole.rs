@@ -1,0 +1,96 @@
+//! Whole numbers as JSON has them: `3.0` is 3. JSON knows one kind of number, and some clients always write a fraction.
+
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{Error, Unexpected, Visitor};
+
+/// Reads a whole number; for `#[serde(deserialize_with)]`.
+///
+/// # Errors
+/// It is none, or not within a `u32`.
+pub fn u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    struct Whole;
+
+    impl Visitor<'_> for Whole {
+        type Value = u32;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("u32")
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<u32, E> {
+            u32::try_from(number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<u32, E> {
+            u32::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+        }
+
+        fn visit_f64<E: Error>(self, number: f64) -> Result<u32, E> {
+            match from_float(number) {
+                Some(number) => self.visit_u64(number),
+                None => Err(E::invalid_type(Unexpected::Float(number), &self)),
+            }
+        }
+    }
+
+    deserializer.deserialize_u32(Whole)
+}
+
+/// The number, if it is whole and not negative. Those that a double does not hold exactly are none.
+#[must_use]
+pub fn from_float(number: f64) -> Option<u64> {
+    /// Up to here a double holds every whole number.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+        return None;
+    }
+    // No cast: what a double writes as is a whole number is read back as one.
+    format!("{number:.0}").trim_start_matches('-').parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    fn read(json: &str) -> Result<u32, String> {
+        super::u32(&mut serde_json::Deserializer::from_str(json)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_fraction_of_zero_is_none() {
+        for (json, number) in
+            [("3", 3), ("3.0", 3), ("0.0", 0), ("-0.0", 0), ("2e3", 2_000), ("4294967295.0", u32::MAX)]
+        {
+            assert_eq!(read(json), Ok(number), "{json}");
+        }
+        for (json, named) in [
+            ("3.5", "`3.5`"),
+            ("-1", "`-1`"),
+            ("-1.0", "`-1.0`"),
+            ("4294967296", "`4294967296`"),
+            ("4294967296.0", "`4294967296`"),
+            ("1e300", "float"),
+            ("\"3\"", "string"),
+            ("null", "null"),
+        ] {
+            let error = read(json).unwrap_err();
+            assert!(error.contains(named) && error.contains("u32"), "{json}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_read_with_a_fraction(number: u32) {
+            prop_assert_eq!(read(&format!("{number}.0")), Ok(number));
+        }
+
+        #[test]
+        fn no_other_double_is(number: f64) {
+            let whole = super::from_float(number);
+            prop_assert!(whole.is_none_or(|whole| whole.to_string() == number.abs().to_string()), "{:?}", whole);
+        }
+    }
+}

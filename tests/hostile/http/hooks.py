@@ -1,0 +1,136 @@
+"""What schemathesis can not know of Fanfold: requests that mean something, and what an answer must be beyond its schema."""
+
+import json
+import os
+import re
+import zlib
+
+import schemathesis
+
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+ITEM = re.compile(f"({UUID}):({UUID}):([0-9]+)")
+
+# Codes that say that a request was not even understood.
+SHAPES = {"malformed_json", "unreadable_body", "invalid_body", "invalid_id", "invalid_idempotency_key",
+          "unsupported_media_type", "too_large"}  # fmt: skip
+
+# Kinds with policies from the start: see drive.py.
+KINDS = ["any", "parted", "keyed"]
+
+# Expressions of every result that a target may have, and some that fail for most contents.
+EXPRESSIONS = ["'all'", "kind", "string(content)", "content.id", "content[0]", "size(content) > 2", "[kind, 'x']",
+               "has(content.a) ? content.a : 'none'"]  # fmt: skip
+
+# What was made so far: fan-outs, groups as (fan-out, group, upto), tasks, batches.
+known = {"fanouts": [], "groups": [], "tasks": [], "batches": []}
+
+
+def pick(choices, text):
+    """One of the choices, the same for the same text; now and then none."""
+    number = zlib.crc32(text.encode("utf-8", "replace"))
+    return None if not choices or number % 5 == 0 else choices[number // 5 % len(choices)]
+
+
+def item(text):
+    """An item that exists, in the place of one that does not."""
+    found = ITEM.fullmatch(text) if isinstance(text, str) else None
+    group = found and pick(known["groups"], text)
+    return f"{group[0]}:{group[1]}:{int(found[3]) % group[2]}" if group else text
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    body = case.body if isinstance(case.body, dict) else {}
+    # Whatever else a request is, no program of its choice is run on this machine.
+    handler = body.get("handler")
+    if isinstance(handler, dict) and isinstance(handler.get("command"), list):
+        handler["command"] = ["true" if isinstance(part, str) and part else part for part in handler["command"]]
+    # The policies of the start stay as they are.
+    path = case.path_parameters or {}
+    if case.method == "PUT" and path.get("kind") in KINDS:
+        path["kind"] += "-too"
+    if not (case.meta and case.meta.generation.mode.is_positive):
+        return
+    if case.path.startswith("/fanouts/{id}"):
+        path["id"] = pick(known["fanouts"], path["id"]) or path["id"]
+    elif case.path == "/tasks/{id}":
+        path["id"] = pick(known["tasks"], path["id"]) or path["id"]
+    elif case.path == "/batches/{id}":
+        path["id"] = pick(known["batches"], path["id"]) or path["id"]
+    elif case.path == "/policies/{kind}" and case.method == "PUT":
+        if "kind" in body:
+            body["kind"] = path["kind"]
+        if expression := pick(EXPRESSIONS, json.dumps(body)):
+            body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}
+    elif case.path == "/tasks":
+        kind = pick(KINDS, json.dumps(body))
+        for task in body["tasks"]:
+            task["kind"] = kind or task["kind"]
+            if isinstance(task.get("id"), str):
+                task["id"] = item(task["id"])
+    elif case.path == "/acks":
+        for field in ("items", "failed"):
+            if field in body:
+                body[field] = [item(text) for text in body[field]]
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    answer = document(response)
+    entry = {"route": f"{case.method} {case.path}", "status": response.status_code, "code": answer.get("code")}
+    if response.status_code < 300:
+        learn(answer)
+        entry |= {"path": dict(case.path_parameters or {}), "answer": answer}
+        entry["body"] = case.body if isinstance(case.body, dict) else None
+    journal.write(json.dumps(entry) + "\n")
+    journal.flush()
+
+
+def learn(answer):
+    if "groups" in answer:
+        fanout = answer.get("fanout") or answer["id"]
+        known["fanouts"].append(fanout)
+        known["groups"] += [(fanout, group["id"], group["upto"]) for group in answer["groups"]]
+    if "tasks" in answer:
+        known["tasks"] += [task["id"] for task in answer["tasks"] if task["outcome"] != "duplicate"]
+    if "batch" in answer:
+        known["batches"].append(answer["batch"])
+
+
+# What drive.py made before.
+with open(os.environ["JOURNAL"], encoding="utf-8") as entries:
+    for entry in entries:
+        learn(json.loads(entry)["answer"])
+journal = open(os.environ["JOURNAL"], "a", encoding="utf-8")
+
+
+def document(response):
+    """The answer's JSON object, if it is one."""
+    try:
+        value = response.json()
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@schemathesis.check
+def positive_is_understood(ctx, response, case):
+    """What the description allows may not be possible, but it is never taken for something else."""
+    positive = case.meta and case.meta.generation.mode.is_positive
+    if positive and response.status_code >= 400:
+        code = document(response).get("code")
+        assert code not in SHAPES, f"what the description allows is refused as {code}"
+
+
+@schemathesis.check
+def problem_is_clear(ctx, response, case):
+    """Every refusal is a problem document that says something, and not too much."""
+    if response.status_code < 400:
+        return
+    kind = (response.headers.get("content-type") or [""])[0]
+    assert kind == "application/problem+json", f"the Content-Type is {kind}"
+    problem = document(response)
+    assert problem.get("status") == response.status_code, "the document has another status"
+    assert problem.get("type") == f"urn:fanfold:problem:{problem.get('code')}", "the type is not that of the code"
+    assert problem.get("detail") and problem.get("title"), "the document says nothing"
+    assert len(response.content) < 100_000, "the document is huge"

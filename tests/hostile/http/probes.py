@@ -1,0 +1,106 @@
+"""Requests that lead to each problem that is described, and whether all of them came."""
+
+import socket
+
+NOBODY = "01890000-0000-7000-8000-000000000001"
+
+# Problems that nothing sent from outside should lead to.
+INSIDE = {"internal", "unavailable"}
+
+
+def bodies():
+    """Every route that takes a body: method, path as described, path as sent, and a body of the right shape."""
+    task = {"kind": "any", "content": 1}
+    policy = {"target": "kind", "handler": {"url": "https://example.com/"}}
+    return [
+        ("POST", "/fanouts", "/fanouts", {}),
+        ("POST", "/fanouts/{id}/items", f"/fanouts/{NOBODY}/items", {"items": 1}),
+        ("POST", "/fanouts/{id}/seal", f"/fanouts/{NOBODY}/seal", {}),
+        ("POST", "/tasks", "/tasks", {"tasks": [task]}),
+        ("POST", "/acks", "/acks", {"items": []}),
+        ("PUT", "/policies/{kind}", "/policies/probe", policy),
+    ]
+
+
+def send(server):
+    """Sends them; the answers as (route, status, code)."""
+    answered = set()
+
+    def send(method, route, path, body=None, headers=None):
+        status, answer = server.call(method, path, body, headers)
+        answered.add((f"{method} {route}", status, answer.get("code") if status >= 400 else None))
+        return answer
+
+    for method, route, path, body in bodies():
+        send(method, route, path, b'{"x": "' + b"x" * 7_000_000 + b'"}')
+        send(method, route, path, body, {"content-type": "text/plain"})
+        send(method, route, path, b"{")
+        send(method, route, path, {"surprise": 1})
+        answered.add((f"{method} {route}", *broken_off(server, method, path)))
+    sealed = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})["id"]
+    opened = send("POST", "/fanouts", "/fanouts", {})["id"]
+    send("POST", "/fanouts/{id}/items", f"/fanouts/{sealed}/items", {"items": 1})
+    send("POST", "/fanouts/{id}/items", f"/fanouts/{opened}/items", {"items": 0})
+    send("POST", "/fanouts", "/fanouts", {"items": 2**31})
+    send("POST", "/fanouts", "/fanouts", {"notify": {"url": "ftp://example.com/"}})
+    again = {
+        ("/fanouts", "/fanouts"): [{"items": 1}, {"items": 2}],
+        ("/fanouts/{id}/items", f"/fanouts/{opened}/items"): [{"items": 1}, {"items": 2}],
+        ("/tasks", "/tasks"): [{"tasks": [{"kind": "any", "content": content}]} for content in (1, 2)],
+    }
+    for (route, path), changed in again.items():
+        send("POST", route, path, changed[0], {"idempotency-key": "a b"})
+        for body in changed:
+            send("POST", route, path, body, {"idempotency-key": "probe"})
+    nothing = f"{NOBODY}:{NOBODY}:0"
+    send("POST", "/acks", "/acks", {"items": [nothing]})
+    send("POST", "/tasks", "/tasks", {"tasks": []})
+    send("PUT", "/policies/{kind}", "/policies/probe", {"target": "(", "handler": {"url": "https://example.com/"}})
+    for method, route in [
+        ("GET", "/fanouts/{id}"), ("POST", "/fanouts/{id}/items"), ("POST", "/fanouts/{id}/seal"), ("GET", "/tasks/{id}"),
+        ("GET", "/batches/{id}"), ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"),
+    ]:  # fmt: skip
+        for named in (NOBODY, "x:y"):
+            path = route.replace("{id}", named).replace("{kind}", named)
+            send(method, route, path, {"items": 1} if "items" in route else {} if method != "GET" else None)
+    for method, route, path, _ in bodies():
+        send(method, route, path, {}, {"origin": "https://example.com"})
+    for route in ("/health", "/policies", "/policies/{kind}", "/fanouts/{id}", "/tasks/{id}", "/batches/{id}"):
+        path = route.replace("{id}", NOBODY).replace("{kind}", "any")
+        send("GET", route, path, None, {"origin": "https://example.com"})
+    return answered
+
+
+def broken_off(server, method, path):
+    """A body in chunks of which the second is none."""
+    host, port = server.url.removeprefix("http://").split(":")
+    head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(head.encode() + b"1\r\n{\r\nnonsense\r\n")
+        answer = b""
+        while part := connection.recv(65_536):
+            answer += part
+    code = "unreadable_body" if b'"code":"unreadable_body"' in answer else None
+    return int(answer.split(b" ")[1]), code
+
+
+def never_answered(description, answered):
+    """Problems that are described and were never answered, and problems answered and not described."""
+    described = set()
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            for status, response in operation["responses"].items():
+                for code in codes(description, response):
+                    described.add((f"{method.upper()} {path}", int(status), code))
+    missing = {problem for problem in described if problem[2] not in INSIDE} - answered
+    routes = {route for route, _, _ in described}
+    surplus = {problem for problem in answered if problem[0] in routes and problem[2]} - described
+    failures = [f"described, but never answered: {problem}" for problem in sorted(missing, key=str)]
+    return failures + [f"answered, but not described: {problem}" for problem in sorted(surplus, key=str)]
+
+
+def codes(description, response):
+    if "$ref" in response:
+        response = description["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
+    schema = response["content"].get("application/problem+json", {}).get("schema")
+    return schema["allOf"][1]["properties"]["code"]["enum"] if schema else [None]

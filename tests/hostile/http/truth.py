@@ -1,0 +1,117 @@
+"""Whether what was accepted is still there and comes to its end."""
+
+import time
+
+# Fan-outs of more items than this are looked at, but not brought to their end.
+ITEMS = 800
+
+# Of a request with more tasks than this, some are looked at: the first, the last, and others evenly.
+TASKS = 500
+
+# Tasks of these kinds are handled at once by a program that always succeeds.
+PROMPT = ("any", "parted", "keyed")
+
+PATIENCE = 60
+
+
+def lost(server, entries):
+    """Names what is lost of what was answered with success."""
+    fanouts, tasks = {}, {}
+    for entry in entries:
+        if entry["status"] >= 300:
+            continue
+        remember(entry, fanouts, tasks)
+    print(f"== looking for {len(fanouts)} fan-outs and {len(tasks)} tasks that were accepted", flush=True)
+    failures = [failure for id, fanout in fanouts.items() for failure in fanout_lost(server, id, fanout)]
+    failures += tasks_lost(server, tasks)
+    if not fanouts or not tasks:
+        failures.append("no fan-out or no task was accepted: the requests mean nothing")
+    return failures
+
+
+def remember(entry, fanouts, tasks):
+    route, answer, body = entry["route"], entry["answer"], entry["body"] or {}
+    if route in ("POST /fanouts", "POST /fanouts/{id}/items"):
+        fanout = fanouts.setdefault(answer.get("fanout") or answer["id"], {"groups": {}, "sealed": False})
+        fanout["groups"] |= {group["id"]: group["upto"] for group in answer["groups"]}
+        if route == "POST /fanouts":
+            fanout["sealed"] |= bool(body.get("seal"))
+            fanout["user_key"] = body.get("user_key")
+    elif route == "POST /fanouts/{id}/seal" and answer["id"] in fanouts:
+        fanouts[answer["id"]]["sealed"] = True
+    elif route == "POST /tasks":
+        step, last = 1 + len(body["tasks"]) // TASKS, len(body["tasks"]) - 1
+        for at, (task, told) in enumerate(zip(body["tasks"], answer["tasks"], strict=True)):
+            if told["outcome"] == "registered" and (at % step == 0 or at == last):
+                tasks[told["id"]] = task
+
+
+def fanout_lost(server, id, fanout):
+    """A fan-out has all its items; sealed and acked, it completes with exact counts."""
+    status, told = server.get(f"/fanouts/{id}")
+    total = sum(fanout["groups"].values())
+    if status != 200:
+        return [f"fan-out {id}: {status} {told}"]
+    if (told["total"], told["user_key"]) != (total, fanout["user_key"]):
+        return [f"fan-out {id}: {total} items of {fanout['user_key']!r} were accepted, it is {told}"]
+    if (told["state"] != "open") != fanout["sealed"]:
+        return [f"fan-out {id}: sealed is {fanout['sealed']}, it is {told}"]
+    if total > ITEMS:
+        return []
+    server.call("POST", f"/fanouts/{id}/seal")
+    items = [f"{id}:{group}:{index}" for group, upto in fanout["groups"].items() for index in range(upto)]
+    server.call("POST", "/acks", {"items": items})
+    status, told = server.get(f"/fanouts/{id}")
+    if status != 200 or not told["complete"] or told["done"] != total or told["succeeded"] + told["failed"] != total:
+        return [f"fan-out {id} does not complete: {told}"]
+    return []
+
+
+def tasks_lost(server, tasks):
+    """Every task has its content; those whose batch API is known end."""
+    failures, waiting, until = [], dict(tasks), time.monotonic() + PATIENCE
+    while waiting and time.monotonic() < until:
+        for id, task in list(waiting.items()):
+            status, told = server.get(f"/tasks/{id}")
+            if status != 200 or not alike(told["content"], task["content"]):
+                failures.append(f"task {id} was accepted as {task}, it is {told}")
+            elif task["kind"] in PROMPT and told["status"] != "succeeded":
+                continue
+            del waiting[id]
+        time.sleep(0.2)
+    return failures + [f"task {id} does not end" for id in waiting]
+
+
+def alike(one, other):
+    """Equal as JSON; whole numbers beyond 64 bits are kept as doubles."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return one == other or (abs(other) >= 2**63 and float(one) == float(other))
+    return one == other
+
+
+def ordinary(server):
+    """A fan-out as anybody would use it, after all that."""
+    status, fanout = server.call("POST", "/fanouts", {"items": 25, "seal": True, "user_key": "ordinary"})
+    if status != 201:
+        return [f"an ordinary fan-out is not opened: {status} {fanout}"]
+    path = f"/fanouts/{fanout['id']}"
+    [group] = fanout["groups"]
+    ids = [f"{fanout['id']}:{group['id']}:{index}" for index in range(group["upto"])]
+    tasks = [{"id": id, "kind": "any", "content": {"number": number}} for number, id in enumerate(ids)]
+    status, registered = server.call("POST", "/tasks", {"tasks": tasks})
+    if status != 202:
+        return [f"ordinary tasks are not registered: {status} {registered}"]
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        status, told = server.get(path)
+        if status == 200 and told["complete"]:
+            counts = (told["total"], told["succeeded"], told["failed"], told["user_key"])
+            return [] if counts == (25, 25, 0, "ordinary") else [f"an ordinary fan-out ended as {told}"]
+        time.sleep(0.1)
+    return [f"an ordinary fan-out does not complete: {told}"]
