@@ -95,7 +95,7 @@ impl Clients {
                 None => sim.trace.line("user", &format!("{what} got no answer")),
             }
             // Some are away for long, so that nobody but a sweep goes on with what they began.
-            let away = self.dice.chance(3_000);
+            let away = self.dice.chance(1_500);
             let (least, most) = if away { (400_000, 1_800_000) } else { (100, 60_000) };
             tokio::time::sleep(self.dice.skewed(Duration::from_millis(least), Duration::from_millis(most))).await;
         }

@@ -70,7 +70,12 @@ impl FaultPlan {
             message_late: rate(5_000, 100, 2_000),
             message_delay: dice.skewed(seconds(10), seconds(5_400)),
             skew: span(5_000, seconds(1), seconds(1_200)),
-            until: dice.skewed(seconds(60), seconds(1_500)),
+            // Some last so long that what was begun among faults ends among faults.
+            until: if dice.chance(2_500) {
+                dice.millis(900_000, 2_400_000)
+            } else {
+                dice.skewed(seconds(60), seconds(1_500))
+            },
             restarts: if dice.chance(3_000) { dice.between(1, 4) } else { 0 },
             sweep_every: dice.skewed(seconds(40), seconds(600)),
         };

@@ -175,10 +175,12 @@ impl FanoutPlan {
         };
         let adds = if at_once { 0 } else { dice.below(4) };
         let adds = (0..adds).map(|_| if huge { 7_169 } else { 1 + dice.below(8) as u32 }).collect();
-        let pause = busy.as_millis() as u64 / 12;
+        // One that straggles is quick before, so that its last request comes while faults last.
+        let straggles = dice.chance(4_000);
+        let pause = busy.as_millis() as u64 / if straggles { 100 } else { 12 };
         Self {
             name: format!("fanout{n}"),
-            start: dice.millis(0, busy.as_millis() as u64 / 2),
+            start: dice.millis(0, busy.as_millis() as u64 / if straggles { 10 } else { 2 }),
             items,
             adds,
             seal: if dice.chance(500) && !at_once { Seal::Never } else { seal },
@@ -188,7 +190,7 @@ impl FanoutPlan {
             left: if dice.chance(600) { 1 } else { 0 },
             pace: dice.skewed(Duration::from_millis(50), Duration::from_millis(pause.max(50))),
             chunk: if huge { 2_000 } else { 1 + dice.below(8) },
-            straggles: if dice.chance(4_000) { dice.skewed(Duration::from_secs(20), busy / 3) } else { Duration::ZERO },
+            straggles: if straggles { dice.skewed(Duration::from_secs(15), busy / 2) } else { Duration::ZERO },
         }
     }
 }

@@ -22,7 +22,8 @@ use crate::trace::Trace;
 const MOST_CRASHES: u32 = 5_000;
 
 /// Requests that few runs make: a worker dies at every other one of them, so that a thousand runs or so see both sides of each.
-const RARE: [(&str, &str); 7] = [
+const RARE: [(&str, &str); 8] = [
+    ("ack http", "SendMessageBatch Notify"),
     ("ack http", "UpdateItem Fanouts"),
     ("handle", "BatchGetItem Tasks"),
     ("register", "SendMessageBatch Notify"),

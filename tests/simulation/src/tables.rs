@@ -6,7 +6,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::{Value, json};
 
 use crate::lock;
-use crate::request::{Record, Request, key_name, key_of, statement_record};
+use crate::request::{Record, Request, key_name, key_of, statement_record, text};
 use crate::transitions;
 use crate::wire::{Line, Reply};
 
@@ -110,6 +110,9 @@ impl Line {
                 if responses.and_then(|responses| responses.get(at)).is_none_or(|answer| answer["Error"].is_null()) {
                     let now = before.get(record).cloned();
                     let earlier = lock(&self.sim.lag).wrote(record.clone(), now.clone());
+                    if let Some(leader) = transitions::resigned(record, earlier.as_ref(), now.as_ref()) {
+                        self.has_ended(&leader).await?;
+                    }
                     let problem = transitions::check(&self.sim, record, earlier, now.as_ref());
                     let problem = problem.or_else(|| transitions::contract(request, now.as_ref()));
                     problem.into_iter().for_each(|problem| self.sim.violate(problem));
@@ -117,6 +120,16 @@ impl Line {
             }
         }
         Ok(reply)
+    }
+
+    /// A leader that stepped down without a batch in flight must have found nothing to group, or have ended before.
+    async fn has_ended(&self, batch: &str) -> Result<(), ConnectorError> {
+        let record = ("BatchesTable".to_owned(), batch.to_owned());
+        let batch = self.images(std::slice::from_ref(&record)).await?.remove(&record).unwrap_or_default();
+        if text(&batch, "status") != "done" {
+            self.sim.violate(format!("batch {} lost its lead before it was dispatched: {batch}", record.1));
+        }
+        Ok(())
     }
 
     /// Executes statements; some of them may be refused for a passing reason, and are not applied.

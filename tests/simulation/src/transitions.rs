@@ -18,10 +18,13 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
         let lane: Lane = key.parse().ok()?;
         let flying = now["in_flight"]["BS"].as_array().map_or(0, Vec::len);
         let most = lock(&sim.model).kinds.get(&lane.kind).map_or(usize::MAX, |kind| kind.max_in_flight);
-        return (flying > most).then(|| format!("lane {key} has {flying} batches in flight, {most} are allowed"));
+        if flying > most {
+            return Some(format!("lane {key} has {flying} batches in flight, {most} are allowed"));
+        }
     }
     let earlier = earlier??;
     let problem = match table.as_str() {
+        "LocksTable" => leadership(&earlier, now),
         "TasksTable" => task(&earlier, now),
         "BatchesTable" => batch(&earlier, now),
         "FanoutsTable" => fanout(&earlier, now),
@@ -58,6 +61,36 @@ pub(crate) fn contract(request: &Request, before: Option<&Value>) -> Option<Stri
     let led = !acts || (right(":me", "holder") && right(":epoch", "epoch"));
     let reminded = right(":holder", "holder") && right(":then", "acquired_at");
     (!led || !reminded).then(|| format!("a lock was {before:?} when this was applied to it: {}", request.body))
+}
+
+/// Only the leader's own batch gets in flight, and each leader has an epoch of its own.
+fn leadership(earlier: &Value, now: &Value) -> Option<String> {
+    let leader = binary_id(text(earlier, "holder"));
+    let flying = |lock: &Value| lock["in_flight"]["BS"].as_array().cloned().unwrap_or_default();
+    let before = flying(earlier);
+    if flying(now).iter().any(|batch| !before.contains(batch) && Some(batch) != leader.as_ref()) {
+        return Some("has a batch in flight that did not lead".to_owned());
+    }
+    let epoch = |lock: &Value| lock["epoch"]["N"].as_str().and_then(|epoch| epoch.parse::<u64>().ok()).unwrap_or(0);
+    let another = !now["holder"].is_null() && now["holder"] != earlier["holder"];
+    (another && epoch(now) <= epoch(earlier)).then(|| "has another leader in an epoch that was before".to_owned())
+}
+
+/// The batch that a lock names as its leader, if one write took it away without putting the batch in flight.
+pub(crate) fn resigned(record: &Record, earlier: Option<&Option<Value>>, now: Option<&Value>) -> Option<String> {
+    let earlier = earlier.and_then(Option::as_ref).filter(|_| record.0 == "LocksTable")?;
+    let leader = text(earlier, "holder");
+    let gone = !leader.is_empty() && now.is_none_or(|now| text(now, "holder") != leader);
+    let flies = binary_id(leader).is_some_and(|id| {
+        now.and_then(|now| now["in_flight"]["BS"].as_array()).is_some_and(|flying| flying.contains(&id))
+    });
+    (gone && !flies).then(|| leader.to_owned())
+}
+
+/// An id as a set of binaries holds it.
+fn binary_id(id: &str) -> Option<Value> {
+    let id: uuid::Uuid = id.parse().ok()?;
+    Some(Value::from(base64::encode(id.as_bytes())))
 }
 
 fn task(earlier: &Value, now: &Value) -> Option<String> {

@@ -46,7 +46,13 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
         Seal::Meanwhile => requests.insert(dice.below(requests.len() + 1), Request::Seal),
         Seal::Late => requests.push(Request::Seal),
     }
+    let straggles = !plan.straggles.is_zero();
+    if straggles {
+        // The last request brings tasks: duplicates, of which the first was stored long before.
+        requests.sort_by_key(|request| matches!(request, Request::Tasks(_)));
+    }
     let last = requests.len().saturating_sub(1);
+    let mut first: Option<TaskRequest> = None;
     for (n, request) in requests.into_iter().enumerate() {
         pause(&clients, plan.pace).await;
         if n == last {
@@ -59,7 +65,11 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
             Request::Seal => seal(&clients, id).await,
             Request::Acks(items) => acks(&clients, &plan, items).await,
             Request::Tasks(items) => {
-                let tasks = items.into_iter().map(|item| task(&clients, Some(TaskId::Item(item)))).collect();
+                let like = first.clone().filter(|_| straggles && n == last);
+                let ids = items.into_iter().map(|item| Some(TaskId::Item(item)));
+                let new = |id| like.clone().map_or_else(|| task(&clients, id), |like| TaskRequest { id, ..like });
+                let tasks: Vec<TaskRequest> = ids.map(new).collect();
+                first = first.or_else(|| tasks.first().cloned());
                 register(&clients, tasks, format!("{}-{n}", plan.name)).await;
             }
         }
