@@ -1,6 +1,7 @@
 #!/bin/sh
 # Applies each mutation to a copy of the tree and runs seeds until one fails. Every mutation must be caught.
-# Usage: run.sh [mutation...]   Environment: SEEDS (at most, 3000), JOBS (2), WORK (where the copy and its target folder go).
+# Usage: run.sh [mutation or patch file...]
+# Environment: SEEDS (at most, 3000), JOBS (2), WORK (where the copy and its target folder go).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -12,6 +13,7 @@ own='profile.release.opt-level=0'
 others='profile.release.package."*".opt-level=3'
 
 [ $# -gt 0 ] || set -- "$here"/*.patch
+began=$PWD
 rm -rf "$work/tree"
 mkdir -p "$work/tree"
 (cd "$root" && tar cf - --exclude=./target --exclude=./.git --exclude=./.aws-sam .) | (cd "$work/tree" && tar xf -)
@@ -19,7 +21,11 @@ cd "$work/tree" || exit 1
 survivors=0
 for patch in "$@"; do
     name=$(basename "$patch" .patch)
-    patch="$here/$name.patch"
+    case $patch in
+    /*) ;;
+    */*) patch="$began/$patch" ;;
+    *) patch="$here/$name.patch" ;;
+    esac
     if ! patch --quiet -p1 <"$patch"; then
         echo "$name: DOES NOT APPLY"
         survivors=$((survivors + 1))

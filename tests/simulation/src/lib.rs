@@ -6,6 +6,7 @@ mod check;
 mod clients;
 mod clock;
 mod cluster;
+mod contracts;
 mod dice;
 mod ends;
 mod faults;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
-use crate::transitions;
 use crate::wire::{Line, Reply};
+use crate::{contracts, transitions};
 
 impl Line {
     pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
@@ -114,7 +114,7 @@ impl Line {
                         self.has_ended(&leader).await?;
                     }
                     let problem = transitions::check(&self.sim, record, earlier, now.as_ref());
-                    let problem = problem.or_else(|| transitions::contract(request, now.as_ref()));
+                    let problem = problem.or_else(|| contracts::check(request, now.as_ref()));
                     problem.into_iter().for_each(|problem| self.sim.violate(problem));
                 }
             }

@@ -7,7 +7,7 @@ use fanfold::lane::Lane;
 use serde_json::Value;
 
 use crate::lock;
-use crate::request::{Record, Request, text};
+use crate::request::{Record, text};
 use crate::sim::Sim;
 
 /// What is wrong with a record that is now as `now` and was as `earlier` before its latest write.
@@ -47,20 +47,6 @@ fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Opti
     let model = lock(&sim.model);
     let mut items = cleared.iter().filter_map(|index| Some(ItemId { fanout, group, index: index.try_into().ok()? }));
     items.find(|item| !model.may_be_done(item)).map(|item| format!("counted item {item} too early"))
-}
-
-/// Who acts for a lane's leader must be right about who leads and in which epoch, and who reminds it about its last sign of
-/// life, or the write must be refused. Looked at when it was applied to `before`.
-pub(crate) fn contract(request: &Request, before: Option<&Value>) -> Option<String> {
-    if request.table() != "LocksTable" {
-        return None;
-    }
-    let value = |name: &str| Some(&request.body["ExpressionAttributeValues"][name]).filter(|value| !value.is_null());
-    let right = |name: &str, of: &str| value(name).is_none_or(|told| before.is_some_and(|lock| lock[of] == *told));
-    let acts = value(":me").is_some() && value(":epoch").is_some();
-    let led = !acts || (right(":me", "holder") && right(":epoch", "epoch"));
-    let reminded = right(":holder", "holder") && right(":then", "acquired_at");
-    (!led || !reminded).then(|| format!("a lock was {before:?} when this was applied to it: {}", request.body))
 }
 
 /// Only the leader's own batch gets in flight, and each leader has an epoch of its own.

@@ -1,0 +1,56 @@
+//! What must be so when a write is applied: looked at on every one that was, with the record as it was before.
+
+use serde_json::Value;
+
+use crate::request::{Request, text};
+
+/// What is wrong with a write that was applied to `before`.
+pub(crate) fn check(request: &Request, before: Option<&Value>) -> Option<String> {
+    let write = Write { values: &request.body["ExpressionAttributeValues"], before: before.unwrap_or(&Value::Null) };
+    let right = match request.table() {
+        "LocksTable" => write.acts_for_the_leader(),
+        "BatchesTable" => write.begins_in_turn(),
+        _ => true,
+    };
+    (!right).then(|| format!("a record was {before:?} when this was applied to it: {}", request.body))
+}
+
+/// A write's values and the record it met.
+struct Write<'a> {
+    values: &'a Value,
+    before: &'a Value,
+}
+
+impl Write<'_> {
+    /// Who acts for a lane's leader must be right about who leads and in which epoch, and who reminds it about its last sign
+    /// of life.
+    fn acts_for_the_leader(&self) -> bool {
+        let acts = self.tells(":me") && self.tells(":epoch");
+        let led = !acts || (self.right(":me", "holder") && self.right(":epoch", "epoch"));
+        led && self.right(":holder", "holder") && self.right(":then", "acquired_at")
+    }
+
+    /// An attempt begins when the one before it has ended, or when its lease ran out by the clock of who begins.
+    fn begins_in_turn(&self) -> bool {
+        if !self.tells(":worker") {
+            return true;
+        }
+        let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());
+        match time(&self.before["lease_until"]) {
+            Some(lease_until) => {
+                self.right(":attempt", "attempts") && time(&self.values[":now"]).is_some_and(|now| lease_until < now)
+            }
+            None if self.tells(":before") => self.right(":before", "attempts"),
+            None => text(self.before, "status") == "dispatched",
+        }
+    }
+
+    fn tells(&self, name: &str) -> bool {
+        !self.values[name].is_null()
+    }
+
+    /// Whether a value, if the write tells it, is what the record said.
+    fn right(&self, name: &str, attribute: &str) -> bool {
+        !self.tells(name) || self.values[name] == self.before[attribute]
+    }
+}
