@@ -1,5 +1,7 @@
 //! Batches: who is in them and what became of each.
 
+mod record;
+
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
@@ -11,121 +13,7 @@ use crate::lane::Lane;
 use crate::limits::{ATTEMPT_LEASE, RETENTION};
 use crate::members::Members;
 
-/// How far a batch has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum BatchStatus {
-    /// Its leader claims members.
-    Grouping,
-    /// Members are fixed; the batch API is to be called.
-    Dispatched,
-    /// The batch API was called at least once.
-    InProgress,
-    /// Every member has its outcome.
-    Done,
-}
-
-impl BatchStatus {
-    /// The status as it is stored.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Grouping => "grouping",
-            Self::Dispatched => "dispatched",
-            Self::InProgress => "in_progress",
-            Self::Done => "done",
-        }
-    }
-}
-
-/// A batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// Its id.
-    pub id: Uuid,
-    /// Its lane.
-    pub lane: Lane,
-    /// How far it has come.
-    pub status: BatchStatus,
-    /// Its members; slots are positions in this list.
-    pub members: Members,
-    /// Attempts begun.
-    pub attempts: u32,
-    /// Attempts that ended; the others were lost with their workers, or one runs.
-    pub ended: u32,
-    /// Rounds: attempts that settled some members but not all.
-    pub rounds: u32,
-    /// While an attempt runs: until when nobody else should begin one.
-    pub lease_until: Option<Timestamp>,
-    /// Between attempts: when the next one is due.
-    pub retry_at: Option<Timestamp>,
-    /// When `sweep` last sent its message again.
-    pub reminded_at: Option<Timestamp>,
-    /// Slots that succeeded.
-    pub succeeded: Bits,
-    /// Slots that failed for good.
-    pub failed: Bits,
-    /// Why slots failed: each different error with its slots.
-    pub errors: Vec<(String, Bits)>,
-    /// When it was formed.
-    pub created_at: Timestamp,
-    /// When it last changed.
-    pub updated_at: Timestamp,
-}
-
-impl Batch {
-    /// Slots without an outcome.
-    #[must_use]
-    pub fn unsettled(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|slot| !self.succeeded.get(*slot) && !self.failed.get(*slot)).collect()
-    }
-
-    /// Why a slot failed.
-    #[must_use]
-    pub fn error(&self, slot: usize) -> Option<&str> {
-        self.errors.iter().find(|(_, slots)| slots.get(slot)).map(|(error, _)| error.as_str())
-    }
-
-    fn decode(item: &Item) -> Result<Self, StoreError> {
-        let reader = Reader::new("batches", "id", item);
-        let status = match reader.text("status")? {
-            "grouping" => BatchStatus::Grouping,
-            "dispatched" => BatchStatus::Dispatched,
-            "in_progress" => BatchStatus::InProgress,
-            "done" => BatchStatus::Done,
-            other => return Err(reader.corrupt("status", format!("is `{other}`"))),
-        };
-        let errors = match item.get("errors") {
-            None => Vec::new(),
-            Some(AttributeValue::M(errors)) => errors
-                .iter()
-                .map(|(error, slots)| match slots {
-                    AttributeValue::B(slots) => Ok((error.clone(), Bits::from_bytes(slots.as_ref().to_vec()))),
-                    _ => Err(reader.corrupt("errors", "holds something else than slots")),
-                })
-                .collect::<Result<_, _>>()?,
-            Some(_) => return Err(reader.corrupt("errors", "is not a map")),
-        };
-        Ok(Self {
-            id: reader.parsed("id")?,
-            lane: reader.parsed("lane")?,
-            status,
-            members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
-            attempts: reader.small("attempts")?,
-            ended: reader.small("ended")?,
-            rounds: reader.small("rounds")?,
-            lease_until: reader.time("lease_until")?,
-            retry_at: reader.time("retry_at")?,
-            reminded_at: reader.time("reminded_at")?,
-            succeeded: reader.bits("succeeded")?,
-            failed: reader.bits("failed")?,
-            errors,
-            created_at: Timestamp(reader.number("created_at")?),
-            updated_at: Timestamp(reader.number("updated_at")?),
-        })
-    }
-}
+pub use self::record::{Batch, BatchStatus};
 
 /// What one attempt leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]

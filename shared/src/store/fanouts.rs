@@ -1,164 +1,18 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod record;
+
 use aws_sdk_dynamodb::types::{Put, ReturnValue, Update};
 use uuid::Uuid;
 
 use super::attributes::{Reader, binary, number, text, time};
 use super::groups::{Cleared, Group};
-use super::{Item, StoreError, Table, Write};
-use crate::bits::Bits;
-use crate::clock::{Timestamp, World};
-use crate::ids::ItemGroup;
+use super::{StoreError, Table, Write};
+use crate::clock::World;
 use crate::limits::RETENTION;
-use crate::policy::Destination;
 
-/// How far a fan-out has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FanoutState {
-    /// Items may be added.
-    Open,
-    /// No more items come.
-    Sealed,
-    /// Sealed, and every item was acked.
-    Completed,
-}
-
-impl FanoutState {
-    /// The state as it is stored.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Sealed => "sealed",
-            Self::Completed => "completed",
-        }
-    }
-}
-
-/// The header of a fan-out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fanout {
-    /// Its id.
-    pub id: Uuid,
-    /// How far it has come.
-    pub state: FanoutState,
-    /// Items added.
-    pub total: u64,
-    /// Items it was opened with.
-    pub opened_with: u64,
-    /// Groups with items that are not done.
-    pub open_groups: u64,
-    /// Items that failed, of the groups that ended.
-    pub failed: u64,
-    /// The bitfields of a small fan-out: items not done, and items failed.
-    pub inline: Option<(Bits, Bits)>,
-    /// The producer's own name for it.
-    pub user_key: Option<String>,
-    /// Where its end is told.
-    pub notify: Option<Destination>,
-    /// When its end was told.
-    pub notified: Option<Timestamp>,
-    /// Rows of a producer that are registered.
-    pub cursor: u64,
-    /// When it was opened.
-    pub created_at: Timestamp,
-    /// When it last changed.
-    pub updated_at: Timestamp,
-}
-
-impl Fanout {
-    /// Whether everything was acked and no more comes, so that it is to be completed.
-    #[must_use]
-    pub fn drained(&self) -> bool {
-        self.state == FanoutState::Sealed && self.open_groups == 0 && self.inline.is_none()
-    }
-
-    /// Whether it is complete.
-    #[must_use]
-    pub fn complete(&self) -> bool {
-        self.state == FanoutState::Completed
-    }
-
-    /// Whether its end is still to be told.
-    #[must_use]
-    pub fn to_notify(&self) -> bool {
-        self.complete() && self.notify.is_some() && self.notified.is_none()
-    }
-
-    /// The bitfield of a small fan-out, as the group it is.
-    #[must_use]
-    pub fn inline_group(&self) -> Option<Group> {
-        let (pending, failed) = self.inline.clone()?;
-        let size = u32::try_from(self.total).unwrap_or(0);
-        Some(Group { id: self.id, fanout: self.id, size, pending, failed, updated_at: self.updated_at })
-    }
-
-    /// The groups of a small fan-out.
-    #[must_use]
-    pub fn inline_groups(&self) -> Vec<ItemGroup> {
-        self.inline_group().map(|group| ItemGroup { id: group.id, upto: group.size }).into_iter().collect()
-    }
-
-    pub(crate) fn decode(item: &Item) -> Result<Self, StoreError> {
-        let reader = Reader::new("fanouts", "id", item);
-        let state = match reader.text("state")? {
-            "open" => FanoutState::Open,
-            "sealed" => FanoutState::Sealed,
-            "completed" => FanoutState::Completed,
-            other => return Err(reader.corrupt("state", format!("is `{other}`"))),
-        };
-        let inline =
-            if reader.has("pending") { Some((reader.bits("pending")?, reader.bits("failed_items")?)) } else { None };
-        Ok(Self {
-            id: reader.parsed("id")?,
-            state,
-            total: reader.number("total")?,
-            opened_with: reader.number("opened_with")?,
-            open_groups: reader.number("open_groups")?,
-            failed: reader.number("failed")?,
-            inline,
-            user_key: reader.optional_text("user_key")?.map(str::to_owned),
-            notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
-            notified: reader.time("notified")?,
-            cursor: reader.number("cursor")?,
-            created_at: Timestamp(reader.number("created_at")?),
-            updated_at: Timestamp(reader.number("updated_at")?),
-        })
-    }
-
-    fn encode(&self) -> Item {
-        let mut item = Item::from([
-            ("id".to_owned(), text(self.id)),
-            ("state".to_owned(), text(self.state.as_str())),
-            ("total".to_owned(), number(self.total)),
-            ("opened_with".to_owned(), number(self.opened_with)),
-            ("open_groups".to_owned(), number(self.open_groups)),
-            ("created_at".to_owned(), time(self.created_at)),
-            ("updated_at".to_owned(), time(self.updated_at)),
-        ]);
-        if let Some((pending, _)) = &self.inline {
-            item.insert("pending".to_owned(), binary(pending.as_bytes()));
-        }
-        if let Some(user_key) = &self.user_key {
-            item.insert("user_key".to_owned(), text(user_key));
-        }
-        if let Some(notify) = &self.notify {
-            item.insert("notify".to_owned(), text(serde_json::to_string(notify).unwrap_or_default()));
-        }
-        if self.complete() {
-            item.insert("ttl".to_owned(), number(self.updated_at.plus(RETENTION).seconds()));
-            if self.notify.is_some() {
-                item.insert("notifying".to_owned(), text(NOTIFYING));
-            }
-        }
-        item
-    }
-}
-
-/// The one partition of the sparse index of fan-outs whose end is still to be told.
-const NOTIFYING: &str = "1";
+use self::record::NOTIFYING;
+pub use self::record::{Fanout, FanoutState};
 
 /// The fan-outs.
 #[derive(Clone, Debug)]

@@ -1,21 +1,20 @@
-//! Tasks, and the keys that keep one from being accepted twice.
+//! Tasks: what was registered, and which batch has claimed it.
+
+mod keys;
+mod statements;
 
 use std::collections::{HashMap, HashSet};
 
-use aws_sdk_dynamodb::types::{
-    AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum, BatchStatementRequest,
-    ReturnValuesOnConditionCheckFailure,
-};
-use futures::{StreamExt, stream};
 use uuid::Uuid;
 
 use super::attributes::{Reader, number, text, time};
 use super::{Item, StoreError, Table};
-use crate::backoff::Backoff;
 use crate::clock::{Timestamp, World};
-use crate::ids::{TaskId, derived};
+use crate::ids::TaskId;
 use crate::lane::Lane;
-use crate::limits::{CONTENTION_TRIES, RETENTION, STATEMENTS_PER_CALL};
+use crate::limits::RETENTION;
+
+pub use self::keys::{Key, KeyClaim};
 
 /// Status of a task that no batch has claimed.
 const CREATED: &str = "created";
@@ -48,33 +47,6 @@ pub struct Task {
     pub created_at: Timestamp,
 }
 
-/// Scope and value of a key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// The kind, and the fan-out if there is one.
-    pub scope: String,
-    /// The key's value.
-    pub value: String,
-}
-
-impl Key {
-    fn record_id(&self) -> String {
-        format!("key:{}", derived("key", &[self.scope.as_bytes(), self.value.as_bytes()]))
-    }
-}
-
-/// A key one wants for one's task.
-#[derive(Clone, Debug)]
-pub struct KeyClaim {
-    /// The key.
-    pub key: Key,
-    /// The task that would own it.
-    pub owner: TaskId,
-}
-
-/// Calls of BatchExecuteStatement under way at once.
-const CONCURRENT_CALLS: usize = 4;
-
 /// How the claim of one task went.
 enum Claim {
     Mine,
@@ -93,37 +65,6 @@ impl Tasks {
     #[must_use]
     pub fn new(table: Table, world: World) -> Self {
         Self { table, world }
-    }
-
-    /// Takes keys for their tasks, first come, first served. Answers for every claim who owns its key now: the claimant, if
-    /// it was free or already its own (a repeated request gets through).
-    ///
-    /// # Errors
-    /// The table can not be written.
-    pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<TaskId>, StoreError> {
-        let ttl = self.world.now().plus(RETENTION).seconds();
-        // Two claims of one key in one call: the first is asked for, both are answered with its owner.
-        let mut first: HashMap<String, TaskId> = HashMap::with_capacity(claims.len());
-        let mut order = Vec::with_capacity(claims.len());
-        for claim in claims {
-            let id = claim.key.record_id();
-            if !first.contains_key(&id) {
-                first.insert(id.clone(), claim.owner);
-                order.push(id);
-            }
-        }
-        let statement = format!("INSERT INTO \"{}\" VALUE {{'id': ?, 'owner': ?, 'ttl': ?}}", self.table.name);
-        let parameters = order
-            .iter()
-            .map(|id| vec![text(id), text(first.get(id).map(ToString::to_string).unwrap_or_default()), number(ttl)])
-            .collect();
-        let refused = self.execute("taking keys", &statement, parameters).await?;
-        let taken: Vec<String> = refused.into_iter().map(|(at, _)| order[at].clone()).collect();
-        for item in self.table.get_many("id", &taken, &["id", "owner"], true).await? {
-            let reader = Reader::new("keys", "id", &item);
-            first.insert(reader.text("id")?.to_owned(), reader.parsed("owner")?);
-        }
-        Ok(claims.iter().map(|claim| first.get(&claim.key.record_id()).copied().unwrap_or(claim.owner)).collect())
     }
 
     /// Stores tasks; one that is stored already stays as it is. Answers the positions of those.
@@ -290,124 +231,6 @@ impl Tasks {
             }
         }
     }
-
-    /// Executes one statement for many parameters, each conditional on its own. Tries again those that were throttled or
-    /// met a conflict. Answers positions and old items of those whose condition failed.
-    async fn execute(
-        &self,
-        what: &'static str,
-        statement: &str,
-        parameters: Vec<Vec<AttributeValue>>,
-    ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
-        let mut refused = Vec::new();
-        let mut open: Vec<usize> = (0..parameters.len()).collect();
-        let backoff = Backoff { base: std::time::Duration::from_millis(20), max: std::time::Duration::from_secs(2) };
-        let mut last = String::new();
-        for tries in 1..=CONTENTION_TRIES {
-            let mut again = Vec::new();
-            let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL).map(<[usize]>::to_vec).collect();
-            let calls = chunks.into_iter().map(|chunk| self.execute_chunk(what, statement, &parameters, chunk));
-            let mut answers = stream::iter(calls).buffer_unordered(CONCURRENT_CALLS);
-            while let Some(answer) = answers.next().await {
-                let answered = answer?;
-                refused.extend(answered.refused);
-                again.extend(answered.again);
-                last = answered.reason.unwrap_or(last);
-            }
-            drop(answers);
-            if again.is_empty() {
-                return Ok(refused);
-            }
-            open = again;
-            tokio::time::sleep(backoff.after(tries, self.world.random.next())).await;
-        }
-        let message = format!("{what}: gave up after {CONTENTION_TRIES} tries: {last}");
-        Err(self.statement_failure(message.clone(), message.into()))
-    }
-
-    /// One call.
-    async fn execute_chunk(
-        &self,
-        what: &'static str,
-        statement: &str,
-        parameters: &[Vec<AttributeValue>],
-        chunk: Vec<usize>,
-    ) -> Result<Answered, StoreError> {
-        let mut call = self.table.client.batch_execute_statement();
-        for at in &chunk {
-            call = call.statements(self.statement(statement, parameters[*at].clone())?);
-        }
-        let answer = call.send().await;
-        let answer = answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
-        let responses = answer.responses.unwrap_or_default();
-        // Of what is not answered nobody knows whether it was done; every statement can be repeated.
-        let again = chunk.get(responses.len()..).unwrap_or_default().to_vec();
-        let mut answered = Answered { again, ..Answered::default() };
-        for (at, response) in chunk.into_iter().zip(responses) {
-            match response.error {
-                None => {}
-                Some(error) if is_refused(&error) => answered.refused.push((at, error.item)),
-                Some(error) if is_passing(&error) => {
-                    answered.again.push(at);
-                    answered.reason = Some(reason(&error));
-                }
-                Some(error) => {
-                    let message = format!("{what}: {}", reason(&error));
-                    return Err(self.statement_failure(message.clone(), message.into()));
-                }
-            }
-        }
-        Ok(answered)
-    }
-
-    fn statement(&self, text: &str, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {
-        BatchStatementRequest::builder()
-            .statement(text)
-            .set_parameters(Some(parameters))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(|error| self.statement_failure(error.to_string(), Box::new(error)))
-    }
-
-    fn statement_failure(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-        StoreError::Service { operation: "BatchExecuteStatement", table: self.table.name.clone(), message, source }
-    }
-}
-
-/// What became of the statements of one call.
-#[derive(Default)]
-struct Answered {
-    /// Positions and old items of those whose condition failed.
-    refused: Vec<(usize, Option<Item>)>,
-    /// Positions of those to be tried again.
-    again: Vec<usize>,
-    /// Why one of them is.
-    reason: Option<String>,
-}
-
-/// Code and message of a statement's error.
-fn reason(error: &BatchStatementError) -> String {
-    let code = error.code.as_ref().map_or("", BatchStatementErrorCodeEnum::as_str);
-    format!("{code}: {}", error.message.as_deref().unwrap_or(""))
-}
-
-fn is_refused(error: &BatchStatementError) -> bool {
-    use BatchStatementErrorCodeEnum as Code;
-    matches!(error.code, Some(Code::DuplicateItem | Code::ConditionalCheckFailed))
-}
-
-fn is_passing(error: &BatchStatementError) -> bool {
-    use BatchStatementErrorCodeEnum as Code;
-    matches!(
-        error.code,
-        Some(
-            Code::ThrottlingError
-                | Code::RequestLimitExceeded
-                | Code::ProvisionedThroughputExceeded
-                | Code::InternalServerError
-                | Code::TransactionConflict
-        )
-    )
 }
 
 /// A refused claim is still the batch's own if an earlier delivery made it.
