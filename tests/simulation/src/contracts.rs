@@ -22,9 +22,12 @@ struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// Who acts for a lane's leader must be right about who leads and in which epoch, and who reminds it about its last sign
-    /// of life.
+    /// A leader is elected where there is none. Who acts for it must be right about who leads and in which epoch, and who
+    /// reminds it about its last sign of life.
     fn acts_for_the_leader(&self) -> bool {
+        if self.tells(":shard") {
+            return self.before["holder"].is_null();
+        }
         let acts = self.tells(":me") && self.tells(":epoch");
         let led = !acts || (self.right(":me", "holder") && self.right(":epoch", "epoch"));
         led && self.right(":holder", "holder") && self.right(":then", "acquired_at")
