@@ -81,8 +81,18 @@ impl Clients {
         E: Passing + std::fmt::Display + Send + 'static,
         F: Fn(Arc<Steps>) -> BoxFuture<'static, Result<T, E>>,
     {
+        self.until_tired(usize::MAX, step, what, call).await
+    }
+
+    /// Makes a call until it is answered, but no more often than `tries`.
+    async fn until_tired<T, E, F>(&self, tries: usize, step: &'static str, what: &str, call: F) -> Option<T>
+    where
+        T: Send + 'static,
+        E: Passing + std::fmt::Display + Send + 'static,
+        F: Fn(Arc<Steps>) -> BoxFuture<'static, Result<T, E>>,
+    {
         let sim = &self.cluster.sim;
-        loop {
+        for _ in 0..tries {
             sim.trace.line("user", what);
             let lease = self.cluster.lease(false).await?;
             match self.cluster.run(lease, step, TIMEOUT, &call).await {
@@ -99,6 +109,7 @@ impl Clients {
             let (least, most) = if away { (400_000, 1_800_000) } else { (100, 60_000) };
             tokio::time::sleep(self.dice.skewed(Duration::from_millis(least), Duration::from_millis(most))).await;
         }
+        None
     }
 
     /// Whether and when a call is made once more, although it was answered.
@@ -111,11 +122,12 @@ impl Clients {
     /// Registers tasks over HTTP.
     pub(crate) async fn register_http(
         &self,
+        tries: usize,
         tasks: Vec<fanfold::messages::TaskRequest>,
         request: String,
     ) -> Option<Vec<Registered>> {
         let what = format!("POST /tasks {request} {}", names(&tasks));
-        self.until_done("register", &what, move |steps| {
+        self.until_tired(tries, "register", &what, move |steps| {
             let (tasks, request) = (tasks.clone(), request.clone());
             async move { steps.register.register(tasks, &request).await }.boxed()
         })

@@ -13,6 +13,7 @@ mod faults;
 mod lag;
 mod mail;
 mod model;
+mod producer;
 mod queues;
 mod readers;
 mod request;

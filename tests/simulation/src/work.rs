@@ -4,17 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::ids::{ItemGroup, ItemId, TaskId, derived, expand};
-use fanfold::messages::{AckRequest, TaskRequest};
-use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::tracking::OpenRequest;
-use futures::FutureExt;
+use fanfold::ids::{ItemId, TaskId, derived, expand};
+use fanfold::messages::TaskRequest;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::clients::Clients;
 use crate::lock;
-use crate::model::FanoutModel;
+use crate::producer::{acks, add, open, seal, stray};
 use crate::scenario::{FanoutPlan, Seal, SinglesPlan};
 
 /// One request of a fan-out's user.
@@ -62,7 +59,7 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
             stray(&clients, id).await;
         }
         match request {
-            Request::Seal => seal(&clients, id).await,
+            Request::Seal => seal(&clients, &plan, id).await,
             Request::Acks(items) => acks(&clients, &plan, items).await,
             Request::Tasks(items) => {
                 let like = first.clone().filter(|_| straggles && n == last);
@@ -70,7 +67,7 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
                 let new = |id| like.clone().map_or_else(|| task(&clients, id), |like| TaskRequest { id, ..like });
                 let tasks: Vec<TaskRequest> = ids.map(new).collect();
                 first = first.or_else(|| tasks.first().cloned());
-                register(&clients, tasks, format!("{}-{n}", plan.name)).await;
+                register(&clients, usize::MAX, tasks, format!("{}-{n}", plan.name)).await;
             }
         }
     }
@@ -85,146 +82,14 @@ pub(crate) async fn singles(clients: Arc<Clients>, plan: SinglesPlan) {
         pause(&clients, plan.pace).await;
         let id = |_| named.then(|| TaskId::Single(Uuid::from_u64_pair(clients.dice.any(), clients.dice.any())));
         let tasks = chunk.iter().map(|n| task(&clients, id(n))).collect();
-        register(&clients, tasks, format!("{}-{n}", plan.name)).await;
+        // Whoever gives up leaves keys whose tasks may never have been stored.
+        let tries = if clients.dice.chance(5_000) { 1 } else { usize::MAX };
+        register(&clients, tries, tasks, format!("{}-{n}", plan.name)).await;
     }
 }
 
 async fn pause(clients: &Clients, most: Duration) {
     tokio::time::sleep(clients.dice.millis(0, most.as_millis() as u64)).await;
-}
-
-async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(Uuid, Vec<ItemId>)> {
-    let request = OpenRequest {
-        items: plan.items,
-        seal: plan.seal == Seal::AtOnce,
-        user_key: Some(plan.name.clone()),
-        notify: plan.notify.then_some(Destination::Queue(NoticesQueue::Notices)),
-    };
-    let key = plan.name.clone();
-    let id = derived("fanout", &[key.as_bytes()]);
-    let model = FanoutModel {
-        user_key: plan.name.clone(),
-        notify: plan.notify,
-        sealing: request.seal,
-        ..FanoutModel::default()
-    };
-    lock(&clients.cluster.sim.model).fanouts.insert(id, model);
-    let mut first: Option<Vec<ItemGroup>> = None;
-    for _ in 0..1 + usize::from(clients.repeat().is_some()) {
-        let call = |request: &OpenRequest, key: &str| {
-            let (request, key) = (request.clone(), key.to_owned());
-            move |steps: Arc<crate::steps::Steps>| {
-                let (request, key) = (request.clone(), key.clone());
-                async move { steps.tracking.open(request, Some(&key)).await }.boxed()
-            }
-        };
-        let what = format!("POST /fanouts {key}: {} items, seal: {}", plan.items, request.seal);
-        let opened = clients.until_done("api", &what, call(&request, &key)).await?;
-        if opened.fanout.id != id || first.as_ref().is_some_and(|first| *first != opened.groups) {
-            clients.cluster.sim.violate(format!("{what} answered another fan-out: {opened:?}"));
-        }
-        first = Some(opened.groups);
-    }
-    let items: Vec<ItemId> = expand(id, &first.unwrap_or_default()).collect();
-    remember(clients, id, &items, plan.items as usize);
-    Some((id, items))
-}
-
-async fn add(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid, n: usize, count: u32) -> Option<Vec<ItemGroup>> {
-    let what = format!("POST /fanouts/{id}/items {count} ({}-{n})", plan.name);
-    let key = format!("{}-{n}", plan.name);
-    let call = move |steps: Arc<crate::steps::Steps>| {
-        let key = key.clone();
-        async move { steps.tracking.add(id, count, Some(&key)).await }.boxed()
-    };
-    let groups = clients.until_done("api", &what, call.clone()).await?;
-    let items: Vec<ItemId> = expand(id, &groups).collect();
-    remember(clients, id, &items, count as usize);
-    if let Some(delay) = clients.repeat() {
-        let (clients, first) = (Arc::clone(clients), groups.clone());
-        clients.clone().spawn(async move {
-            tokio::time::sleep(delay).await;
-            if clients.until_done("api", &what, call).await.is_some_and(|again| again != first) {
-                clients.cluster.sim.violate(format!("{what} answered other groups the second time"));
-            }
-        });
-    }
-    Some(groups)
-}
-
-fn remember(clients: &Clients, id: Uuid, items: &[ItemId], count: usize) {
-    let sim = &clients.cluster.sim;
-    if items.len() != count {
-        sim.violate(format!("{count} items were asked for, {} came", items.len()));
-    }
-    if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
-        fanout.items.extend(items);
-        fanout.opened = true;
-    }
-}
-
-async fn seal(clients: &Arc<Clients>, id: Uuid) {
-    if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
-        fanout.sealing = true;
-    }
-    let again = clients.repeat();
-    let what = format!("POST /fanouts/{id}/seal");
-    let call = move |steps: Arc<crate::steps::Steps>| async move { steps.tracking.seal(id).await }.boxed();
-    clients.until_done("api", &what, call).await;
-    if let Some(delay) = again {
-        let clients = Arc::clone(clients);
-        clients.clone().spawn(async move {
-            tokio::time::sleep(delay).await;
-            clients.until_done("api", &what, call).await;
-        });
-    }
-}
-
-/// Acks items as users' own workers do, over HTTP or the queue, some of them more than once.
-async fn acks(clients: &Arc<Clients>, plan: &FanoutPlan, items: Vec<ItemId>) {
-    let (failed, succeeded): (Vec<_>, Vec<_>) = items.into_iter().partition(|_| clients.dice.chance(plan.own_failed));
-    {
-        let mut model = lock(&clients.cluster.sim.model);
-        for (items, failed) in [(&succeeded, false), (&failed, true)] {
-            for item in items {
-                if let Some(fanout) = model.fanouts.get_mut(&item.fanout) {
-                    fanout.acked.insert(*item, failed);
-                }
-            }
-        }
-    }
-    let mut request = AckRequest { items: succeeded, failed, settles: None };
-    let deliver = async |clients: &Arc<Clients>, request: AckRequest| {
-        if clients.dice.chance(5_000) {
-            clients.send("AckQueue", json!(request).to_string());
-        } else if let Some(answer) = clients.ack_http(request).await
-            && !answer.refused.is_empty()
-        {
-            clients.cluster.sim.violate(format!("acks of items that exist were refused: {:?}", answer.refused));
-        }
-    };
-    let again = clients.repeat();
-    deliver(clients, request.clone()).await;
-    if let Some(delay) = again {
-        clients.dice.shuffle(&mut request.items);
-        let clients = Arc::clone(clients);
-        clients.clone().spawn(async move {
-            tokio::time::sleep(delay).await;
-            clients.send("AckQueue", json!(request).to_string());
-        });
-    }
-}
-
-/// Acks items that do not exist: refused, and without effect.
-async fn stray(clients: &Arc<Clients>, fanout: Uuid) {
-    let group = Uuid::from_u64_pair(clients.dice.any(), clients.dice.any());
-    let index = clients.dice.below(7_168) as u16;
-    let request = AckRequest { failed: vec![ItemId { fanout, group, index }], ..AckRequest::default() };
-    if let Some(answer) = clients.ack_http(request).await
-        && answer.refused.len() != 1
-    {
-        clients.cluster.sim.violate(format!("an ack of an item that does not exist was not refused: {answer:?}"));
-    }
 }
 
 /// A task of any kind, its target and key drawn so that some are frequent.
@@ -240,8 +105,8 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
     TaskRequest { id, kind, content }
 }
 
-/// Registers tasks over HTTP or the queue, perhaps more than once.
-async fn register(clients: &Arc<Clients>, tasks: Vec<TaskRequest>, request: String) {
+/// Registers tasks over HTTP or the queue, perhaps more than once. Whoever gets no answer in so many `tries` gives up.
+async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>, request: String) {
     let sim = Arc::clone(&clients.cluster.sim);
     let over_http = clients.dice.chance(6_000);
     let name = if over_http { request.clone() } else { sim.queues.peek_id() };
@@ -261,7 +126,7 @@ async fn register(clients: &Arc<Clients>, tasks: Vec<TaskRequest>, request: Stri
         return;
     }
     let again = clients.repeat();
-    let Some(registered) = clients.register_http(tasks.clone(), request.clone()).await else { return };
+    let Some(registered) = clients.register_http(tries, tasks.clone(), request.clone()).await else { return };
     let answered: BTreeSet<TaskId> = registered.iter().map(|task| task.id).collect();
     if answered != ids.iter().copied().collect() {
         sim.violate(format!("request {request} answered for {answered:?}, not for {ids:?}"));
@@ -271,7 +136,7 @@ async fn register(clients: &Arc<Clients>, tasks: Vec<TaskRequest>, request: Stri
         let clients = Arc::clone(clients);
         clients.clone().spawn(async move {
             tokio::time::sleep(delay).await;
-            clients.register_http(tasks, request).await;
+            clients.register_http(usize::MAX, tasks, request).await;
         });
     }
 }

@@ -1,0 +1,182 @@
+//! What users ask of tracking: they open fan-outs, add items, seal, and ack.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanfold::ids::{ItemGroup, ItemId, derived, expand};
+use fanfold::messages::AckRequest;
+use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::tracking::{OpenRequest, TrackingError};
+use futures::FutureExt;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::clients::Clients;
+use crate::lock;
+use crate::model::FanoutModel;
+use crate::scenario::{FanoutPlan, Seal};
+
+pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(Uuid, Vec<ItemId>)> {
+    let request = OpenRequest {
+        items: plan.items,
+        seal: plan.seal == Seal::AtOnce,
+        user_key: Some(plan.name.clone()),
+        notify: plan.notify.then_some(Destination::Queue(NoticesQueue::Notices)),
+    };
+    let key = plan.name.clone();
+    let id = derived("fanout", &[key.as_bytes()]);
+    let model = FanoutModel {
+        user_key: plan.name.clone(),
+        notify: plan.notify,
+        sealing: request.seal,
+        ..FanoutModel::default()
+    };
+    lock(&clients.cluster.sim.model).fanouts.insert(id, model);
+    let mut first: Option<Vec<ItemGroup>> = None;
+    for _ in 0..1 + usize::from(clients.repeat().is_some()) {
+        let call = |request: &OpenRequest, key: &str| {
+            let (request, key) = (request.clone(), key.to_owned());
+            move |steps: Arc<crate::steps::Steps>| {
+                let (request, key) = (request.clone(), key.clone());
+                async move { steps.tracking.open(request, Some(&key)).await }.boxed()
+            }
+        };
+        let what = format!("POST /fanouts {key}: {} items, seal: {}", plan.items, request.seal);
+        let opened = clients.until_done("api", &what, call(&request, &key)).await?;
+        if opened.fanout.id != id || first.as_ref().is_some_and(|first| *first != opened.groups) {
+            clients.cluster.sim.violate(format!("{what} answered another fan-out: {opened:?}"));
+        }
+        first = Some(opened.groups);
+    }
+    let items: Vec<ItemId> = expand(id, &first.unwrap_or_default()).collect();
+    remember(clients, id, &items, plan.items as usize);
+    Some((id, items))
+}
+
+pub(crate) async fn add(
+    clients: &Arc<Clients>,
+    plan: &FanoutPlan,
+    id: Uuid,
+    n: usize,
+    count: u32,
+) -> Option<Vec<ItemGroup>> {
+    let what = format!("POST /fanouts/{id}/items {count} ({}-{n})", plan.name);
+    let key = format!("{}-{n}", plan.name);
+    let call = move |steps: Arc<crate::steps::Steps>| {
+        let key = key.clone();
+        async move { steps.tracking.add(id, count, Some(&key)).await }.boxed()
+    };
+    let groups = clients.until_done("api", &what, call.clone()).await?;
+    let items: Vec<ItemId> = expand(id, &groups).collect();
+    remember(clients, id, &items, count as usize);
+    if let Some(delay) = clients.repeat() {
+        let (clients, first) = (Arc::clone(clients), groups.clone());
+        clients.clone().spawn(async move {
+            tokio::time::sleep(delay).await;
+            if clients.until_done("api", &what, call).await.is_some_and(|again| again != first) {
+                clients.cluster.sim.violate(format!("{what} answered other groups the second time"));
+            }
+        });
+    }
+    Some(groups)
+}
+
+/// Another user adds while the first one seals: what is accepted counts, what is refused does not.
+async fn add_late(clients: Arc<Clients>, plan: FanoutPlan, id: Uuid) {
+    let (dice, count) = (&clients.dice, 1 + clients.dice.below(8) as u32);
+    tokio::time::sleep(dice.skewed(Duration::from_millis(1), Duration::from_secs(10))).await;
+    let key = format!("{}-late", plan.name);
+    let what = format!("POST /fanouts/{id}/items {count} ({key})");
+    let call = move |steps: Arc<crate::steps::Steps>| {
+        let key = key.clone();
+        async move {
+            match steps.tracking.add(id, count, Some(&key)).await {
+                Err(TrackingError::NotOpen { .. }) => Ok(None),
+                answer => answer.map(Some),
+            }
+        }
+        .boxed()
+    };
+    let Some(Some(groups)) = clients.until_done("api", &what, call).await else { return };
+    let items: Vec<ItemId> = expand(id, &groups).collect();
+    remember(&clients, id, &items, count as usize);
+    acks(&clients, &plan, items).await;
+}
+
+fn remember(clients: &Clients, id: Uuid, items: &[ItemId], count: usize) {
+    let sim = &clients.cluster.sim;
+    if items.len() != count {
+        sim.violate(format!("{count} items were asked for, {} came", items.len()));
+    }
+    if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
+        fanout.items.extend(items);
+        fanout.opened = true;
+    }
+}
+
+pub(crate) async fn seal(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid) {
+    if clients.dice.chance(3_000) {
+        clients.spawn(add_late(Arc::clone(clients), plan.clone(), id));
+    }
+    if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
+        fanout.sealing = true;
+    }
+    let again = clients.repeat();
+    let what = format!("POST /fanouts/{id}/seal");
+    let call = move |steps: Arc<crate::steps::Steps>| async move { steps.tracking.seal(id).await }.boxed();
+    clients.until_done("api", &what, call).await;
+    if let Some(delay) = again {
+        let clients = Arc::clone(clients);
+        clients.clone().spawn(async move {
+            tokio::time::sleep(delay).await;
+            clients.until_done("api", &what, call).await;
+        });
+    }
+}
+
+/// Acks items as users' own workers do, over HTTP or the queue, some of them more than once.
+pub(crate) async fn acks(clients: &Arc<Clients>, plan: &FanoutPlan, items: Vec<ItemId>) {
+    let (failed, succeeded): (Vec<_>, Vec<_>) = items.into_iter().partition(|_| clients.dice.chance(plan.own_failed));
+    {
+        let mut model = lock(&clients.cluster.sim.model);
+        for (items, failed) in [(&succeeded, false), (&failed, true)] {
+            for item in items {
+                if let Some(fanout) = model.fanouts.get_mut(&item.fanout) {
+                    fanout.acked.insert(*item, failed);
+                }
+            }
+        }
+    }
+    let mut request = AckRequest { items: succeeded, failed, settles: None };
+    let deliver = async |clients: &Arc<Clients>, request: AckRequest| {
+        if clients.dice.chance(5_000) {
+            clients.send("AckQueue", json!(request).to_string());
+        } else if let Some(answer) = clients.ack_http(request).await
+            && !answer.refused.is_empty()
+        {
+            clients.cluster.sim.violate(format!("acks of items that exist were refused: {:?}", answer.refused));
+        }
+    };
+    let again = clients.repeat();
+    deliver(clients, request.clone()).await;
+    if let Some(delay) = again {
+        clients.dice.shuffle(&mut request.items);
+        let clients = Arc::clone(clients);
+        clients.clone().spawn(async move {
+            tokio::time::sleep(delay).await;
+            clients.send("AckQueue", json!(request).to_string());
+        });
+    }
+}
+
+/// Acks items that do not exist: refused, and without effect.
+pub(crate) async fn stray(clients: &Arc<Clients>, fanout: Uuid) {
+    let group = Uuid::from_u64_pair(clients.dice.any(), clients.dice.any());
+    let index = clients.dice.below(7_168) as u16;
+    let request = AckRequest { failed: vec![ItemId { fanout, group, index }], ..AckRequest::default() };
+    if let Some(answer) = clients.ack_http(request).await
+        && answer.refused.len() != 1
+    {
+        clients.cluster.sim.violate(format!("an ack of an item that does not exist was not refused: {answer:?}"));
+    }
+}
