@@ -15,11 +15,14 @@ use crate::lag::Lag;
 use crate::lock;
 use crate::model::Model;
 use crate::queues::Queues;
-use crate::stats::Stats;
+use crate::stats::{Reached, Stats};
 use crate::trace::Trace;
 
 /// The most that a worker dies at one kind of request, in ten-thousandths.
 const MOST_CRASHES: u32 = 5_000;
+
+/// Deaths at one kind of request in one run: after so many its step is let through, or a long sweep would never come to its end.
+const MOST_DEATHS: u64 = 40;
 
 /// Requests that few runs make: a worker dies at every other one of them, so that a thousand runs or so see both sides of each.
 const RARE: [(&str, &str); 8] = [
@@ -96,16 +99,17 @@ impl Sim {
         if self.healed() { 0 } else { rate }
     }
 
-    /// What becomes of a request of which a step made `made` in this run: the first are struck more often, and each run has some
-    /// kinds of requests that its workers hardly survive.
-    pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, made: u64) -> Fault {
+    /// What becomes of a request of a kind that was `reached` as often in this run: the first are struck more often, and each
+    /// run has some kinds of requests that its workers hardly survive.
+    pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, reached: Reached) -> Fault {
         if self.healed() {
             return Fault::None;
         }
-        let first = if made <= 3 { 5 } else { 1 };
+        let first = if reached.made <= 3 { 5 } else { 1 };
         let hot =
             derived("hot", &[&self.seed.to_be_bytes(), step.as_bytes(), kind.as_bytes()]).as_u128().is_multiple_of(8);
         let crash = match self.plan.crash * first * if hot { 6 } else { 1 } {
+            _ if reached.before + reached.after >= MOST_DEATHS => 0,
             1.. if RARE.contains(&(step, kind)) => MOST_CRASHES,
             crash => crash.min(MOST_CRASHES),
         };
@@ -132,7 +136,7 @@ impl Sim {
     }
 
     /// Counts a request of a step, or a crash before or after it. Answers how many there were.
-    pub(crate) fn reach(&self, step: &'static str, kind: &str, fault: Fault) -> u64 {
+    pub(crate) fn reach(&self, step: &'static str, kind: &str, fault: Fault) -> Reached {
         let mut stats = lock(&self.stats);
         let reached = stats.reached.entry((step, kind.to_owned())).or_default();
         match fault {
@@ -140,7 +144,7 @@ impl Sim {
             Fault::CrashAfter => reached.after += 1,
             _ => reached.made += 1,
         }
-        reached.made
+        *reached
     }
 
     /// Notes what a step needs to be allowed.

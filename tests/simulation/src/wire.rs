@@ -89,10 +89,10 @@ impl Line {
     async fn fated(&self, request: &Request, sqs: bool) -> Result<Reply, ConnectorError> {
         let sim = &self.sim;
         let (who, step) = self.worker.who();
-        let made = sim.reach(step, &request.kind, Fault::None);
+        let reached = sim.reach(step, &request.kind, Fault::None);
         sim.need(step, request.actions());
         tokio::time::sleep(sim.dice.millis(1, 12)).await;
-        let fault = sim.fault(step, &request.kind, sqs, made);
+        let fault = sim.fault(step, &request.kind, sqs, reached);
         let log = |what: &str| sim.trace.line(&who, &format!("{} {} -> {what}", request.kind, request.names));
         match fault {
             Fault::CrashBefore => {
