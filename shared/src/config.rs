@@ -67,6 +67,20 @@ impl Surroundings {
         (self.variables)(name).filter(|value| !value.is_empty()).ok_or(ConfigError::Missing(name))
     }
 
+    /// The whole number that a variable gives.
+    ///
+    /// # Errors
+    /// The variable is not set, or is something else.
+    pub fn number(&self, variable: &'static str) -> Result<u32, ConfigError> {
+        let value = self.variable(variable)?;
+        let unusable = |_| ConfigError::Unusable {
+            variable,
+            value: value.clone(),
+            problem: format!("a whole number from 0 to {} is wanted", u32::MAX),
+        };
+        value.parse().map_err(unusable)
+    }
+
     /// The table that a variable names.
     ///
     /// # Errors
@@ -108,6 +122,10 @@ pub mod variables {
     pub const ACK_QUEUE_URL: &str = "ACK_QUEUE_URL";
     /// Queue of `notify`.
     pub const NOTIFY_QUEUE_URL: &str = "NOTIFY_QUEUE_URL";
+    /// Where notices go that were given up.
+    pub const NOTIFY_DEAD_LETTER_QUEUE_URL: &str = "NOTIFY_DEAD_LETTER_QUEUE_URL";
+    /// Invocations of `notify` at once.
+    pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
     /// Queue that users read notices from.
     pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
 }
