@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::ids::TaskId;
 use fanfold::policy::Handler;
 use fanfold_handle::answer;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
+use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Cause, RetryAfter};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -109,9 +109,10 @@ impl SimulatedApi {
         tokio::time::sleep(dice.skewed(Duration::from_millis(5), timeout.min(Duration::from_secs(20)))).await;
         if dice.chance(rate(self.mood.again)) {
             sim.count("batch API: come again");
-            let retry_after = dice.chance(3_000).then(|| Duration::from_secs(dice.between(0, 30)));
-            let message = dice.pick(&["429", "503", "409"]).to_owned();
-            return Err(CallError { retriable: true, retry_after, message });
+            let asked = if dice.chance(2_000) { dice.between(900, 7_200) } else { dice.between(0, 30) };
+            let retry_after = dice.chance(3_000).then(|| RetryAfter::Delay(Duration::from_secs(asked)));
+            let status = dice.pick(&[429, 503, 409]);
+            return Err(CallError { retry_after, ..CallError::new(Cause::Status(status), status.to_string()) });
         }
         if dice.chance(rate(self.mood.never)) {
             sim.count("batch API: never");
@@ -128,7 +129,7 @@ impl SimulatedApi {
         if late {
             sim.count("batch API: no answer in time");
             tokio::time::sleep(timeout).await;
-            return Err(CallError::again("no answer in time"));
+            return Err(CallError::new(Cause::Silence, "no answer in time"));
         }
         answer::parse(body.as_bytes())
     }
