@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-pub use crate::cause::{Cause, RetryAfter};
+pub use crate::cause::Cause;
+pub use fanfold::retry_after::RetryAfter;
 
 /// Calls batch APIs of some sort.
 pub trait BatchApi: Send + Sync {

@@ -1,10 +1,5 @@
 //! Why a call did nothing, as far as is known: what the batch API said, or where the call ended.
 
-use std::time::Duration;
-
-use fanfold::clock::Timestamp;
-use fanfold::limits::RETRY_AFTER_MAX;
-
 /// Where a call that brought no outcomes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -59,27 +54,6 @@ impl Cause {
     }
 }
 
-/// When a batch API wants to be called again: its `Retry-After`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetryAfter {
-    /// So long after its answer.
-    Delay(Duration),
-    /// From this moment on.
-    At(Timestamp),
-}
-
-impl RetryAfter {
-    /// The moment, for an answer that came `now`; a day later at the latest.
-    #[must_use]
-    pub fn moment(self, now: Timestamp) -> Timestamp {
-        let moment = match self {
-            Self::Delay(delay) => now.plus(delay),
-            Self::At(moment) => moment,
-        };
-        moment.min(now.plus(RETRY_AFTER_MAX))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,17 +89,5 @@ mod tests {
             assert!(!Cause::Status(status).retriable(), "{status}");
         }
         assert!(!Cause::NotMade.retriable());
-    }
-
-    #[test]
-    fn a_batch_api_asks_for_a_day_at_most() {
-        let now = Timestamp(1_000_000);
-        let (hour, year) = (Duration::from_secs(3_600), Duration::from_secs(365 * 24 * 3_600));
-        assert_eq!(RetryAfter::Delay(hour).moment(now), now.plus(hour));
-        assert_eq!(RetryAfter::At(now.plus(hour)).moment(now), now.plus(hour));
-        for far in [RetryAfter::Delay(year), RetryAfter::Delay(Duration::MAX), RetryAfter::At(now.plus(year))] {
-            assert_eq!(far.moment(now), now.plus(RETRY_AFTER_MAX), "{far:?}");
-        }
-        assert!(RetryAfter::At(Timestamp(0)).moment(now) < now);
     }
 }

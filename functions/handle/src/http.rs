@@ -1,14 +1,13 @@
 //! Batch APIs over HTTP.
 
 use std::error::Error;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use fanfold::clock::Timestamp;
-use fanfold::limits::{ANSWER_BYTES, RETRY_AFTER_MAX};
+use fanfold::limits::ANSWER_BYTES;
 use fanfold::policy::Handler;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response};
 
 use crate::answer;
@@ -38,7 +37,7 @@ impl HttpApi {
         if status.is_success() {
             return answer::parse(&read(response).await?);
         }
-        let retry_after = retry_after(response.headers());
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| RetryAfter::parse(value.to_str().ok()?));
         let message = format!("the batch API answered {status}");
         Err(CallError { retry_after, ..CallError::new(Cause::Status(status.as_u16()), message) })
     }
@@ -71,16 +70,6 @@ async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-/// A `Retry-After`: seconds, however many, or a date. Anything else leaves the delay to the policy.
-fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(RetryAfter::Delay(value.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)));
-    }
-    let date = httpdate::parse_http_date(value).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(RetryAfter::At(Timestamp::default().plus(date)))
 }
 
 /// Why there is no answer. A connection that was never there was not used: the call was not received.

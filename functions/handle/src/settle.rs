@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH};
+use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -72,15 +72,15 @@ pub(crate) fn settle(
         }
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
-    let backoff = now.plus(Backoff::from(&policy.backoff).after(ended, random));
-    let due = backoff.max(retry_after.map_or(now, |retry_after: RetryAfter| retry_after.moment(now)));
+    let asked = retry_after.map(|asked: RetryAfter| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
+    let delay = Backoff::from(&policy.backoff).after(ended, random).max(asked);
     Settlement {
         silent: outcomes.silent.into_iter().filter(|slot| !outcomes.succeeded.get(*slot)).collect(),
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
-        retry_at: if retry.is_empty() { None } else { Some(due) },
+        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay)) },
     }
 }
 

@@ -104,8 +104,8 @@ async fn a_delay_is_taken_only_if_it_is_one() {
     for (value, seconds) in [
         ("7", Some(7)),
         ("3600", Some(3_600)),
-        ("18446744073709551615", Some(86_400)),
-        ("18446744073709551616", Some(86_400)),
+        ("18446744073709551615", Some(u64::MAX)),
+        ("18446744073709551616", Some(u64::MAX)),
         ("-1", None),
         ("NaN", None),
         ("1e400", None),
@@ -113,9 +113,7 @@ async fn a_delay_is_taken_only_if_it_is_one() {
         ("", None),
         ("Sat, 21 Nov 2026 07:28:00 GMT", Some(0)),
         ("Sun, 22 Nov 2026 07:28:00 GMT", Some(5_280)),
-        ("Sunday, 22-Nov-26 07:28:00 GMT", Some(5_280)),
-        ("Sun Nov 22 07:28:00 2026", Some(5_280)),
-        ("Sun, 22 Nov 2036 07:28:00 GMT", Some(86_400)),
+        ("Sun, 22 Nov 2036 07:28:00 GMT", Some(315_624_480)),
         ("Sun, 22 Nov 2026 07:28:00 CET", None),
         ("\u{ff17}", None),
     ] {
@@ -124,7 +122,7 @@ async fn a_delay_is_taken_only_if_it_is_one() {
         let error = call(&server.url, PATIENT).await.unwrap_err();
         // Sun, 22 Nov 2026 06:00:00 GMT.
         let now = Timestamp(1_795_327_200_000);
-        let waited = error.retry_after.map(|retry_after| retry_after.moment(now).since(now).as_secs());
+        let waited = error.retry_after.map(|retry_after| retry_after.delay(now).as_secs());
         assert_eq!(waited, seconds, "{value}");
         assert!(error.retriable, "{value}");
     }
