@@ -13,12 +13,16 @@ mod faults;
 mod lag;
 mod mail;
 mod model;
+mod observe;
+mod pace;
+mod permissions;
 mod producer;
 mod queues;
 mod readers;
 mod request;
 mod run;
 mod scenario;
+mod server;
 mod sim;
 mod stats;
 mod steps;
@@ -28,9 +32,11 @@ mod transitions;
 mod wire;
 mod work;
 mod worker;
+mod working;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use permissions::{Permission, Permissions};
 pub use run::{Outcome, run};
 pub use stats::{Reached, Stats};
 pub use trace::digest;
