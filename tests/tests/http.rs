@@ -13,6 +13,8 @@ mod hostile;
 mod policies;
 #[path = "http/reused.rs"]
 mod reused;
+#[path = "http/shapes.rs"]
+mod shapes;
 #[path = "http/tasks.rs"]
 mod tasks;
 #[path = "http/unknown_items.rs"]
