@@ -108,6 +108,10 @@ pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
 /// Attempts of one batch that may be lost with their workers: it could be the batch that kills them.
 pub const LOST_ATTEMPTS: u32 = 32;
 
+/// The longest pause between two attempts of a batch, whether a batch API asks for it (`Retry-After`) or a policy
+/// (`backoff.max`): what waits longer is better looked at.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
 
@@ -146,3 +150,9 @@ pub const CONTENTION_TRIES: u32 = 16;
 
 /// How long a policy may be served from a worker's memory.
 pub const POLICY_CACHE: Duration = Duration::from_secs(5);
+
+/// Places whose lease is over that one write clears: DynamoDB takes expressions of 4 KB.
+pub const PLACES_CLEARED: usize = 10;
+
+/// How long the record of a party's places is kept after the last one was taken.
+pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);

@@ -6,6 +6,7 @@ use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::notice::{Event, FanoutCompleted, Notice};
 use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::{gates, places};
 use uuid::Uuid;
 
 use crate::stack::{QueueName, Stack};
@@ -65,14 +66,11 @@ impl Stack {
     /// No lane has a leader, or a batch in flight or settling; no call holds a place.
     pub async fn assert_locks_free(&self) {
         let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
-        for item in scan.items() {
-            let key = item["lane"].as_s().unwrap();
-            if let Some(kind) = key.strip_prefix(fanfold::store::gates::PREFIX) {
-                assert_eq!(self.places(kind).await, 0, "places of kind {kind}");
-            }
-            if key.starts_with("places/") {
-                continue;
-            }
+        let keys: Vec<&String> = scan.items().iter().map(|item| item["lane"].as_s().unwrap()).collect();
+        for kind in keys.iter().filter_map(|key| key.strip_prefix(gates::PREFIX)) {
+            assert_eq!(self.places(kind).await, 0, "places of kind {kind}");
+        }
+        for key in keys.into_iter().filter(|key| !key.starts_with(places::PREFIX)) {
             let lane: Lane = key.parse().unwrap();
             let lock = self.locks.get(&lane).await.unwrap();
             assert!(lock.idle(), "{lock:?}");

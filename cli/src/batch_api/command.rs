@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::limits::ANSWER_BYTES;
 use fanfold_handle::answer;
-use fanfold_handle::api::{Answer, Call, CallError};
+use fanfold_handle::api::{Answer, Call, CallError, Cause};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -35,17 +35,18 @@ impl CommandApi {
         key: &str,
         call: &Call,
     ) -> Result<Answer, CallError> {
-        let input = serde_json::to_vec(call).map_err(|error| CallError::for_good(error.to_string()))?;
+        let input = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
         let child = self.start(command, key)?;
         // Dropped at the time-out, the child is killed.
         match tokio::time::timeout(timeout, talk(child, input)).await {
             Ok(answer) => answer,
-            Err(_) => Err(CallError::again("the batch API did not answer in time")),
+            Err(_) => Err(CallError::new(Cause::Silence, "the batch API did not answer in time")),
         }
     }
 
     fn start(&self, command: &[String], key: &str) -> Result<Child, CallError> {
-        let (program, arguments) = command.split_first().ok_or_else(|| CallError::for_good("the command is empty"))?;
+        let empty = || CallError::new(Cause::NotMade, "the command is empty");
+        let (program, arguments) = command.split_first().ok_or_else(empty)?;
         Command::new(program)
             .args(arguments)
             .current_dir(&self.folder)
@@ -55,7 +56,7 @@ impl CommandApi {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| CallError::again(format!("`{program}` can not be run: {error}")))
+            .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` can not be run: {error}")))
     }
 }
 
@@ -63,21 +64,24 @@ impl CommandApi {
 async fn talk(mut child: Child, input: Vec<u8>) -> Result<Answer, CallError> {
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(CallError::again("the program has no standard streams"));
+        return Err(CallError::new(Cause::Unreachable, "the program has no standard streams"));
     };
     let write = async move {
         // A program that does not want its input is no error; what it answers counts.
         let _ = stdin.write_all(&input).await;
     };
     let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read(stderr, STDERR_BYTES));
-    let status = child.wait().await.map_err(|error| CallError::again(format!("the program was lost: {error}")))?;
+    let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
+    let status = child.wait().await.map_err(lost)?;
     if !status.success() {
         let errors = String::from_utf8_lossy(&errors);
         let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
-        return Err(CallError::again(format!("the program ended with {status}: {last}")));
+        // Ended by a signal, it may have worked.
+        let cause = if status.code().is_some() { Cause::Exit } else { Cause::Silence };
+        return Err(CallError::new(cause, format!("the program ended with {status}: {last}")));
     }
     if output.len() > ANSWER_BYTES {
-        return Err(CallError::again(format!("the answer has more than {ANSWER_BYTES} bytes")));
+        return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
     }
     answer::parse(&output)
 }

@@ -113,15 +113,15 @@ impl Gates {
     /// API take theirs anew, by [`Gates::hold`].
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table can not be read or written, or the record is corrupt.
     pub async fn clear(&self, kind: &str) -> Result<(), StoreError> {
-        let update = self
-            .0
-            .update("lane", key(kind))
-            .update_expression("SET places = :none")
-            .condition_expression("attribute_exists(places)")
-            .expression_attribute_values(":none", AttributeValue::M([].into()));
-        self.0.send_update(update).await.map(|_| ())
+        for gate in self.get_many(&[kind]).await? {
+            let places: Vec<(Uuid, Timestamp)> = gate.places.into_iter().collect();
+            for places in places.chunks(MOST_DEAD) {
+                self.0.send_update(without(places, self.0.update("lane", key(kind)), Vec::new(), "")).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Holds a place for a call that began before, whatever the share.

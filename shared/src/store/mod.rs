@@ -8,6 +8,7 @@ pub mod fanouts;
 pub mod gates;
 pub mod groups;
 pub mod locks;
+pub mod places;
 pub mod policies;
 pub mod tasks;
 

@@ -8,6 +8,7 @@ use fanfold_local::{Engine, Template};
 use fanfold_notify::Http;
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clients::Clients;
@@ -23,8 +24,9 @@ use crate::{check, readers, work};
 /// The one description of tables and queues.
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 
-/// After faults stopped, everything must be quiet within this time, messages that were late aside.
-const PATIENCE: Duration = Duration::from_secs(6 * 3_600);
+/// After faults stopped, everything must be quiet within this time, messages that were late aside: the batch API may have
+/// asked to wait for a day.
+const PATIENCE: Duration = Duration::from_secs((24 + 6) * 3_600);
 
 /// Sweeps in a row that find nothing to do before a stack counts as settled.
 const IDLE_SWEEPS: u32 = 2;
@@ -213,10 +215,13 @@ async fn change_policies(clients: Arc<Clients>, plan: crate::scenario::KindPlan)
 /// Hands the messages of a queue to its step as the event source does.
 async fn pump(cluster: Arc<Cluster>, name: String) {
     let sim = Arc::clone(&cluster.sim);
+    let at_once = if name == "HandleQueue" { sim.places().0 } else { Semaphore::MAX_PERMITS };
+    let at_once = Arc::new(Semaphore::new(at_once));
     loop {
         let Some(queue) = sim.queues.get(&name) else { return };
         queue.ready().await;
         sleep(sim.post.skewed(Duration::from_millis(1), Duration::from_millis(1_500))).await;
+        let Ok(slot) = Arc::clone(&at_once).acquire_owned().await else { return };
         let Some(lease) = cluster.lease(false).await else { return };
         let received = queue.receive(&sim.post, sim.rate(sim.plan.message_again));
         if received.is_empty() {
@@ -224,7 +229,10 @@ async fn pump(cluster: Arc<Cluster>, name: String) {
             continue;
         }
         let (cluster, name) = (Arc::clone(&cluster), name.clone());
-        tokio::spawn(async move { deliver(&cluster, &name, lease, received).await });
+        tokio::spawn(async move {
+            deliver(&cluster, &name, lease, received).await;
+            drop(slot);
+        });
     }
 }
 
