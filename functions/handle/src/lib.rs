@@ -11,6 +11,7 @@ mod step;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
@@ -31,6 +32,9 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::api::{BatchApi, Call, CallError, CallMember, Cause};
+
+/// Delays of messages are whole seconds: what waits for less waits in its invocation.
+const SHORTEST_DELAY: Duration = Duration::from_secs(1);
 
 /// Calls batch APIs and records what became of the members.
 pub struct Handle {
@@ -116,10 +120,10 @@ impl Handle {
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.go_on(batch).await;
         }
-        // A delay of SQS ends too early for what waits longer than 15 minutes.
-        let left = batch.retry_at.unwrap_or_default().since(self.world.now());
-        if !left.is_zero() {
-            return Ok(self.handle.send_all([(&message, left)]).await?);
+        // SQS delays by 15 minutes at most, and by whole seconds.
+        match batch.retry_at.unwrap_or_default().since(self.world.now()) {
+            left if left < SHORTEST_DELAY => tokio::time::sleep(left).await,
+            left => return Ok(self.handle.send_all([(&message, left)]).await?),
         }
         let kind = &batch.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
@@ -179,7 +183,7 @@ impl Handle {
             (BatchStatus::Grouping, _) => Err(HandleError::NotDispatched(batch.id)),
             // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(lease_until)) => {
-                let wait = lease_until.since(self.world.now()) + std::time::Duration::from_secs(1);
+                let wait = lease_until.since(self.world.now()) + Duration::from_secs(1);
                 let message = HandleMessage { batch: batch.id, attempt: batch.attempts };
                 Ok(self.handle.send_all([(&message, wait)]).await?)
             }
@@ -261,6 +265,7 @@ impl Handle {
         }
         if !done {
             let wait = batch.retry_at.unwrap_or_default().since(self.world.now());
+            let wait = if wait < SHORTEST_DELAY { Duration::ZERO } else { wait };
             let next = HandleMessage { batch: batch.id, attempt: batch.attempts + 1 };
             self.handle.send_all([(&next, wait)]).await?;
         }
