@@ -23,7 +23,7 @@ use fanfold_group::Grouper;
 use fanfold_handle::Handle;
 use fanfold_local::{Engine, Template};
 use fanfold_notify::{Http, Notify};
-use fanfold_register::Register;
+use fanfold_register::{Register, RegisterError};
 use fanfold_sweep::{Sweep, SweepRequest};
 use uuid::Uuid;
 
@@ -311,7 +311,8 @@ impl Stack {
 
     /// Registers tasks. The producer repeats a request that fails.
     pub async fn register(&self, tasks: Vec<TaskRequest>) {
-        while self.register.register(tasks.clone(), "request").await.is_err() {
+        while let Err(error) = self.register.register(tasks.clone(), "request").await {
+            assert!(!matches!(error, RegisterError::Refused(_)), "{error}");
             self.crash.revive();
         }
         self.crash.revive();
