@@ -70,15 +70,13 @@ impl Surroundings {
     /// The whole number that a variable gives.
     ///
     /// # Errors
-    /// The variable is not set, or is something else.
-    pub fn number(&self, variable: &'static str) -> Result<u32, ConfigError> {
-        let value = self.variable(variable)?;
-        let unusable = |_| ConfigError::Unusable {
-            variable,
-            value: value.clone(),
-            problem: format!("a whole number from 0 to {} is wanted", u32::MAX),
-        };
-        value.parse().map_err(unusable)
+    /// The variable is not set, or is no whole number.
+    pub fn number(&self, name: &'static str) -> Result<u32, ConfigError> {
+        let value = self.variable(name)?;
+        value.parse().map_err(|_| {
+            let problem = format!("a whole number from 0 to {} is wanted", u32::MAX);
+            ConfigError::Unusable { variable: name, value, problem }
+        })
     }
 
     /// The table that a variable names.
@@ -126,6 +124,8 @@ pub mod variables {
     pub const NOTIFY_DEAD_LETTER_QUEUE_URL: &str = "NOTIFY_DEAD_LETTER_QUEUE_URL";
     /// Invocations of `notify` at once.
     pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
+    /// Calls of batch APIs at once, over all kinds.
+    pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
     /// Queue that users read notices from.
     pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
 }
