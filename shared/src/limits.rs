@@ -99,7 +99,7 @@ pub const KIND_SHARE: u32 = 2;
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const MOST_DEAD: usize = 32;
 
-/// The longest that a batch waits before it looks for a place again.
+/// The longest that a batch, or a notice, waits before it looks for a place again.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Lambda: a synchronous invocation takes and gives at most 6 MB.
@@ -187,8 +187,5 @@ pub const NOTICE_GIVE_UP: Duration = Duration::from_secs(3 * 24 * 3_600);
 /// One receiver of notices holds at most one in so many of the invocations of notify.
 pub const RECEIVER_SHARE: u32 = 4;
 
-/// Pause of a notice whose receiver holds its share already, and the longest one.
+/// The first pause of a notice whose receiver holds its share already; the longest is [`PLACE_WAIT_MAX`].
 pub const PLACE_WAIT: Duration = Duration::from_secs(2);
-
-/// See [`PLACE_WAIT`].
-pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(30);
