@@ -17,6 +17,7 @@ pub mod notice;
 pub mod openapi;
 pub mod policy;
 pub mod queue;
+pub mod retry_after;
 pub mod store;
 pub mod text;
 pub mod tracking;

@@ -15,7 +15,7 @@ const ORDERS: usize = 5_000;
 /// Builds the example's batch API, as `cargo run` would, and answers where it is.
 fn build_batch_api() -> PathBuf {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let build = ["build", "--quiet", "-p", "parcels-api", "--profile", profile];
+    let build = ["build", "--quiet", "--workspace", "--bin", "parcels-api", "--profile", profile];
     assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
     Path::new(env!("CARGO_BIN_EXE_fanfold")).with_file_name("parcels-api")
 }

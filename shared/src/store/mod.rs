@@ -7,6 +7,7 @@ pub mod batches;
 pub mod fanouts;
 pub mod groups;
 pub mod locks;
+pub mod places;
 pub mod policies;
 pub mod tasks;
 

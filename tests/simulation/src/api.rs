@@ -1,21 +1,16 @@
-//! The batch API: succeeds, fails, asks for another try, answers rubbish, or not at all.
+//! The batch API as one worker reaches it: a call may die with its worker, and waits no longer than its policy says.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use fanfold::ids::TaskId;
 use fanfold::policy::Handler;
-use fanfold_handle::answer;
 use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::lock;
-use crate::sim::Sim;
+use crate::server::Server;
 use crate::worker::Worker;
 
 /// How a run's batch API behaves, in ten-thousandths.
@@ -54,9 +49,8 @@ impl Mood {
 
 /// The batch API as one worker reaches it.
 pub(crate) struct SimulatedApi {
-    pub(crate) sim: Arc<Sim>,
+    pub(crate) server: Server,
     pub(crate) worker: Arc<Worker>,
-    pub(crate) mood: Mood,
 }
 
 impl BatchApi for SimulatedApi {
@@ -72,7 +66,7 @@ impl BatchApi for SimulatedApi {
 
 impl SimulatedApi {
     async fn answer(&self, handler: &Handler, key: &str, call: &Call) -> Result<Answer, CallError> {
-        let sim = &self.sim;
+        let sim = &self.server.sim;
         let (who, step) = self.worker.who();
         let crash = sim.dice.chance(sim.rate(sim.plan.crash * 4));
         let crash = match (crash, sim.dice.chance(5_000)) {
@@ -89,89 +83,27 @@ impl SimulatedApi {
             sim.reach(step, "the batch API", crash);
             return self.worker.die().await;
         }
-        for problem in lock(&sim.model).call(key, call) {
+        for problem in lock(&sim.model).call(key, call, sim.plan.skew * 2) {
             sim.violate(problem);
         }
-        let result = self.decide(call, handler.timeout.0).await;
+        let timeout = handler.timeout.0;
+        let work = tokio::spawn(self.server.clone().work(call.clone(), timeout));
+        let result = match tokio::time::timeout(timeout, work).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => {
+                sim.violate(format!("the simulated batch API broke: {panic}"));
+                Err(CallError::again("the call broke off"))
+            }
+            Err(_) => Err(CallError::again("no answer in time")),
+        };
         sim.trace.line(&who, &format!("ANSWER to {key}: {result:?}"));
         if crash == Fault::CrashAfter {
             sim.count("crash after the batch API");
             sim.reach(step, "the batch API", crash);
             return self.worker.die().await;
         }
+        let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
+        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after);
         result
-    }
-
-    /// Does the work, as a server would, and answers.
-    async fn decide(&self, call: &Call, timeout: Duration) -> Result<Answer, CallError> {
-        let (sim, dice) = (&self.sim, &self.sim.dice);
-        let rate = |rate| sim.rate(rate);
-        tokio::time::sleep(dice.skewed(Duration::from_millis(5), timeout.min(Duration::from_secs(20)))).await;
-        if dice.chance(rate(self.mood.again)) {
-            sim.count("batch API: come again");
-            let retry_after = dice.chance(3_000).then(|| Duration::from_secs(dice.between(0, 30)));
-            let message = dice.pick(&["429", "503", "409"]).to_owned();
-            return Err(CallError { retriable: true, retry_after, message });
-        }
-        if dice.chance(rate(self.mood.never)) {
-            sim.count("batch API: never");
-            call.members.iter().for_each(|member| self.say(member.id, false));
-            return Err(CallError::for_good("400"));
-        }
-        let late = dice.chance(rate(self.mood.late));
-        let body = if dice.chance(rate(self.mood.rubbish)) {
-            sim.count("batch API: rubbish");
-            dice.pick(&["null", "{}", "<html>", "{\"members\": {}}", "{\"members\": [{\"id\": \"x\"}]}"]).to_owned()
-        } else {
-            self.outcomes(call)
-        };
-        if late {
-            sim.count("batch API: no answer in time");
-            tokio::time::sleep(timeout).await;
-            return Err(CallError::again("no answer in time"));
-        }
-        answer::parse(body.as_bytes())
-    }
-
-    /// An answer with outcomes, as bytes.
-    fn outcomes(&self, call: &Call) -> String {
-        let (sim, dice) = (&self.sim, &self.sim.dice);
-        let doomed = |content: &str| content.contains("\"doomed\":true");
-        if dice.chance(2_000) && !call.members.iter().any(|member| doomed(member.content.get())) {
-            call.members.iter().for_each(|member| self.say(member.id, true));
-            return String::new();
-        }
-        let mut answers: Vec<Value> = Vec::new();
-        for member in &call.members {
-            if dice.chance(sim.rate(self.mood.omitted)) {
-                sim.count("batch API: member omitted");
-            } else if dice.chance(sim.rate(self.mood.member_again)) {
-                sim.count("batch API: member again");
-                answers.push(json!({"id": member.id, "outcome": "retry", "error": "busy"}));
-            } else if doomed(member.content.get()) {
-                self.say(member.id, false);
-                answers.push(json!({"id": member.id, "outcome": "failed", "error": "doomed"}));
-            } else {
-                self.say(member.id, true);
-                answers.push(json!({"id": member.id, "outcome": "succeeded"}));
-            }
-        }
-        if dice.chance(sim.rate(self.mood.strange)) {
-            sim.count("batch API: strangers");
-            let stranger = TaskId::Single(Uuid::from_u128(u128::from(dice.any())));
-            answers.push(json!({"id": stranger, "outcome": "failed"}));
-            // Of two outcomes for one member the first counts.
-            if let Some(first) = answers.first().cloned() {
-                answers.push(json!({"id": first["id"], "outcome": "retry"}));
-            }
-        }
-        json!({ "members": answers }).to_string()
-    }
-
-    fn say(&self, id: TaskId, succeeded: bool) {
-        let mut model = lock(&self.sim.model);
-        let said = model.said.entry(id).or_default();
-        said.succeeded |= succeeded;
-        said.failed |= !succeeded;
     }
 }

@@ -9,6 +9,7 @@ use fanfold::lane::Lane;
 use fanfold::store::Table;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
+use fanfold::store::places;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold_local::Engine;
@@ -66,7 +67,8 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
 
 async fn locks(engine: &Engine, sim: &Sim) -> Result<(), String> {
     let locks = Locks::new(table(engine, sim, "LOCKS_TABLE"));
-    for lane in keys(engine, sim, "LOCKS_TABLE", "lane").await? {
+    let keys = keys(engine, sim, "LOCKS_TABLE", "lane").await?;
+    for lane in keys.into_iter().filter(|key| !key.starts_with(places::PREFIX)) {
         let lane: Lane = lane.parse().map_err(|error: fanfold::lane::LaneError| error.to_string())?;
         let lock = locks.get(&lane).await.map_err(|error| error.to_string())?;
         if !lock.idle() {

@@ -37,6 +37,11 @@ impl Clock for SkewedClock {
     }
 }
 
+/// What a clock that is right says now, in epoch milliseconds.
+pub(crate) fn epoch_millis(start: Instant) -> u64 {
+    SkewedClock::new(start, 0).now().0
+}
+
 impl Random for Dice {
     fn next(&self) -> u64 {
         self.any()

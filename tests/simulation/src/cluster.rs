@@ -14,6 +14,7 @@ use crate::api::{Mood, SimulatedApi};
 use crate::clock::{SkewedClock, world};
 use crate::dice::Dice;
 use crate::lock;
+use crate::server::Server;
 use crate::sim::Sim;
 use crate::steps::Steps;
 use crate::wire::Wire;
@@ -141,7 +142,8 @@ fn steps(
     mood: &Mood,
     http: &Http,
 ) -> Result<Arc<Steps>, String> {
-    let api = SimulatedApi { sim: Arc::clone(sim), worker: Arc::clone(worker), mood: mood.clone() };
+    let server = Server { sim: Arc::clone(sim), mood: mood.clone() };
+    let api = SimulatedApi { server, worker: Arc::clone(worker) };
     Steps::new(of, Arc::new(api), http.clone()).map(Arc::new).map_err(|error| error.to_string())
 }
 

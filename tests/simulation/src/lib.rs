@@ -13,12 +13,15 @@ mod faults;
 mod lag;
 mod mail;
 mod model;
+mod observe;
+mod pace;
 mod producer;
 mod queues;
 mod readers;
 mod request;
 mod run;
 mod scenario;
+mod server;
 mod sim;
 mod stats;
 mod steps;
@@ -28,6 +31,7 @@ mod transitions;
 mod wire;
 mod work;
 mod worker;
+mod working;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -8,6 +8,7 @@ use fanfold::notice::{Event, FanoutCompleted, Notice};
 use serde_json::{Value, json};
 
 use crate::lock;
+use crate::observe;
 use crate::request::{Request, queue_of, text};
 use crate::wire::{Line, Reply};
 
@@ -35,6 +36,7 @@ impl Line {
                 self.sim.violate(format!("SQS would refuse a delay of {delay:?}"));
             }
             let body = entry["MessageBody"].as_str().unwrap_or("").to_owned();
+            self.in_time(&queue, &body, delay).await?;
             let id = if queue == "NoticesQueue" {
                 self.notice(&body).await?;
                 self.sim.queues.next_id()
@@ -44,6 +46,18 @@ impl Line {
             successful.push(json!({"Id": entry["Id"], "MessageId": id, "MD5OfMessageBody": ""}));
         }
         Ok(Reply::ok(json!({"Successful": successful, "Failed": failed})))
+    }
+
+    /// A message for a batch's next attempt waits for its time.
+    async fn in_time(&self, queue: &str, body: &str, delay: Duration) -> Result<(), ConnectorError> {
+        let Some((record, attempt)) = observe::next_attempt(queue, body) else { return Ok(()) };
+        let images = self.images(std::slice::from_ref(&record)).await?;
+        let early = images.get(&record).and_then(|batch| observe::too_early(&self.sim, batch, attempt, delay));
+        if let Some(early) = early {
+            self.sim
+                .violate(format!("a message for a batch comes {early:?} too early: {body} in {delay:?}, {images:?}"));
+        }
+        Ok(())
     }
 
     /// A notice gets to a user. It must not come before what it tells of, and always say the same.

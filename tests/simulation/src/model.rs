@@ -1,11 +1,16 @@
 //! The reference: what was asked of Fanfold, what the batch API was told and said, and what users were told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use fanfold::backoff::Backoff;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::notice::Notice;
 use uuid::Uuid;
+
+use crate::pace::Pace;
+use crate::working::Working;
 
 /// What holds for a kind over all versions of its policy.
 #[derive(Clone, Debug)]
@@ -13,6 +18,7 @@ pub(crate) struct KindModel {
     pub(crate) max_batch: usize,
     pub(crate) max_in_flight: usize,
     pub(crate) max_attempts: u32,
+    pub(crate) backoff: Backoff,
     pub(crate) keyed: bool,
     pub(crate) notify: bool,
 }
@@ -68,6 +74,12 @@ pub(crate) struct Model {
     attempts: BTreeMap<Uuid, u32>,
     /// What a reader was told that may not change any more: fan-outs that are complete, tasks that ended.
     pub(crate) told: BTreeMap<String, String>,
+    /// The lane of each batch.
+    pub(crate) lanes: BTreeMap<Uuid, String>,
+    /// The calls that work at the batch API now.
+    pub(crate) working: Working,
+    /// When batches may be called again.
+    pub(crate) pace: Pace,
 }
 
 impl Model {
@@ -121,9 +133,12 @@ impl Model {
         self.attempts.keys().copied().collect()
     }
 
-    /// The batch API is called; what is wrong with the call.
-    pub(crate) fn call(&mut self, key: &str, call: &fanfold_handle::api::Call) -> Vec<String> {
+    /// The batch API is called; what is wrong with the call, if clocks are at most so far `apart`.
+    pub(crate) fn call(&mut self, key: &str, call: &fanfold_handle::api::Call, apart: Duration) -> Vec<String> {
         let mut problems = Vec::new();
+        if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > apart) {
+            problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
+        }
         let attempts = self.attempts.entry(call.batch_id).or_default();
         *attempts = call.attempt.max(*attempts);
         let members: Vec<TaskId> = call.members.iter().map(|member| member.id).collect();

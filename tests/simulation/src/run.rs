@@ -23,8 +23,9 @@ use crate::{check, readers, work};
 /// The one description of tables and queues.
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 
-/// After faults stopped, everything must be quiet within this time, messages that were late aside.
-const PATIENCE: Duration = Duration::from_secs(6 * 3_600);
+/// After faults stopped, everything must be quiet within this time, messages that were late aside: the batch API may have
+/// asked to wait for a day.
+const PATIENCE: Duration = Duration::from_secs((24 + 6) * 3_600);
 
 /// Sweeps in a row that find nothing to do before a stack counts as settled.
 const IDLE_SWEEPS: u32 = 2;

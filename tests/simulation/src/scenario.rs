@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fanfold::backoff::Backoff;
 use fanfold::policy::Policy;
 use serde_json::json;
 
@@ -119,6 +120,7 @@ impl Scenario {
                 max_batch: policies().map(|policy| policy.max_batch as usize).max().unwrap_or(0),
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
                 max_attempts: first.max_attempts,
+                backoff: Backoff::from(&first.backoff),
                 keyed: first.key.is_some(),
                 notify: first.notify.is_some(),
             };
@@ -134,7 +136,7 @@ impl KindPlan {
             "kind": format!("kind{n}"), "target": "content.t", "partitions": dice.pick(&[1, 1, 1, 3]),
             "max_batch": 1 + dice.below(8), "linger": dice.below(4), "max_in_flight": 1 + dice.below(4),
             "max_attempts": 1 + dice.below(8),
-            "backoff": {"base": 1, "max": dice.pick(&[4, 20, 120])},
+            "backoff": {"base": dice.pick(&[1, 1, 4]), "max": dice.pick(&[4, 20, 120])},
             "handler": {"url": "https://a.example/batch", "timeout": dice.pick(&[5, 10, 30, 90])},
         });
         if dice.chance(6_000) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
 use crate::wire::{Line, Reply};
-use crate::{contracts, transitions};
+use crate::{contracts, observe, transitions};
 
 impl Line {
     pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
@@ -99,12 +99,18 @@ impl Line {
     /// Writes, and remembers what was there before.
     async fn write(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
         let before = self.images(&request.writes).await?;
+        let leaving = request.writes.first().map(|record| observe::leaving(request, before.get(record)));
+        let leaving = self.images(&leaving.unwrap_or_default()).await?;
         let reply = if request.operation == "BatchExecuteStatement" {
             self.statements(request, partial).await?
         } else {
             self.raw(&request.operation, &request.body).await?
         };
         if reply.status == 200 {
+            observe::wrote(&mut lock(&self.sim.model), request);
+            for ((_, batch), record) in leaving.iter().filter(|(_, record)| text(record, "status") != "done") {
+                self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
+            }
             let responses = reply.body["Responses"].as_array();
             for (at, record) in request.writes.iter().enumerate() {
                 if responses.and_then(|responses| responses.get(at)).is_none_or(|answer| answer["Error"].is_null()) {

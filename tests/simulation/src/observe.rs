@@ -1,0 +1,72 @@
+//! What requests tell of batches as they are applied, and what that binds others to.
+
+use std::time::Duration;
+
+use aws_smithy_types::base64;
+use fanfold::lane::Lane;
+use fanfold::limits::DELAY_MAX;
+use fanfold::messages::HandleMessage;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::clock::epoch_millis;
+use crate::model::Model;
+use crate::request::{Record, Request, text};
+use crate::sim::Sim;
+
+/// Remembers what an applied write says of a batch: the lane it was formed in, and how an attempt ended.
+pub(crate) fn wrote(model: &mut Model, request: &Request) {
+    let (item, values) = (&request.body["Item"], &request.body["ExpressionAttributeValues"]);
+    if request.table() != "BatchesTable" {
+        return;
+    }
+    if let (Ok(id), false) = (text(item, "id").parse(), item["lane"].is_null()) {
+        model.lanes.insert(id, text(item, "lane").to_owned());
+    }
+    let again = !values[":retry_at"].is_null();
+    let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok());
+    if let (true, Some(batch), Some(attempt), Some(ended)) =
+        (again, batch, number(&values[":attempts"]), number(&values[":ended"]))
+    {
+        let lane: Option<Lane> = model.lanes.get(&batch).and_then(|lane| lane.parse().ok());
+        let backoff = lane.and_then(|lane| model.kinds.get(&lane.kind)).map(|kind| kind.backoff);
+        if let Some(backoff) = backoff {
+            model.pace.settled(batch, attempt, ended, backoff);
+        }
+    }
+}
+
+/// The batches that a write takes from those that its lane knows, if it is applied to `before`: they must be done.
+pub(crate) fn leaving(request: &Request, before: Option<&Value>) -> Vec<Record> {
+    let expression = request.body["UpdateExpression"].as_str().unwrap_or("");
+    let Some((_, deleted)) = expression.split_once("DELETE ").filter(|_| request.table() == "LocksTable") else {
+        return Vec::new();
+    };
+    let mut words = deleted.split([' ', ',']).filter(|word| !word.is_empty());
+    let (set, name) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let known = before.and_then(|lock| lock[set]["BS"].as_array()).cloned().unwrap_or_default();
+    let leave = request.body["ExpressionAttributeValues"][name]["BS"].as_array().into_iter().flatten();
+    let ids = leave.filter(|id| known.contains(id)).filter_map(|id| base64::decode(id.as_str()?).ok());
+    ids.filter_map(|id| Some(("BatchesTable".to_owned(), Uuid::from_slice(&id).ok()?.to_string()))).collect()
+}
+
+/// The batch whose next attempt a message is for, and that attempt's number.
+pub(crate) fn next_attempt(queue: &str, body: &str) -> Option<(Record, u32)> {
+    let message: HandleMessage = (queue == "HandleQueue").then(|| serde_json::from_str(body).ok()).flatten()?;
+    Some((("BatchesTable".to_owned(), message.batch.to_string()), message.attempt))
+}
+
+/// How much too early an attempt's message comes that is sent now with a `delay`, if it does: it is to wait for the
+/// time that the batch's record names, or as long as SQS can.
+pub(crate) fn too_early(sim: &Sim, batch: &Value, attempt: u32, delay: Duration) -> Option<Duration> {
+    let time = number(&batch["retry_at"]).filter(|_| number(&batch["attempts"]) == Some(attempt.saturating_sub(1)));
+    let left = Duration::from_millis(u64::saturating_sub(time?, epoch_millis(sim.start)));
+    // Whoever wrote the time may have had a clock that was fast, whoever sends one that is fast too.
+    let early = left.min(DELAY_MAX).saturating_sub(delay + sim.plan.skew * 2);
+    (!early.is_zero()).then_some(early)
+}
+
+/// A number, as DynamoDB's JSON has it.
+fn number<T: std::str::FromStr>(value: &Value) -> Option<T> {
+    value["N"].as_str()?.parse().ok()
+}

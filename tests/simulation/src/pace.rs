@@ -1,0 +1,47 @@
+//! When a batch may be called again: at least as long after the answer as the batch API asked for, and as its policy's
+//! backoff says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fanfold::backoff::Backoff;
+use fanfold::limits::DELAY_MAX;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// What the batch API answered to one attempt that is to be repeated.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    at: Instant,
+    retry_after: Duration,
+}
+
+/// What is known of the batches that are called.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    answers: BTreeMap<(Uuid, u32), Answered>,
+    due: BTreeMap<Uuid, Instant>,
+}
+
+impl Pace {
+    /// An attempt was answered.
+    pub(crate) fn answered(&mut self, batch: Uuid, attempt: u32, retry_after: Option<Duration>) {
+        let retry_after = retry_after.unwrap_or_default().min(DELAY_MAX);
+        self.answers.insert((batch, attempt), Answered { at: Instant::now(), retry_after });
+    }
+
+    /// The end of an attempt was written down; `ended` attempts ended by now, and there is to be another. What nobody
+    /// wrote down nobody can keep to: the answer died with its worker.
+    pub(crate) fn settled(&mut self, batch: Uuid, attempt: u32, ended: u32, backoff: Backoff) {
+        let Some(answered) = self.answers.get(&(batch, attempt)) else { return };
+        // The least of an equal jitter.
+        let least = backoff.after(ended, 0);
+        self.due.insert(batch, answered.at + least.max(answered.retry_after));
+    }
+
+    /// A batch is called; how much too early that is, if it is.
+    pub(crate) fn called(&self, batch: Uuid) -> Option<Duration> {
+        let early = self.due.get(&batch)?.saturating_duration_since(Instant::now());
+        (!early.is_zero()).then_some(early)
+    }
+}

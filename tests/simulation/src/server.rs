@@ -1,0 +1,152 @@
+//! The batch API itself: it does its work, or some of it, and answers: outcomes, rubbish, "come again", "never". It goes on
+//! working when whoever called it has died or waits no more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold_handle::answer;
+use fanfold_handle::api::{Answer, Call, CallError};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::api::Mood;
+use crate::lock;
+use crate::sim::Sim;
+use crate::working::{AtOnce, Work};
+
+/// The longest that the batch API asks to wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
+
+/// The batch API of a run.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) mood: Mood,
+}
+
+impl Server {
+    /// Does the work of one call, which its caller waits for as long as `timeout`, and answers.
+    pub(crate) async fn work(self, call: Call, timeout: Duration) -> Result<Answer, CallError> {
+        let number = self.begin(&call);
+        let sim = Arc::clone(&self.sim);
+        tokio::spawn(async move {
+            tokio::time::sleep(timeout).await;
+            lock(&sim.model).working.end(number);
+        });
+        let result = self.decide(&call, timeout).await;
+        lock(&self.sim.model).working.end(number);
+        result
+    }
+
+    /// The call begins to work: are too many working now?
+    fn begin(&self, call: &Call) -> u64 {
+        let mut model = lock(&self.sim.model);
+        let lane = model.lanes.get(&call.batch_id).cloned().unwrap_or_else(|| call.kind.clone());
+        let work = Work { batch: call.batch_id, attempt: call.attempt, kind: call.kind.clone(), lane };
+        let (number, at_once) = model.working.begin(work.clone());
+        let most = model.kinds.get(&call.kind).map_or(usize::MAX, |kind| kind.max_in_flight);
+        if at_once.of_lane > most && self.counted() {
+            let calls = model.working.of_lane(&work.lane);
+            let calls: Vec<String> = calls.map(|work| format!("{}, attempt {}", work.batch, work.attempt)).collect();
+            let lane = &work.lane;
+            self.sim.violate(format!("{at_once:?} work at the batch API, lane {lane} may have {most}: {calls:?}"));
+        }
+        self.reached(at_once);
+        number
+    }
+
+    /// Whether calls that work at once can be held to their number: a lease ends too early where clocks are wrong, and a
+    /// restart of everything ends the leases of the dead.
+    fn counted(&self) -> bool {
+        self.sim.plan.skew.is_zero() && self.sim.plan.restarts == 0
+    }
+
+    /// Counts what the run brought, so that it shows whether enough work at once.
+    fn reached(&self, at_once: AtOnce) {
+        if at_once.of_batch > 1 {
+            self.sim.count("batch API: two calls of one batch at once");
+        }
+        *lock(&self.sim.stats).brought.entry("calls").or_default() += 1;
+    }
+
+    async fn decide(&self, call: &Call, timeout: Duration) -> Result<Answer, CallError> {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        let rate = |rate| sim.rate(rate);
+        tokio::time::sleep(dice.skewed(Duration::from_millis(5), timeout.min(Duration::from_secs(20)))).await;
+        if dice.chance(rate(self.mood.again)) {
+            sim.count("batch API: come again");
+            let retry_after = dice.chance(3_000).then(|| self.wait());
+            let message = dice.pick(&["429", "503", "409"]).to_owned();
+            return Err(CallError { retriable: true, retry_after, message });
+        }
+        if dice.chance(rate(self.mood.never)) {
+            sim.count("batch API: never");
+            call.members.iter().for_each(|member| self.say(member.id, false));
+            return Err(CallError::for_good("400"));
+        }
+        if dice.chance(rate(self.mood.late)) {
+            sim.count("batch API: no answer in time");
+            tokio::time::sleep(timeout + dice.millis(0, 60_000)).await;
+        }
+        let body = if dice.chance(rate(self.mood.rubbish)) {
+            sim.count("batch API: rubbish");
+            dice.pick(&["null", "{}", "<html>", "{\"members\": {}}", "{\"members\": [{\"id\": \"x\"}]}"]).to_owned()
+        } else {
+            self.outcomes(call)
+        };
+        answer::parse(body.as_bytes())
+    }
+
+    /// How long it asks to wait: mostly seconds, up to a day.
+    fn wait(&self) -> Duration {
+        let dice = &self.sim.dice;
+        if dice.chance(1_500) {
+            self.sim.count("batch API: come again much later");
+            return dice.skewed(Duration::from_secs(60), LONGEST_WAIT);
+        }
+        Duration::from_secs(dice.between(0, 30))
+    }
+
+    /// An answer with outcomes, as bytes.
+    fn outcomes(&self, call: &Call) -> String {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        let doomed = |content: &str| content.contains("\"doomed\":true");
+        if dice.chance(2_000) && !call.members.iter().any(|member| doomed(member.content.get())) {
+            call.members.iter().for_each(|member| self.say(member.id, true));
+            return String::new();
+        }
+        let mut answers: Vec<Value> = Vec::new();
+        for member in &call.members {
+            if dice.chance(sim.rate(self.mood.omitted)) {
+                sim.count("batch API: member omitted");
+            } else if dice.chance(sim.rate(self.mood.member_again)) {
+                sim.count("batch API: member again");
+                answers.push(json!({"id": member.id, "outcome": "retry", "error": "busy"}));
+            } else if doomed(member.content.get()) {
+                self.say(member.id, false);
+                answers.push(json!({"id": member.id, "outcome": "failed", "error": "doomed"}));
+            } else {
+                self.say(member.id, true);
+                answers.push(json!({"id": member.id, "outcome": "succeeded"}));
+            }
+        }
+        if dice.chance(sim.rate(self.mood.strange)) {
+            sim.count("batch API: strangers");
+            let stranger = TaskId::Single(Uuid::from_u128(u128::from(dice.any())));
+            answers.push(json!({"id": stranger, "outcome": "failed"}));
+            // Of two outcomes for one member the first counts.
+            if let Some(first) = answers.first().cloned() {
+                answers.push(json!({"id": first["id"], "outcome": "retry"}));
+            }
+        }
+        json!({ "members": answers }).to_string()
+    }
+
+    fn say(&self, id: TaskId, succeeded: bool) {
+        let mut model = lock(&self.sim.model);
+        let said = model.said.entry(id).or_default();
+        said.succeeded |= succeeded;
+        said.failed |= !succeeded;
+    }
+}
