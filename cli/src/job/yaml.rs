@@ -10,6 +10,9 @@ use crate::fault::Fault;
 /// Characters that begin something else than a plain text.
 const BEGINNINGS: &str = "\"'[]{}!&*|>@`%?,#";
 
+/// Fields that are expressions.
+const EXPRESSIONS: [&str; 2] = ["target", "key"];
+
 /// Reads YAML (JSON is YAML). `wanted` says what should be in it; a fault tells line, column and field.
 pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -> Result<T, Failure> {
     // `no` and `on` are words, as YAML 1.2 has it.
@@ -58,13 +61,17 @@ pub(super) fn hint_of_comment(text: &str, field: &str) -> Option<String> {
 fn field(error: &serde_path_to_error::Error<serde_json::Error>, wanted: &str) -> String {
     let path = error.path().to_string();
     let message = error.inner().to_string().replace("expected u32", "expected a whole number");
-    if path == "." { plain(&message, wanted) } else { format!("`{path}`: {message}{}", unquoted(&path, &message)) }
+    if path == "." {
+        plain(&message, wanted)
+    } else if path.starts_with('[') {
+        format!("is a list, {wanted} is wanted")
+    } else { format!("`{path}`: {message}{}", unquoted(&path, &message)) }
 }
 
 /// An expression that begins with a bracket is a list to YAML, or a map.
 fn unquoted(path: &str, message: &str) -> &'static str {
     let collection = message.contains("invalid type: sequence") || message.contains("invalid type: map");
-    if collection && ["target", "key"].contains(&path) {
+    if collection && EXPRESSIONS.contains(&path) {
         "; an expression that begins with [ or { must be quoted as a whole, as in '[content.a, content.b]'"
     } else {
         ""
@@ -93,7 +100,8 @@ fn explain(text: &str, line: usize) -> Option<String> {
             return Some("; YAML is indented with spaces, not with tabs".to_owned());
         }
         let Some((name, value)) = split(text) else { continue };
-        if value.contains(": ") || value.ends_with(':') || value.starts_with(|first| BEGINNINGS.contains(first)) {
+        let expression = EXPRESSIONS.contains(&name) && value.starts_with(|first| BEGINNINGS.contains(first));
+        if expression || value.contains(": ") || value.ends_with(':') {
             return Some(format!("; quote the whole value: {}", quoted(name, value)));
         }
         if text.starts_with(' ') && line > 1 {
@@ -155,6 +163,7 @@ mod tests {
             ("kind: row\n target: content.shop\n", "begin in the same column"),
             ("kind: row\nkind: row\n", "the field `kind` is there twice"),
             ("kind: row\ntarget: [a, b]\n", "must be quoted as a whole"),
+            ("kind: row\nhandler: {command: [true\n", "not valid YAML: unclosed bracket"),
             ("", "is empty; a thing is wanted"),
             ("# nothing\n---\n", "is empty; a thing is wanted"),
         ] {

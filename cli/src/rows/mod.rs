@@ -89,9 +89,15 @@ impl Input {
 
 /// How NDJSON is made of a file of JSON.
 pub(crate) fn other_json(file: &Path) -> String {
-    let (name, filter) = (file.display(), if begins_as_array(file) { "-c '.[]'" } else { "-c ." });
-    let new = file.with_extension("ndjson");
-    format!("One JSON value per line is wanted, which jq makes of it: jq {filter} {name} > {}", new.display())
+    let filter = if begins_as_array(file) { "-c '.[]'" } else { "-c ." };
+    let (old, new) = (file.with_extension("json"), file.with_extension("ndjson"));
+    let (old, new) = (old.display(), new.display());
+    let rename = if extension(file).as_deref() == Some("json") {
+        String::new()
+    } else {
+        format!("mv {} {old} && ", file.display())
+    };
+    format!("One JSON value per line is wanted, which jq makes of it: {rename}jq {filter} {old} > {new}")
 }
 
 /// Whether the first thing in a file is a bracket.

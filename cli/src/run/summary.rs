@@ -153,7 +153,8 @@ impl Summary {
         }
         if self.done_in_last_leg > 0 {
             let rate = self.done_in_last_leg as f64 / seconds.max(0.001);
-            write!(f, " ({} per second)", HumanCount(rate as u64))?;
+            let rate = if rate < 10.0 { format!("{rate:.1}") } else { HumanCount(rate as u64).to_string() };
+            write!(f, " ({rate} per second)")?;
         }
         f.write_str(if self.ended == Ended::FailFast { ", stopped early by --fail-fast\n\n" } else { "\n\n" })
     }

@@ -38,7 +38,13 @@ fn people_get_a_summary_and_progress() {
     let folder = Folder::with_rows(20, RECORD);
     let output = folder.run(&[]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    for part in ["20 tasks in", "succeeded", "saved against one a task", "completed: 20 succeeded, 0 failed"] {
+    for part in [
+        "20 tasks in",
+        "succeeded",
+        "saved against one per task",
+        "tasks per batch",
+        "completed: 20 succeeded, 0 failed",
+    ] {
         assert!(text.contains(part), "{part}: {text}\n{}", stderr(&output));
     }
 }
@@ -92,6 +98,22 @@ fn a_file_without_rows_is_done_at_once() {
     let folder = Folder::with_rows(0, RECORD);
     let summary = folder.summary(&[]);
     assert_eq!((&summary["total"], &summary["notices"], &summary["batches"]), (&json!(0), &json!(1), &json!(0)));
+    let text = String::from_utf8(folder.run(&[]).stdout).unwrap();
+    assert!(text.contains("no rows in the file") && !text.contains("per task"), "{text}");
+}
+
+#[test]
+fn other_delimiters_are_seen_and_told() {
+    for (delimiter, name) in [(";", "semicolons"), ("\t", "tabs")] {
+        let folder = Folder::new();
+        folder.write("rows.csv", "ref,shop,weight\n1,a,\"2,5\"\n2,b,3\n".replace(',', delimiter));
+        folder.write("policy.yaml", policy("content.shop", RECORD));
+        let output = folder.run(&["--json"]);
+        assert!(stderr(&output).contains(&format!("so {name} separate the fields")), "{}", stderr(&output));
+        let calls = folder.calls();
+        let shops: Vec<&Value> = calls.values().map(|call| &call["members"][0]["content"]["shop"]).collect();
+        assert!(shops.len() == 2 && shops.contains(&&json!("a")), "{calls:?}");
+    }
 }
 
 #[test]
