@@ -94,6 +94,10 @@ pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
 /// Attempts of one batch that may be lost with their workers: it could be the batch that kills them.
 pub const LOST_ATTEMPTS: u32 = 32;
 
+/// The longest pause between two attempts of a batch, whether a batch API asks for it (`Retry-After`) or a policy
+/// (`backoff.max`): what waits longer is better looked at.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
 

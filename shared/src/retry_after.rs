@@ -6,17 +6,42 @@ use aws_smithy_types::date_time::{DateTime, Format};
 
 use crate::clock::Timestamp;
 
-/// How long to wait; none if it is neither seconds nor a date. Whoever waits sets the limit.
+/// When somebody wants to be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryAfter {
+    /// So long after the answer.
+    Delay(Duration),
+    /// From this moment on.
+    At(Timestamp),
+}
+
+impl RetryAfter {
+    /// Reads a header's value; none if it is neither seconds nor a date.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            // More seconds than fit are a wait without end, too.
+            return Some(Self::Delay(Duration::from_secs(text.parse().unwrap_or(u64::MAX))));
+        }
+        let date = DateTime::from_str(text, Format::HttpDate).ok()?;
+        Some(Self::At(Timestamp(u64::try_from(date.to_millis().ok()?).unwrap_or(0))))
+    }
+
+    /// How long to wait, for an answer that came `now`. Whoever waits sets the limit.
+    #[must_use]
+    pub fn delay(self, now: Timestamp) -> Duration {
+        match self {
+            Self::Delay(delay) => delay,
+            Self::At(moment) => moment.since(now),
+        }
+    }
+}
+
+/// How long to wait; none if it is neither seconds nor a date.
 #[must_use]
 pub fn parse(text: &str, now: Timestamp) -> Option<Duration> {
-    let text = text.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More seconds than fit are a wait without end, too.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let date = DateTime::from_str(text, Format::HttpDate).ok()?;
-    let at = u64::try_from(date.to_millis().ok()?).unwrap_or(0);
-    Some(Timestamp(at).since(now))
+    RetryAfter::parse(text).map(|asked| asked.delay(now))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::limits::ANSWER_BYTES;
 use fanfold_handle::answer;
-use fanfold_handle::api::{Answer, Call, CallError};
+use fanfold_handle::api::{Answer, Call, CallError, Cause};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -36,20 +36,21 @@ impl CommandApi {
         key: &str,
         call: &Call,
     ) -> Result<Answer, CallError> {
-        let input = serde_json::to_vec(call).map_err(|error| CallError::for_good(error.to_string()))?;
+        let input = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
         let program = self.start(command, key)?;
         // Dropped at the time-out, the program is killed, and what it started.
         match tokio::time::timeout(timeout, talk(program, input)).await {
             Ok(answer) => answer,
-            Err(_) => Err(CallError::again("the batch API did not answer in time")),
+            Err(_) => Err(CallError::new(Cause::Silence, "the batch API did not answer in time")),
         }
     }
 
     fn start(&self, command: &[String], key: &str) -> Result<Group, CallError> {
-        let (program, arguments) = command.split_first().ok_or_else(|| CallError::for_good("the command is empty"))?;
+        let empty = || CallError::new(Cause::NotMade, "the command is empty");
+        let (program, arguments) = command.split_first().ok_or_else(empty)?;
         // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
         Group::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
-            .map_err(|error| CallError::again(format!("`{program}` can not be run: {error}")))
+            .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` can not be run: {error}")))
     }
 }
 
@@ -58,22 +59,25 @@ async fn talk(mut program: Group, input: Vec<u8>) -> Result<Answer, CallError> {
     let child = &mut program.child;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(CallError::again("the program has no standard streams"));
+        return Err(CallError::new(Cause::Unreachable, "the program has no standard streams"));
     };
     let write = async move {
         // A program that does not want its input is no error; what it answers counts.
         let _ = stdin.write_all(&input).await;
     };
     let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read(stderr, STDERR_BYTES));
-    let status = child.wait().await.map_err(|error| CallError::again(format!("the program was lost: {error}")))?;
+    let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
+    let status = child.wait().await.map_err(lost)?;
     program.is_over();
     if !status.success() {
         let errors = String::from_utf8_lossy(&errors);
         let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
-        return Err(CallError::again(format!("the program ended with {status}: {last}")));
+        // Ended by a signal, it may have worked.
+        let cause = if status.code().is_some() { Cause::Exit } else { Cause::Silence };
+        return Err(CallError::new(cause, format!("the program ended with {status}: {last}")));
     }
     if output.len() > ANSWER_BYTES {
-        return Err(CallError::again(format!("the answer has more than {ANSWER_BYTES} bytes")));
+        return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
     }
     answer::parse(&output)
 }

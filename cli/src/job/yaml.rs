@@ -65,7 +65,9 @@ fn field(error: &serde_path_to_error::Error<serde_json::Error>, wanted: &str) ->
         plain(&message, wanted)
     } else if path.starts_with('[') {
         format!("is a list, {wanted} is wanted")
-    } else { format!("`{path}`: {message}{}", unquoted(&path, &message)) }
+    } else {
+        format!("`{path}`: {message}{}", unquoted(&path, &message))
+    }
 }
 
 /// An expression that begins with a bracket is a list to YAML, or a map.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::api::{Answer, CallError, MemberAnswer};
+use crate::api::{Answer, CallError, Cause, MemberAnswer};
 
 /// An answer's body. Further fields, such as a member's `result`, are the batch API's own.
 #[derive(Deserialize)]
@@ -20,7 +20,9 @@ pub fn parse(body: &[u8]) -> Result<Answer, CallError> {
     }
     match serde_json::from_slice::<Body>(body) {
         Ok(body) => Ok(Answer::Members(body.members)),
-        Err(error) => Err(CallError::again(format!("the answer is not {{\"members\": [...]}}: {error}"))),
+        Err(error) => {
+            Err(CallError::new(Cause::BadAnswer, format!("the answer is not {{\"members\": [...]}}: {error}")))
+        }
     }
 }
 

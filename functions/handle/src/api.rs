@@ -1,7 +1,5 @@
 //! The batch API as Fanfold calls it.
 
-use std::time::Duration;
-
 use fanfold::ids::TaskId;
 use fanfold::limits::ERROR_BYTES;
 use fanfold::policy::Handler;
@@ -10,6 +8,9 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
+
+pub use crate::cause::Cause;
+pub use fanfold::retry_after::RetryAfter;
 
 /// Calls batch APIs of some sort.
 pub trait BatchApi: Send + Sync {
@@ -88,22 +89,31 @@ pub enum MemberOutcome {
 pub struct CallError {
     /// Whether to try again.
     pub retriable: bool,
-    /// How long the batch API asked to wait.
-    pub retry_after: Option<Duration>,
+    /// Where it ended.
+    pub cause: Cause,
+    /// When the batch API wants to be called again.
+    pub retry_after: Option<RetryAfter>,
     /// What went wrong, in short: it is told of every member.
     pub message: String,
 }
 
 impl CallError {
-    /// Another try may help.
+    /// A call that ended there. Whether another try may help follows from the cause.
     #[must_use]
-    pub fn again(message: impl AsRef<str>) -> Self {
-        Self { retriable: true, retry_after: None, message: shorten(message.as_ref(), ERROR_BYTES).into_owned() }
+    pub fn new(cause: Cause, message: impl AsRef<str>) -> Self {
+        let message = shorten(message.as_ref(), ERROR_BYTES).into_owned();
+        Self { retriable: cause.retriable(), cause, retry_after: None, message }
     }
 
-    /// No try will help.
+    /// The batch API answered that it failed this time: a status 500.
+    #[must_use]
+    pub fn again(message: impl AsRef<str>) -> Self {
+        Self::new(Cause::Status(500), message)
+    }
+
+    /// The batch API answered that it does not take this batch: a status 400.
     #[must_use]
     pub fn for_good(message: impl AsRef<str>) -> Self {
-        Self { retriable: false, ..Self::again(message) }
+        Self::new(Cause::Status(400), message)
     }
 }

@@ -1,16 +1,17 @@
 //! Batch APIs over HTTP.
 
+use std::error::Error;
 use std::time::Duration;
 
-use fanfold::limits::{ANSWER_BYTES, DELAY_MAX};
+use fanfold::limits::ANSWER_BYTES;
 use fanfold::policy::Handler;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response};
 
 use crate::answer;
-use crate::api::{Answer, BatchApi, Call, CallError};
+use crate::api::{Answer, BatchApi, Call, CallError, Cause, RetryAfter};
 
 /// Calls HTTP endpoints. Follows no redirects: a task's content goes to the endpoint that the policy names, nowhere else.
 #[derive(Clone, Debug)]
@@ -29,16 +30,16 @@ impl HttpApi {
     }
 
     async fn post(&self, url: &str, key: &str, call: &Call, timeout: Duration) -> Result<Answer, CallError> {
-        let body = serde_json::to_vec(call).map_err(|error| CallError::for_good(error.to_string()))?;
+        let body = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
         let request = self.0.post(url).header(CONTENT_TYPE, "application/json").header("Idempotency-Key", key);
         let response = request.timeout(timeout).body(body).send().await.map_err(|error| failure(&error))?;
         let status = response.status();
         if status.is_success() {
             return answer::parse(&read(response).await?);
         }
-        let retry_after = retry_after(response.headers());
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| RetryAfter::parse(value.to_str().ok()?));
         let message = format!("the batch API answered {status}");
-        Err(CallError { retriable: retriable(status), retry_after, message })
+        Err(CallError { retry_after, ..CallError::new(Cause::Status(status.as_u16()), message) })
     }
 }
 
@@ -52,7 +53,7 @@ impl BatchApi for HttpApi {
         async move {
             match &handler.url {
                 Some(url) => self.post(url, key, call, handler.timeout.0).await,
-                None => Err(CallError::for_good("a `command` can be run by the local runner only")),
+                None => Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only")),
             }
         }
         .boxed()
@@ -64,36 +65,38 @@ async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
         if body.len() + chunk.len() > ANSWER_BYTES {
-            return Err(CallError::again(format!("the answer has more than {ANSWER_BYTES} bytes")));
+            return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-/// Statuses that say "not now" rather than "not this". A redirect is a fault of the policy, not of the moment.
-fn retriable(status: StatusCode) -> bool {
-    status.is_server_error()
-        || matches!(
-            status,
-            StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
-        )
-}
-
-/// The seconds of a `Retry-After`; a date in it is not understood and leaves the delay to the policy.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(DELAY_MAX))
-}
-
-/// No answer: the connection failed, or it took too long. Whether the call was received is not known.
+/// Why there is no answer. A connection that was never there was not used: the call was not received.
 fn failure(error: &reqwest::Error) -> CallError {
-    let what = if error.is_timeout() {
-        "the batch API did not answer in time"
-    } else if error.is_connect() {
-        "the batch API can not be reached"
-    } else {
-        "the call of the batch API broke off"
-    };
-    CallError::again(what)
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        causes.push(cause);
+        next = cause.source();
+    }
+    if error.is_connect() {
+        let (cause, what) = if causes.iter().any(|cause| is_tls(*cause)) {
+            (Cause::Tls, "no secure connection to the batch API")
+        } else {
+            (Cause::Unreachable, "the batch API can not be reached")
+        };
+        // The innermost error says it best; the outermost tells the URL, which may hold a password.
+        let why = causes.last().map(|error| format!(": {error}")).unwrap_or_default();
+        return CallError::new(cause, format!("{what}{why}"));
+    }
+    let what =
+        if error.is_timeout() { "the batch API did not answer in time" } else { "the call of the batch API broke off" };
+    CallError::new(Cause::Silence, what)
+}
+
+/// Whether TLS failed, here or within an error of the connection.
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || within.is_some_and(|error| error.is::<rustls::Error>())
 }

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod api;
+mod cause;
 pub mod http;
 mod settle;
 mod step;
@@ -26,7 +27,7 @@ use fanfold::store::tasks::Tasks;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::api::{BatchApi, Call, CallError, CallMember};
+use crate::api::{BatchApi, Call, CallError, CallMember, Cause};
 
 /// Calls batch APIs and records what became of the members.
 pub struct Handle {
@@ -157,7 +158,8 @@ impl Handle {
         let result = if members.is_empty() {
             Ok(api::Answer::AllSucceeded)
         } else if batch.attempts - batch.ended > LOST_ATTEMPTS {
-            Err(CallError::for_good(format!("{LOST_ATTEMPTS} workers were lost while they called the batch API")))
+            let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
+            Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
         } else {
             let call = Call {
                 batch_id: batch.id,
@@ -224,6 +226,7 @@ fn settled(batch: Batch, settlement: Settlement) -> Batch {
         status: if settlement.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done },
         succeeded: settlement.succeeded,
         failed: settlement.failed,
+        silent: settlement.silent,
         errors: settlement.errors,
         rounds: settlement.rounds,
         retry_at: settlement.retry_at,

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{DELAY_MAX, ERROR_BYTES, ERRORS_PER_BATCH};
+use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
 
-use crate::api::{Answer, CallError, MemberAnswer, MemberOutcome};
+use crate::api::{Answer, CallError, MemberAnswer, MemberOutcome, RetryAfter};
 
 /// Where errors are counted that are too many to be kept apart.
 const FURTHER: &str = "further errors";
@@ -31,6 +31,11 @@ pub(crate) fn settle(
         outcomes.fail(*slot, "the task's record is gone");
     }
     let called = batch.unsettled().into_iter().filter(|slot| !gone.contains(slot));
+    // Of an attempt that was lost with its worker nobody knows what it did.
+    let lost = batch.attempts > batch.ended + 1;
+    if lost || result.as_ref().is_err_and(|error| !error.cause.answered()) {
+        outcomes.silent.extend(called.clone());
+    }
     match result {
         Ok(Answer::AllSucceeded) => called.for_each(|slot| outcomes.succeeded.set(slot)),
         Ok(Answer::Members(members)) => {
@@ -42,6 +47,9 @@ pub(crate) fn settle(
             for slot in called {
                 let member = batch.members.ids().get(slot).and_then(|id| told.remove(id));
                 let error = |error: Option<String>| error.unwrap_or_else(|| "failed, no error was told".to_owned());
+                if member.is_some() {
+                    outcomes.silent.remove(&slot);
+                }
                 match member.map(|member| (member.outcome, member.error)) {
                     Some((MemberOutcome::Succeeded, _)) => outcomes.succeeded.set(slot),
                     Some((MemberOutcome::Failed, why)) => outcomes.fail(slot, &error(why)),
@@ -64,13 +72,15 @@ pub(crate) fn settle(
         }
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
-    let delay = Backoff::from(&policy.backoff).after(ended, random).max(retry_after.unwrap_or_default());
+    let asked = retry_after.map(|asked: RetryAfter| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
+    let delay = Backoff::from(&policy.backoff).after(ended, random).max(asked);
     Settlement {
+        silent: outcomes.silent.into_iter().filter(|slot| !outcomes.succeeded.get(*slot)).collect(),
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
-        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay.min(DELAY_MAX))) },
+        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay)) },
     }
 }
 
@@ -78,12 +88,14 @@ pub(crate) fn settle(
 struct Outcomes {
     succeeded: Bits,
     failed: Bits,
+    silent: BTreeSet<usize>,
     errors: Vec<(String, Bits)>,
 }
 
 impl Outcomes {
     fn of(batch: &Batch) -> Self {
-        Self { succeeded: batch.succeeded.clone(), failed: batch.failed.clone(), errors: batch.errors.clone() }
+        let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
+        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors: batch.errors.clone() }
     }
 
     fn fail(&mut self, slot: usize, error: &str) {
@@ -107,6 +119,7 @@ impl Outcomes {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::api::Cause;
     use fanfold::ids::TaskId;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
@@ -132,6 +145,7 @@ mod tests {
             reminded_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
+            silent: Bits::default(),
             errors: Vec::new(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
@@ -179,10 +193,36 @@ mod tests {
 
     #[test]
     fn a_refused_batch_waits_as_long_as_it_was_asked_to() {
-        let error = CallError { retriable: true, retry_after: Some(Duration::from_secs(7)), message: "429".into() };
-        let settlement = run(&batch(2, 1), Err(error));
-        assert_eq!(settlement.retry_at, Some(Timestamp(8_000)));
-        assert_eq!((settlement.rounds, settlement.succeeded.count()), (0, 0));
+        let day = 24 * 3_600;
+        for (asked, waited) in [(7, 7), (3_600, 3_600), (day, day), (2 * day, day)] {
+            let retry_after = Some(RetryAfter::Delay(Duration::from_secs(asked)));
+            let error = CallError { retry_after, ..CallError::new(Cause::Status(429), "429") };
+            let settlement = run(&batch(2, 1), Err(error));
+            assert_eq!(settlement.retry_at, Some(Timestamp(1_000 + waited * 1_000)), "{asked}");
+            assert_eq!((settlement.rounds, settlement.succeeded.count()), (0, 0));
+        }
+        // The policy's own pause is the least.
+        let error = CallError { retry_after: Some(RetryAfter::At(Timestamp(1_500))), ..CallError::again("503") };
+        assert_eq!(run(&batch(2, 1), Err(error)).retry_at, Some(Timestamp(2_000)));
+    }
+
+    #[test]
+    fn who_failed_without_a_clear_answer_is_known() {
+        let silent = |batch: &Batch, result| run(batch, result).silent.iter().collect::<Vec<_>>();
+        let unanswered = || CallError::new(Cause::Silence, "time-out");
+        // Failed by silence, and by an answer.
+        assert_eq!(silent(&batch(2, 3), Err(unanswered())), [0, 1]);
+        assert!(silent(&batch(2, 3), Err(CallError::again("500"))).is_empty());
+        assert!(silent(&batch(2, 1), Err(CallError::for_good("400"))).is_empty());
+        // Once silent, what is told of the whole batch does not say that the first call did not work; of a member it does.
+        let before = Batch { silent: Bits::ones(3), ..batch(3, 3) };
+        assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1, 2]);
+        let answer = vec![member(0, MemberOutcome::Failed, None), member(1, MemberOutcome::Succeeded, None)];
+        assert_eq!(silent(&before, Ok(Answer::Members(answer))), [2]);
+        assert!(silent(&before, Ok(Answer::AllSucceeded)).is_empty());
+        // A worker was lost: nobody knows what its call did.
+        let before = Batch { ended: 1, ..batch(2, 3) };
+        assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1]);
     }
 
     #[test]

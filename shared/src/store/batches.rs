@@ -22,6 +22,8 @@ pub struct Settlement {
     pub succeeded: Bits,
     /// Slots that failed for good, now or before.
     pub failed: Bits,
+    /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
+    pub silent: Bits,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
     /// Rounds, this one counted if it settled some members but not all.
@@ -192,6 +194,13 @@ impl Batches {
                 .expression_attribute_values(":failed", binary(settlement.failed.as_bytes()))
                 .expression_attribute_values(":errors", AttributeValue::M(errors));
         }
+        let mut remove = "lease_until";
+        if !settlement.silent.is_zero() {
+            set.push_str(", silent = :silent");
+            update = update.expression_attribute_values(":silent", binary(settlement.silent.as_bytes()));
+        } else if !batch.silent.is_zero() {
+            remove = "lease_until, silent";
+        }
         if let Some(retry_at) = settlement.retry_at {
             set.push_str(", retry_at = :retry_at");
             update = update.expression_attribute_values(":retry_at", time(retry_at));
@@ -202,7 +211,7 @@ impl Batches {
                 .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()));
         }
         let update = update
-            .update_expression(format!("{set} REMOVE lease_until"))
+            .update_expression(format!("{set} REMOVE {remove}"))
             .condition_expression("#status = :in_progress AND attempts = :attempts AND attribute_exists(lease_until)")
             .expression_attribute_names("#status", "status")
             .expression_attribute_values(":status", text(status.as_str()))
@@ -221,7 +230,8 @@ impl Batches {
                     && stands.lease_until.is_none()
                     && stands.retry_at == settlement.retry_at
                     && stands.succeeded == settlement.succeeded
-                    && stands.failed == settlement.failed)
+                    && stands.failed == settlement.failed
+                    && stands.silent == settlement.silent)
             }
             Write::Refused(None) => Ok(false),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fanfold::policy::Handler;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
+use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Cause};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -92,9 +92,9 @@ impl SimulatedApi {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
                 sim.violate(format!("the simulated batch API broke: {panic}"));
-                Err(CallError::again("the call broke off"))
+                Err(CallError::new(Cause::Silence, "the call broke off"))
             }
-            Err(_) => Err(CallError::again("no answer in time")),
+            Err(_) => Err(CallError::new(Cause::Silence, "no answer in time")),
         };
         sim.trace.line(&who, &format!("ANSWER to {key}: {result:?}"));
         if crash == Fault::CrashAfter {

@@ -15,6 +15,7 @@ mod mail;
 mod model;
 mod observe;
 mod pace;
+mod permissions;
 mod producer;
 mod queues;
 mod readers;
@@ -35,6 +36,7 @@ mod working;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use permissions::{Permission, Permissions};
 pub use run::{Outcome, run};
 pub use stats::{Reached, Stats};
 pub use trace::digest;

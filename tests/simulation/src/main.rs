@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
-use fanfold_simulation::{Outcome, Stats, digest, run};
+use fanfold_simulation::{Outcome, Permissions, Stats, digest, run};
 
 /// Runs Fanfold under seeds that decide every delivery, clock and fault.
 #[derive(Parser)]
@@ -30,7 +30,8 @@ struct Args {
     /// Stops at the first seed that fails.
     #[arg(long)]
     stop: bool,
-    /// Fails if some request of a step was never hit by a crash, before and after it was applied.
+    /// Fails if some request of a step was never hit by a crash, before and after it was applied, or if functions did
+    /// something else than what template.yaml allows them.
     #[arg(long)]
     covered: bool,
     /// Prints nothing but the digest of that seed's trace.
@@ -140,7 +141,21 @@ fn many(args: &Args) -> ExitCode {
     });
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     sum.report(args.from);
-    let missed = if args.covered { sum.stats.missed() } else { Vec::new() };
-    missed.iter().for_each(|place| println!("no crash before or after: {place}"));
+    let missed = if args.covered { missed(&sum.stats) } else { Vec::new() };
+    missed.iter().for_each(|what| println!("{what}"));
     if sum.failed.is_empty() && missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What the seeds should have reached and did not, and what functions may do and did not, or the other way round.
+fn missed(stats: &Stats) -> Vec<String> {
+    let mut missed: Vec<String> =
+        stats.missed().iter().map(|place| format!("no crash before or after: {place}")).collect();
+    match Permissions::compare(stats) {
+        Ok(Permissions { missing, spare }) => {
+            missed.extend(missing.iter().map(|what| format!("the template does not allow {what:?}")));
+            missed.extend(spare.iter().map(|what| format!("the template allows, but nobody used {what:?}")));
+        }
+        Err(problem) => missed.push(problem),
+    }
+    missed
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
+use fanfold::clock::Timestamp;
 use fanfold::limits::DELAY_MAX;
+use fanfold::retry_after::RetryAfter;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -25,8 +27,9 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// An attempt was answered.
-    pub(crate) fn answered(&mut self, batch: Uuid, attempt: u32, retry_after: Option<Duration>) {
-        let retry_after = retry_after.unwrap_or_default().min(DELAY_MAX);
+    pub(crate) fn answered(&mut self, batch: Uuid, attempt: u32, retry_after: Option<RetryAfter>) {
+        let asked = |asked: RetryAfter| asked.delay(Timestamp::default());
+        let retry_after = retry_after.map(asked).unwrap_or_default().min(DELAY_MAX);
         self.answers.insert((batch, attempt), Answered { at: Instant::now(), retry_after });
     }
 

@@ -21,7 +21,7 @@ use crate::steps::step_name;
 use crate::{check, readers, work};
 
 /// The one description of tables and queues.
-const TEMPLATE: &str = include_str!("../../../template.yaml");
+pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
 
 /// After faults stopped, everything must be quiet within this time, messages that were late aside: the batch API may have
 /// asked to wait for a day.

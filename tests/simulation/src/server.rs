@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold_handle::answer;
-use fanfold_handle::api::{Answer, Call, CallError};
+use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -76,9 +76,9 @@ impl Server {
         tokio::time::sleep(dice.skewed(Duration::from_millis(5), timeout.min(Duration::from_secs(20)))).await;
         if dice.chance(rate(self.mood.again)) {
             sim.count("batch API: come again");
-            let retry_after = dice.chance(3_000).then(|| self.wait());
-            let message = dice.pick(&["429", "503", "409"]).to_owned();
-            return Err(CallError { retriable: true, retry_after, message });
+            let retry_after = dice.chance(3_000).then(|| RetryAfter::Delay(self.wait()));
+            let status = dice.pick(&[429, 503, 409]);
+            return Err(CallError { retry_after, ..CallError::new(Cause::Status(status), status.to_string()) });
         }
         if dice.chance(rate(self.mood.never)) {
             sim.count("batch API: never");

@@ -24,17 +24,11 @@ const MOST_CRASHES: u32 = 5_000;
 /// Deaths at one kind of request in one run: after so many its step is let through, or a long sweep would never come to its end.
 const MOST_DEATHS: u64 = 40;
 
-/// Requests that few runs make: a worker dies at every other one of them, so that a thousand runs or so see both sides of each.
-const RARE: [(&str, &str); 8] = [
-    ("ack http", "SendMessageBatch Notify"),
-    ("ack http", "UpdateItem Fanouts"),
-    ("handle", "BatchGetItem Tasks"),
-    ("register", "SendMessageBatch Notify"),
-    ("register", "TransactWriteItems"),
-    ("resume", "UpdateItem Fanouts"),
-    ("sweep", "SendMessageBatch Notify"),
-    ("sweep", "UpdateItem Fanouts"),
-];
+/// How often a worker dies at a request that its run has seen rarely, in ten-thousandths.
+const RARE_CRASHES: u32 = 4_000;
+
+/// Requests of which fewer than one in so many was of this kind are rare in a run.
+const RARE: u64 = 300;
 
 /// A run.
 #[derive(Debug)]
@@ -54,6 +48,7 @@ pub(crate) struct Sim {
     pub(crate) variables: BTreeMap<String, String>,
     healed: AtomicBool,
     invocations: AtomicU64,
+    requests: AtomicU64,
     violations: Mutex<Vec<String>>,
 }
 
@@ -75,6 +70,7 @@ impl Sim {
             variables: functions.flat_map(|function| function.environment.clone()).collect(),
             healed: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
             violations: Mutex::default(),
         }
     }
@@ -99,8 +95,9 @@ impl Sim {
         if self.healed() { 0 } else { rate }
     }
 
-    /// What becomes of a request of a kind that was `reached` as often in this run: the first are struck more often, and each
-    /// run has some kinds of requests that its workers hardly survive.
+    /// What becomes of a request of a kind that was `reached` as often in this run: the first are struck more often, those
+    /// of a kind that few runs make at all most of all, and each run has some kinds of requests that its workers hardly
+    /// survive.
     pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, reached: Reached) -> Fault {
         if self.healed() {
             return Fault::None;
@@ -108,9 +105,11 @@ impl Sim {
         let first = if reached.made <= 3 { 5 } else { 1 };
         let hot =
             derived("hot", &[&self.seed.to_be_bytes(), step.as_bytes(), kind.as_bytes()]).as_u128().is_multiple_of(8);
+        let made = self.requests.fetch_add(1, Ordering::Relaxed);
+        let rare = !self.plan.calm && reached.made * RARE <= made;
         let crash = match self.plan.crash * first * if hot { 6 } else { 1 } {
             _ if reached.before + reached.after >= MOST_DEATHS => 0,
-            1.. if RARE.contains(&(step, kind)) => MOST_CRASHES,
+            crash if rare => crash.max(RARE_CRASHES),
             crash => crash.min(MOST_CRASHES),
         };
         Fault::draw(&self.plan, crash, &self.dice, sqs)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::clock::Timestamp;
 use fanfold::policy::{Handler, Span};
 use fanfold_handle::Handle;
 use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
@@ -102,20 +103,27 @@ async fn a_redirect_is_not_followed() {
 async fn a_delay_is_taken_only_if_it_is_one() {
     for (value, seconds) in [
         ("7", Some(7)),
-        ("18446744073709551615", Some(900)),
-        ("18446744073709551616", None),
+        ("3600", Some(3_600)),
+        ("18446744073709551615", Some(u64::MAX)),
+        ("18446744073709551616", Some(u64::MAX)),
         ("-1", None),
         ("NaN", None),
         ("1e400", None),
         ("1.5", None),
         ("", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ("Sat, 21 Nov 2026 07:28:00 GMT", Some(0)),
+        ("Sun, 22 Nov 2026 07:28:00 GMT", Some(5_280)),
+        ("Sun, 22 Nov 2036 07:28:00 GMT", Some(315_624_480)),
+        ("Sun, 22 Nov 2026 07:28:00 CET", None),
         ("\u{ff17}", None),
     ] {
         let header = format!("Retry-After: {value}\r\n");
         let server = Server::start(move |_, _| Deed::answer("503 Service Unavailable", &header, "")).await;
         let error = call(&server.url, PATIENT).await.unwrap_err();
-        assert_eq!(error.retry_after.map(|delay| delay.as_secs()), seconds, "{value}");
+        // Sun, 22 Nov 2026 06:00:00 GMT.
+        let now = Timestamp(1_795_327_200_000);
+        let waited = error.retry_after.map(|retry_after| retry_after.delay(now).as_secs());
+        assert_eq!(waited, seconds, "{value}");
         assert!(error.retriable, "{value}");
     }
 }

@@ -65,6 +65,8 @@ pub struct Batch {
     pub succeeded: Bits,
     /// Slots that failed for good.
     pub failed: Bits,
+    /// Slots that did not succeed, and of which a call may have worked all the same. One that failed so has no clear answer.
+    pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
     /// When it was formed.
@@ -119,6 +121,7 @@ impl Batch {
             reminded_at: reader.time("reminded_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
+            silent: reader.bits("silent")?,
             errors,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),

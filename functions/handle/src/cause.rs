@@ -1,0 +1,93 @@
+//! Why a call did nothing, as far as is known: what the batch API said, or where the call ended.
+
+/// Where a call that brought no outcomes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// An answer with this status, which is none of success.
+    Status(u16),
+    /// A program ended with a status other than 0.
+    Exit,
+    /// An answer that was to tell outcomes and cannot be read.
+    BadAnswer,
+    /// Nobody was reached: no address, no connection, or a program that cannot be started.
+    Unreachable,
+    /// No secure connection.
+    Tls,
+    /// No answer in time, or the connection or the worker was lost after the call may have been received.
+    Silence,
+    /// Fanfold did not make the call.
+    NotMade,
+}
+
+impl Cause {
+    /// Whether it is known that the call did not do its work: it was refused, or never received. Silence, an answer
+    /// that cannot be read, and a gateway that got no answer itself leave open whether it worked.
+    #[must_use]
+    pub fn answered(self) -> bool {
+        match self {
+            Self::Silence | Self::BadAnswer => false,
+            // Bad gateway, gateway time-out; those with which a CDN tells of a broken or silent origin.
+            Self::Status(status) => !matches!(status, 502 | 504 | 520 | 522 | 524),
+            Self::Exit | Self::Unreachable | Self::Tls | Self::NotMade => true,
+        }
+    }
+
+    /// Whether it says nothing of the batch, but that the caller is wrong or must wait: any other batch of the kind
+    /// would meet the same.
+    #[must_use]
+    pub fn concerns_every_batch(self) -> bool {
+        match self {
+            Self::Status(status) => matches!(status, 401 | 403 | 404 | 405 | 415 | 429 | 503),
+            Self::Unreachable | Self::Tls => true,
+            Self::Exit | Self::BadAnswer | Self::Silence | Self::NotMade => false,
+        }
+    }
+
+    /// Whether it says "not now" rather than "not this". A redirect is a fault of the policy, not of the moment.
+    #[must_use]
+    pub fn retriable(self) -> bool {
+        match self {
+            Self::Status(status) => status >= 500 || matches!(status, 408 | 409 | 425 | 429),
+            Self::NotMade => false,
+            Self::Exit | Self::BadAnswer | Self::Unreachable | Self::Tls | Self::Silence => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_worked_is_told_from_what_did_not() {
+        for cause in [Cause::Silence, Cause::BadAnswer, Cause::Status(502), Cause::Status(504)] {
+            assert!(!cause.answered() && cause.retriable() && !cause.concerns_every_batch(), "{cause:?}");
+        }
+        for cause in [Cause::Status(500), Cause::Status(404), Cause::Exit, Cause::Unreachable, Cause::Tls] {
+            assert!(cause.answered(), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_api_that_refuses_everybody_is_told_from_one_that_refuses_a_batch() {
+        for status in [401, 403, 404, 405, 415, 429, 503] {
+            assert!(Cause::Status(status).concerns_every_batch(), "{status}");
+        }
+        for status in [301, 400, 408, 409, 413, 422, 425, 500, 501, 502, 504] {
+            assert!(!Cause::Status(status).concerns_every_batch(), "{status}");
+        }
+        assert!(Cause::Unreachable.concerns_every_batch() && Cause::Tls.concerns_every_batch());
+        assert!(!Cause::Exit.concerns_every_batch() && !Cause::NotMade.concerns_every_batch());
+    }
+
+    #[test]
+    fn not_now_is_told_from_not_this() {
+        for status in [408, 409, 425, 429, 500, 501, 502, 503, 504, 599] {
+            assert!(Cause::Status(status).retriable(), "{status}");
+        }
+        for status in [101, 300, 301, 308, 400, 401, 403, 404, 405, 410, 413, 415, 422] {
+            assert!(!Cause::Status(status).retriable(), "{status}");
+        }
+        assert!(!Cause::NotMade.retriable());
+    }
+}
