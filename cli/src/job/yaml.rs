@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use fanfold::json::JsonError;
+use fanfold::policy::FieldError;
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
@@ -25,12 +27,12 @@ pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -
         // The YAML reader knows the line, the JSON reader the field and the value.
         let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options());
         let line = error.location().map(|at| at.line());
-        let problem = match value.as_ref().map(serde_path_to_error::deserialize::<_, T>) {
-            Ok(Err(error)) => field(&error, wanted),
-            Ok(Ok(_)) => plain(&error.to_string(), wanted),
+        let problem = match value.map(fanfold::json::shape::<T>) {
+            Ok(Err(error)) => misshapen(&error, wanted),
+            Ok(Ok(_)) => plain(&error.to_string()),
             Err(_) => {
                 let hint = line.and_then(|line| explain(text, usize::try_from(line).ok()?));
-                format!("is not valid YAML: {}{}", plain(&error.to_string(), wanted), hint.unwrap_or_default())
+                format!("is not valid YAML: {}{}", plain(&error.to_string()), hint.unwrap_or_default())
             }
         };
         let place = match error.location() {
@@ -57,37 +59,30 @@ pub(super) fn hint_of_comment(text: &str, field: &str) -> Option<String> {
     })
 }
 
-/// The message with the field, if it is of one.
-fn field(error: &serde_path_to_error::Error<serde_json::Error>, wanted: &str) -> String {
-    let path = error.path().to_string();
-    let message = error.inner().to_string().replace("expected u32", "expected a whole number");
-    if path == "." {
-        plain(&message, wanted)
-    } else if path.starts_with('[') {
-        format!("is a list, {wanted} is wanted")
-    } else {
-        format!("`{path}`: {message}{}", unquoted(&path, &message))
-    }
-}
-
-/// An expression that begins with a bracket is a list to YAML, or a map.
-fn unquoted(path: &str, message: &str) -> &'static str {
-    let collection = message.contains("invalid type: sequence") || message.contains("invalid type: map");
-    if collection && EXPRESSIONS.contains(&path) {
-        "; an expression that begins with [ or { must be quoted as a whole, as in '[content.a, content.b]'"
-    } else {
-        ""
+/// What is wrong with valid YAML.
+fn misshapen(error: &JsonError, wanted: &str) -> String {
+    match error {
+        JsonError::Shape(problem) => {
+            let found = problem.split(", expected").next().unwrap_or(problem);
+            format!("{}, {wanted} is wanted", found.replace("invalid type: ", "is the "))
+        }
+        // An expression that begins with a bracket is a list to YAML, or a map.
+        JsonError::Field(FieldError { field, problem })
+            if EXPRESSIONS.contains(&field.as_str()) && problem.starts_with("invalid type: ") =>
+        {
+            let hint =
+                "an expression that begins with [ or { must be quoted as a whole, as in '[content.a, content.b]'";
+            format!("`{field}`: {problem}; {hint}")
+        }
+        _ => error.to_string(),
     }
 }
 
 /// The message without the location, which goes before it, and in the words of who reads it.
-fn plain(message: &str, wanted: &str) -> String {
+fn plain(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message);
-    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
-        return format!("the field `{}` is there twice", rest.split(',').next().unwrap_or(rest));
-    }
-    match message.split_once(", expected struct ") {
-        Some((found, _)) => format!("{}, {wanted} is wanted", found.replace("invalid type: ", "is the ")),
+    match message.strip_prefix("duplicate mapping key: ") {
+        Some(rest) => format!("the field `{}` is there twice", rest.split(',').next().unwrap_or(rest)),
         None => message.to_owned(),
     }
 }
