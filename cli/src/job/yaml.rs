@@ -68,7 +68,8 @@ fn misshapen(error: &JsonError, wanted: &str) -> String {
         }
         // An expression that begins with a bracket is a list to YAML, or a map.
         JsonError::Field(FieldError { field, problem })
-            if EXPRESSIONS.contains(&field.as_str()) && problem.starts_with("invalid type: ") =>
+            if EXPRESSIONS.contains(&field.as_str())
+                && ["list", "object"].iter().any(|found| problem.starts_with(&format!("invalid type: {found}"))) =>
         {
             let hint =
                 "an expression that begins with [ or { must be quoted as a whole, as in '[content.a, content.b]'";

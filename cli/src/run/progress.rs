@@ -55,11 +55,12 @@ impl Meter {
     }
 
     fn standing(&self) -> Standing {
+        // Read against the flow: what comes later is never seen ahead of what comes before it.
         let counted = |name| self.counters.get(name);
+        let acked = (self.acked_before + counted(ITEMS_ACKED)).min(self.total);
         let failed = self.before.failed.len() as u64 + counted(MEMBERS_FAILED);
         let settled_before = self.before.settled - self.before.failed.len() as u64;
         let handled = (settled_before + failed + counted(MEMBERS_SUCCEEDED)).min(self.total);
-        // Counters are read one after the other while they go on: what comes later is never shown ahead.
         let batched = (self.before.members + counted(TASKS_BATCHED)).clamp(handled, self.total);
         // What is stored counts at once; what an earlier process stored of the portion it died in, with that portion.
         let stored = counted(TASKS_REGISTERED) + counted(TASKS_DUPLICATE);
@@ -70,7 +71,7 @@ impl Meter {
             batched,
             handled,
             failed,
-            acked: (self.acked_before + counted(ITEMS_ACKED)).min(self.total),
+            acked,
             batches: self.before.batches + counted(BATCHES_DISPATCHED),
             retries: self.before.calls.saturating_sub(self.before.batches) + counted(RETRIES),
         }
@@ -202,9 +203,61 @@ fn pace_of(meter: &Meter, now: Standing, first: u64, elapsed: Duration) -> Strin
 mod tests {
     use super::*;
 
+    fn meter(counted: &[(&'static str, u64)]) -> Meter {
+        let counters = Counters::default();
+        counted.iter().for_each(|(name, count)| counters.add(name, *count));
+        Meter {
+            counters,
+            registered: Arc::new(AtomicU64::new(0)),
+            registered_before: 0,
+            before: Tally::default(),
+            acked_before: 0,
+            total: 20_000,
+            resumed: false,
+        }
+    }
+
     #[test]
     fn templates_are_right() {
         assert!(ProgressStyle::with_template(BAR).is_ok());
         assert!(ProgressStyle::with_template(TEXT).is_ok());
+    }
+
+    #[test]
+    fn what_is_stored_counts_before_its_portion_is_through() {
+        let meter = meter(&[(TASKS_REGISTERED, 700), (TASKS_DUPLICATE, 1)]);
+        assert_eq!(meter.standing().registered, 701);
+        meter.registered.store(10_000, Ordering::Relaxed);
+        assert_eq!(meter.standing().registered, 10_000);
+    }
+
+    #[test]
+    fn nothing_is_ahead_of_what_comes_before_it() {
+        let mut meter = meter(&[(TASKS_BATCHED, 60), (MEMBERS_SUCCEEDED, 100), (MEMBERS_FAILED, 20)]);
+        let now = meter.standing();
+        assert_eq!((now.registered, now.batched, now.handled, now.failed), (120, 120, 120, 20));
+        // An earlier process died in the middle of its first portion.
+        meter.before = Tally { batches: 3, members: 3_000, settled: 10, ..Tally::default() };
+        meter.resumed = true;
+        let now = meter.standing();
+        assert_eq!((now.registered, now.batched, now.handled), (3_060, 3_060, 130));
+    }
+
+    #[test]
+    fn every_line_fits_a_narrow_terminal() {
+        let mut meter = meter(&[(ITEMS_ACKED, 9_000)]);
+        (meter.resumed, meter.acked_before) = (true, 1_000);
+        let now = Standing {
+            registered: 42_049,
+            batched: 42_049,
+            handled: 42_049,
+            failed: 1_039,
+            acked: 10_000,
+            batches: 1_279,
+            retries: 1_062,
+        };
+        let pace = pace_of(&meter, now, 1_000, Duration::from_secs(75));
+        assert_eq!(pace, "1:15, 120 per second, about 1:23 left, resumed at 1,000");
+        assert!(pace.len() <= 60 && work(now).len() <= 60, "{}", work(now));
     }
 }

@@ -49,6 +49,27 @@ fn people_get_a_summary_and_progress() {
     }
 }
 
+/// Long enough for some lines.
+#[test]
+fn progress_is_told_in_lines_that_can_be_trusted() {
+    let folder = Folder::with_rows(400, "sleep 1");
+    let output = folder.run(&[]);
+    let told = stderr(&output);
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("registered")).collect();
+    assert!(!lines.is_empty(), "{told}");
+    for line in lines {
+        let count = |name: &str| -> u64 {
+            let rest = line.split(&format!("{name} ")).nth(1).unwrap();
+            rest.split([',', ' ', ';']).next().unwrap().parse().unwrap()
+        };
+        assert!(count("registered") >= count("batched") && count("batched") >= count("handled"), "{line}");
+        assert!(count("handled") >= count("acked") && line.contains("of 400; "), "{line}");
+        for part in [" failed, ", " batches, ", " retries; 0:"] {
+            assert!(line.contains(part), "`{part}` is not in: {line}");
+        }
+    }
+}
+
 #[test]
 fn outcomes_are_told_by_row_and_reason() {
     let folder = Folder::new();
