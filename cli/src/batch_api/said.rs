@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -13,14 +13,26 @@ const LINE_BYTES: usize = 500;
 
 /// The last lines of a program's output. Clones are the same lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct Said(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    ended: VecDeque<String>,
+    /// The line of each stream that has not ended yet.
+    open: [String; 2],
+}
+
+/// Which of its streams a program says something on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    Output = 0,
+    Errors = 1,
+}
 
 impl Said {
     /// Reads a stream to its end. Its bytes need not be text, and its lines need not end.
-    pub(crate) async fn listen(self, stream: impl AsyncRead + Unpin) {
+    pub(crate) async fn listen(self, which: Stream, stream: impl AsyncRead + Unpin) {
         let mut stream = BufReader::new(stream);
-        // The last line kept has not ended yet.
-        let mut open = false;
         let mut bytes = Vec::new();
         loop {
             let Ok(read) = stream.fill_buf().await else { return };
@@ -36,39 +48,45 @@ impl Said {
                     tracing::info!(target: "batch_api", "{line}");
                     bytes.clear();
                 }
-                self.keep(line, open);
-                open = !ends;
+                self.keep(which, line, ends);
             }
             let count = read.len();
             stream.consume(count);
         }
     }
 
-    /// Keeps a line, in the place of the last one if that was only its beginning.
-    fn keep(&self, line: String, instead: bool) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if instead || lines.len() == LINES {
-            if instead {
-                lines.pop_back()
-            } else {
-                lines.pop_front()
-            };
+    fn keep(&self, which: Stream, line: String, ends: bool) {
+        let mut lines = self.lines();
+        let open = &mut lines.open[which as usize];
+        if !ends {
+            *open = line;
+            return;
         }
-        lines.push_back(line);
+        open.clear();
+        if lines.ended.len() == LINES {
+            lines.ended.pop_front();
+        }
+        lines.ended.push_back(line);
     }
 
     /// The last line that is not empty.
     pub(crate) fn last(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().rev().find(|line| !line.trim().is_empty()).cloned()
+        let lines = self.lines();
+        lines.ended.iter().chain(&lines.open).rev().find(|line| !line.trim().is_empty()).cloned()
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The lines, one below the other.
 impl fmt::Display for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        f.write_str(&Vec::from(lines.clone()).join("\n"))
+        let lines = self.lines();
+        let open = lines.open.iter().filter(|line| !line.is_empty());
+        let all: Vec<&str> = lines.ended.iter().chain(open).map(String::as_str).collect();
+        f.write_str(&all.join("\n"))
     }
 }
 
@@ -78,7 +96,7 @@ mod tests {
 
     async fn said(output: &[u8]) -> Said {
         let said = Said::default();
-        said.clone().listen(output).await;
+        said.clone().listen(Stream::Output, output).await;
         said
     }
 
@@ -94,11 +112,16 @@ mod tests {
     async fn bytes_need_not_be_text_nor_lines_end() {
         let said = said(b"one\n\xff\xfe\n\nready> ").await;
         assert_eq!(said.to_string(), "one\n\u{fffd}\u{fffd}\n\nready> ");
-        let long = said_long().await;
+        let long = super::tests::said(&[vec![b'x'; 1_000_000], b"\nnext".to_vec()].concat()).await;
         assert_eq!(long.to_string().len(), LINE_BYTES + "\nnext".len());
     }
 
-    async fn said_long() -> Said {
-        said(&[vec![b'x'; 1_000_000], b"\nnext".to_vec()].concat()).await
+    #[tokio::test]
+    async fn streams_do_not_cut_each_other_off() {
+        let said = Said::default();
+        said.keep(Stream::Output, "half a".to_owned(), false);
+        said.keep(Stream::Errors, "no licence".to_owned(), true);
+        said.keep(Stream::Output, "half a line".to_owned(), false);
+        assert_eq!(said.to_string(), "no licence\nhalf a line");
     }
 }

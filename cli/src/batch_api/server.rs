@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::group::{Ask, Group};
 use super::program;
-use super::said::Said;
+use super::said::{Said, Stream};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::Server;
@@ -53,10 +53,10 @@ impl Process {
         let said = Said::default();
         let mut output = Vec::new();
         if let Some(stdout) = group.child.stdout.take() {
-            output.push(tokio::spawn(said.clone().listen(stdout)));
+            output.push(tokio::spawn(said.clone().listen(Stream::Output, stdout)));
         }
         if let Some(stderr) = group.child.stderr.take() {
-            output.push(tokio::spawn(said.clone().listen(stderr)));
+            output.push(tokio::spawn(said.clone().listen(Stream::Errors, stderr)));
         }
         let stdin = group.child.stdin.take();
         Ok(Self { group, stdin, said, output, port: server.port, patience: server.patience, place, command })
