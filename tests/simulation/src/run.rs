@@ -11,7 +11,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clients::Clients;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Pool};
 use crate::faults::FaultPlan;
 use crate::lock;
 use crate::scenario::Scenario;
@@ -64,7 +64,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     let engine = Engine::memory().map_err(|error| error.to_string())?;
     engine.provision(&template).await.map_err(|error| error.to_string())?;
     let plan = FaultPlan::draw(&crate::dice::Dice::new(seed, "plan"));
-    let scenario = Scenario::draw(seed, plan.until);
+    let scenario = Scenario::draw(seed, plan.until, plan.quiet);
     let sim = Arc::new(Sim::new(seed, plan, &template));
     sim.trace.line("-", &format!("{:?}", sim.plan));
     for part in scenario.describe() {
@@ -162,7 +162,7 @@ async fn sweep_while_waiting(cluster: &Arc<Cluster>, healed: Instant) {
 
 /// Runs a sweep.
 async fn sweep(cluster: &Arc<Cluster>, request: SweepRequest, down: bool) -> Option<SweepReport> {
-    let lease = cluster.lease(down).await?;
+    let lease = cluster.lease(Pool::Steps, down).await?;
     let step = if request.workers_dead { "resume" } else { "sweep" };
     let run = cluster.run(lease, step, Duration::from_secs(55), move |steps| {
         async move { steps.sweep.sweep(request).await }.boxed()
@@ -218,7 +218,7 @@ async fn pump(cluster: Arc<Cluster>, name: String) {
         let Some(queue) = sim.queues.get(&name) else { return };
         queue.ready().await;
         sleep(sim.post.skewed(Duration::from_millis(1), Duration::from_millis(1_500))).await;
-        let Some(lease) = cluster.lease(false).await else { return };
+        let Some(lease) = cluster.lease(Pool::behind(&name), false).await else { return };
         let received = queue.receive(&sim.post, sim.rate(sim.plan.message_again));
         if received.is_empty() {
             cluster.give_back(lease);

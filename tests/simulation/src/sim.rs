@@ -46,6 +46,8 @@ pub(crate) struct Sim {
     pub(crate) model: Mutex<Model>,
     pub(crate) stats: Mutex<Stats>,
     pub(crate) variables: BTreeMap<String, String>,
+    /// Calls of batch APIs at once, as the stack's parameter says.
+    pub(crate) calls_at_once: usize,
     healed: AtomicBool,
     invocations: AtomicU64,
     requests: AtomicU64,
@@ -56,6 +58,10 @@ impl Sim {
     pub(crate) fn new(seed: u64, plan: FaultPlan, template: &Template) -> Self {
         let start = Instant::now();
         let functions = template.functions();
+        let mut variables: BTreeMap<String, String> =
+            functions.flat_map(|function| function.environment.clone()).collect();
+        let calls_at_once = Dice::new(seed, "stack").pick(if plan.quiet { &[4, 8][..] } else { &[2, 3, 4, 8][..] });
+        variables.insert("BATCH_API_CONCURRENCY".to_owned(), calls_at_once.to_string());
         Self {
             seed,
             start,
@@ -67,7 +73,8 @@ impl Sim {
             lag: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),
-            variables: functions.flat_map(|function| function.environment.clone()).collect(),
+            variables,
+            calls_at_once,
             healed: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
             requests: AtomicU64::new(0),
