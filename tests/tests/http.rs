@@ -11,6 +11,8 @@ mod fanouts;
 mod hostile;
 #[path = "http/policies.rs"]
 mod policies;
+#[path = "http/shapes.rs"]
+mod shapes;
 #[path = "http/tasks.rs"]
 mod tasks;
 
