@@ -58,14 +58,21 @@ impl Server {
             let lane = &work.lane;
             self.sim.violate(format!("{at_once:?} work at the batch API, lane {lane} may have {most}: {calls:?}"));
         }
+        let (all, share) = self.sim.places();
+        if self.counted() && at_once.of_kind > share {
+            self.sim.violate(format!("{at_once:?} work at the batch API, kind {} may have {share}", work.kind));
+        }
+        // What the dead left behind works beside the calls of those who came after them.
+        if self.sim.plan.calm && at_once.all > all {
+            self.sim.violate(format!("{at_once:?} work at the batch API, {all} may"));
+        }
         self.reached(at_once);
         number
     }
 
-    /// Whether calls that work at once can be held to their number: a lease ends too early where clocks are wrong, and a
-    /// restart of everything ends the leases of the dead.
+    /// Whether calls that work at once can be held to their number: a lease ends too early where clocks are wrong.
     fn counted(&self) -> bool {
-        self.sim.plan.skew.is_zero() && self.sim.plan.restarts == 0
+        self.sim.plan.skew.is_zero()
     }
 
     /// Counts what the run brought, so that it shows whether enough work at once.

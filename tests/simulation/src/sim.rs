@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fanfold::config::variables;
 use fanfold::ids::derived;
+use fanfold::store::gates::share;
 use fanfold_local::Template;
 use tokio::time::Instant;
 
@@ -58,10 +60,11 @@ impl Sim {
     pub(crate) fn new(seed: u64, plan: FaultPlan, template: &Template) -> Self {
         let start = Instant::now();
         let functions = template.functions();
-        let mut variables: BTreeMap<String, String> =
+        let mut environment: BTreeMap<String, String> =
             functions.flat_map(|function| function.environment.clone()).collect();
+        // Few enough for kinds to get in each other's way.
         let calls_at_once = Dice::new(seed, "stack").pick(if plan.quiet { &[4, 8][..] } else { &[2, 3, 4, 8][..] });
-        variables.insert("BATCH_API_CONCURRENCY".to_owned(), calls_at_once.to_string());
+        environment.insert(variables::BATCH_API_CONCURRENCY.to_owned(), calls_at_once.to_string());
         Self {
             seed,
             start,
@@ -73,7 +76,7 @@ impl Sim {
             lag: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),
-            variables,
+            variables: environment,
             calls_at_once,
             healed: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
@@ -124,6 +127,11 @@ impl Sim {
 
     pub(crate) fn next_invocation(&self) -> u64 {
         self.invocations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Calls of batch APIs at once: in all, and of one kind.
+    pub(crate) fn places(&self) -> (usize, usize) {
+        (self.calls_at_once, share(self.calls_at_once as u32) as usize)
     }
 
     /// Something does not hold that must hold.
