@@ -48,7 +48,8 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         let done = outcomes.iter().all(Option::is_some);
         let complete = asked.sealing && done;
         let notice = model.notices.get(&derived("fanout.completed", &[id.as_bytes()]));
-        ended(sim, &fanout, asked, complete, failed);
+        let gone = model.hooks.gone(&derived("fanout.completed", &[id.as_bytes()]));
+        ended(sim, &fanout, asked, complete, failed, gone);
         told(sim, &fanout, asked, complete, failed, notice);
         let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
@@ -71,13 +72,14 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
     Ok(())
 }
 
-fn ended(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, failed: u64) {
+fn ended(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, failed: u64, gone: bool) {
     let total = asked.items.len() as u64;
     let counts = fanout.total == total && (!complete || (fanout.failed == failed && fanout.open_groups == 0));
     if fanout.complete() != complete || !counts {
         sim.violate(format!("a fan-out of {total}, {failed} failed, complete: {complete}, is {fanout:?}"));
     }
-    if complete && fanout.notify.is_some() != fanout.telling.told.is_some() {
+    let told = fanout.telling.told.is_some() || (gone && fanout.telling.given_up.is_some());
+    if complete && fanout.notify.is_some() != told {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }
 }

@@ -11,6 +11,7 @@ use fanfold_handle::api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::working::Working;
 
@@ -94,6 +95,8 @@ pub(crate) struct Model {
     pub(crate) lanes: BTreeMap<Uuid, String>,
     /// The calls that work at the batch API now.
     pub(crate) working: Working,
+    /// Notices as they are told.
+    pub(crate) hooks: Hooks,
     /// When batches may be called again.
     pub(crate) pace: Pace,
 }
