@@ -64,7 +64,8 @@ async fn again(changes: Value, script: impl Fn(&Call) -> Said + Send + Sync + 's
     let stack = stack(changes, script).await;
     assert_eq!(register(&stack, 1, 7).await, Outcome::Registered);
     stack.drain().await;
-    let batch = stack.batches.get(stack.tasks.get(&single(1)).await.unwrap().unwrap().batch.unwrap()).await.unwrap().unwrap();
+    let batch =
+        stack.batches.get(stack.tasks.get(&single(1)).await.unwrap().unwrap().batch.unwrap()).await.unwrap().unwrap();
     assert_eq!(batch.failed.count(), 1, "{batch:?}");
     register(&stack, 2, 7).await
 }

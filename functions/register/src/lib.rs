@@ -152,8 +152,12 @@ impl Register {
         let noted = self.tasks.insert_duplicates(&dropped).await?;
         let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
         let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
-        let new: HashMap<TaskId, &Lane> =
-            tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)).map(|(_, task)| (task.id, &task.lane)).collect();
+        let new: HashMap<TaskId, &Lane> = tasks
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !known.contains(at))
+            .map(|(_, task)| (task.id, &task.lane))
+            .collect();
         let mut duplicates = Vec::new();
         let mut awake: BTreeMap<&Lane, BTreeSet<TaskId>> = BTreeMap::new();
         let mut registered = Vec::with_capacity(placed.len());

@@ -29,7 +29,8 @@ impl Register {
             let mut holdings = self.tasks.take_keys(&claims).await?;
             let others: Vec<TaskId> = foreign(&claims, &holdings).map(|(_, holding)| holding.owner).collect();
             let owners = self.tasks.stored(&others).await?;
-            let free: Vec<usize> = (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners)).collect();
+            let free: Vec<usize> =
+                (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners)).collect();
             // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
             let claimants: Vec<TaskId> = free.iter().map(|at| claims[*at].owner).collect();
             let done = self.tasks.stored(&claimants).await?;
@@ -52,10 +53,7 @@ impl Register {
 }
 
 /// The claims whose keys other tasks have.
-fn foreign<'a>(
-    claims: &'a [KeyClaim],
-    holdings: &'a [Holding],
-) -> impl Iterator<Item = (&'a KeyClaim, &'a Holding)> {
+fn foreign<'a>(claims: &'a [KeyClaim], holdings: &'a [Holding]) -> impl Iterator<Item = (&'a KeyClaim, &'a Holding)> {
     claims.iter().zip(holdings).filter(|(claim, holding)| claim.owner != holding.owner)
 }
 
@@ -76,10 +74,7 @@ fn takeovers(
 ) -> Vec<Takeover> {
     let mut seen = HashSet::new();
     let new = free.iter().filter(|at| !done.contains_key(&claims[**at].owner) && seen.insert(&claims[**at].key));
-    let takeover = |at: &usize| Takeover {
-        key: claims[*at].key.clone(),
-        from: holdings[*at].owner,
-        to: claims[*at].owner,
-    };
+    let takeover =
+        |at: &usize| Takeover { key: claims[*at].key.clone(), from: holdings[*at].owner, to: claims[*at].owner };
     new.map(takeover).collect()
 }
