@@ -49,7 +49,7 @@ impl Report<'_> {
             total: completed.total,
             succeeded: completed.succeeded,
             failed: completed.failed,
-            duplicates: completed.total.saturating_sub(tally.members),
+            duplicates: completed.duplicates,
             failures,
             failed_tasks,
             batches: tally.batches,

@@ -17,7 +17,7 @@ pub(crate) struct Summary {
     pub(crate) fanout: Uuid,
     /// Tasks, which are the items of the fan-out.
     pub(crate) total: u64,
-    /// Items that succeeded, duplicates among them.
+    /// Items that succeeded.
     pub(crate) succeeded: u64,
     /// Items that failed.
     pub(crate) failed: u64,
@@ -87,12 +87,12 @@ impl fmt::Display for Summary {
         let resumed = if self.resumed { ", in the last of several goes" } else { "" };
         writeln!(f, "{}: {} tasks in {seconds:.1} s{resumed} ({rate} a second)\n", self.name, HumanCount(self.total))?;
         writeln!(f, "  succeeded   {:>9}", HumanCount(self.succeeded).to_string())?;
-        if self.duplicates > 0 {
-            let what = "of them duplicates, dropped because another task has their key";
-            writeln!(f, "              {:>9}   {what}", HumanCount(self.duplicates).to_string())?;
-        }
         writeln!(f, "  failed      {:>9}", HumanCount(self.failed).to_string())?;
         self.write_failures(f)?;
+        if self.duplicates > 0 {
+            let what = "dropped, because another task has their key";
+            writeln!(f, "  duplicates  {:>9}   {what}", HumanCount(self.duplicates).to_string())?;
+        }
         let batches = HumanCount(self.batches).to_string();
         writeln!(f, "  batches     {batches:>9}   {:.1} tasks a batch", self.mean_batch)?;
         let calls = HumanCount(self.calls).to_string();

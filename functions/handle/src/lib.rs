@@ -4,6 +4,7 @@ pub mod answer;
 pub mod api;
 mod cause;
 pub mod http;
+mod release;
 mod settle;
 mod step;
 
@@ -184,6 +185,7 @@ impl Handle {
         let items = batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)));
         let policy = self.policies.get(&batch.lane.kind).await?;
         let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
+        self.release(batch, policy.as_deref()).await?;
         let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
         if done {
             let lock = self.locks.leave(&batch.lane, batch.id, items || tell).await?;

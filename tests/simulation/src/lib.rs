@@ -20,6 +20,7 @@ mod producer;
 mod queues;
 mod readers;
 mod request;
+mod reuse;
 mod run;
 mod scenario;
 mod server;
