@@ -111,8 +111,7 @@ pub struct AckRequest {
     /// Items that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<ItemId>,
-    /// Items that were dropped, because another task does the same. Of what is told of one item in one request, failed
-    /// counts before duplicate, and duplicate before succeeded.
+    /// Items that were dropped, because another task does the same. In one request, failed counts before this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<ItemId>,
     /// A batch whose record tells what is done. Only Fanfold's own steps send this.

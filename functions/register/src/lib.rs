@@ -161,29 +161,26 @@ impl Register {
         let mut duplicates = Vec::new();
         let mut awake: BTreeMap<&Lane, BTreeSet<TaskId>> = BTreeMap::new();
         let mut registered = Vec::with_capacity(placed.len());
-        for (Placed { id, .. }, owner) in placed.iter().zip(&owners.of) {
-            let mut wake = |lane, task| drop(awake.entry(lane).or_default().insert(task));
-            let outcome = match (new.get(owner), before.get(id)) {
-                (Some(lane), _) if owner == id => {
-                    wake(lane, *id);
-                    Outcome::Registered
-                }
+        for (task, owner) in placed.iter().zip(&owners.of) {
+            let id = task.id;
+            if let Some(lane) = new.get(owner) {
+                awake.entry(lane).or_default().insert(*owner);
+            }
+            let outcome = match before.get(&id) {
                 // A task stored before is woken, too: the hint of the delivery that stored it may never have been sent.
-                (_, Some(Stored::Task(lane))) => {
-                    wake(lane, *id);
+                Some(Stored::Task(lane)) => {
+                    awake.entry(lane).or_default().insert(id);
                     Outcome::Known
                 }
-                (_, Some(Stored::Duplicate(of))) => Outcome::Duplicate { of: *of },
-                (_, None) if owner == id => Outcome::Known,
-                (stands_in, None) => {
-                    stands_in.into_iter().for_each(|lane| wake(lane, *owner));
-                    Outcome::Duplicate { of: *owner }
-                }
+                Some(Stored::Duplicate(of)) => Outcome::Duplicate { of: *of },
+                None if *owner != id => Outcome::Duplicate { of: *owner },
+                None if new.contains_key(&id) => Outcome::Registered,
+                None => Outcome::Known,
             };
             if matches!(outcome, Outcome::Duplicate { .. }) {
-                duplicates.push(*id);
+                duplicates.push(id);
             }
-            registered.push(Registered { id: *id, outcome });
+            registered.push(Registered { id, outcome });
         }
         metrics::counter!(TASKS_REGISTERED).increment(new.len() as u64);
         metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);

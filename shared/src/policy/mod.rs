@@ -73,8 +73,7 @@ pub struct Policy {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeyAfterFailure {
-    /// Another task may take it, if the batch API answered that the task failed. After silence (no answer in time, a lost
-    /// connection or worker) the task may have worked, and keeps its key.
+    /// Another task may take it, if the batch API answered that the task failed; not after silence: it may have worked.
     #[default]
     Release,
     /// The task keeps it.
