@@ -12,6 +12,7 @@ use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue, Policy};
 use fanfold::store::batches::Batches;
+use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -92,6 +93,7 @@ pub struct Stack {
     /// Stores whose requests always come through.
     pub tasks: Tasks,
     pub locks: Locks,
+    pub gates: Gates,
     pub batches: Batches,
     pub world: World,
     pub(crate) engine: Engine,
@@ -139,6 +141,7 @@ impl Stack {
             tracking: Tracking::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap(), world.clone()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
+            gates: Gates::new(observer.table("LOCKS_TABLE").unwrap()),
             batches: Batches::new(observer.table("BATCHES_TABLE").unwrap(), world.clone()),
             urls: all.map(|queue| (queue, variables[queue.variable()].clone())).collect(),
             dynamodb: engine.dynamodb(),
