@@ -244,7 +244,7 @@ impl Handle {
         let done = batch.status == BatchStatus::Done;
         let items = batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)));
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
+        let tell = done && !batch.failed.is_zero() && policy.as_ref().is_some_and(|policy| policy.notify.is_some());
         self.release(batch, policy.as_deref()).await?;
         let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
         if done {

@@ -60,6 +60,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     tasks(engine, sim, &batches).await?;
     let model = std::mem::take(&mut *lock(&sim.model));
     outcomes(sim, &model, &batches);
+    crate::keys::released(engine, sim, &model, &batches).await?;
     crate::ends::fanouts(engine, sim, &model, &batches).await?;
     crate::ends::failures(sim, &model, &batches);
     Ok(())

@@ -10,6 +10,7 @@ mod contracts;
 mod dice;
 mod ends;
 mod faults;
+mod keys;
 mod lag;
 mod mail;
 mod model;
