@@ -14,7 +14,7 @@ use crate::{Placed, Register, RegisterError};
 pub(crate) struct Owners {
     /// For every task: itself, if it has no key or got it.
     pub(crate) of: Vec<TaskId>,
-    /// Those that belong to other requests and are stored.
+    /// Those that belong to other requests, and for which nobody has to stand in: they are stored, or ended long ago.
     pub(crate) stored: HashSet<TaskId>,
 }
 
@@ -39,14 +39,17 @@ impl Register {
                 self.tasks.take_over(&takeovers).await?;
                 continue;
             }
+            let mut stored: HashSet<TaskId> = owners.into_keys().collect();
             for at in free {
-                if matches!(done.get(&claims[at].owner), Some(Stored::Task(_))) {
-                    holdings[at].owner = claims[at].owner;
+                match done.get(&claims[at].owner) {
+                    Some(Stored::Task(_)) => holdings[at].owner = claims[at].owner,
+                    // It was dropped, so it stands in for nobody.
+                    _ => drop(stored.insert(holdings[at].owner)),
                 }
             }
             let mut of: Vec<TaskId> = placed.iter().map(|task| task.id).collect();
             keyed.iter().zip(&holdings).for_each(|((at, _), holding)| of[*at] = holding.owner);
-            return Ok(Owners { of, stored: owners.into_keys().collect() });
+            return Ok(Owners { of, stored });
         }
         Err(StoreError::Contended { what: "taking keys over".to_owned() }.into())
     }
