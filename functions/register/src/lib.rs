@@ -20,7 +20,7 @@ use fanfold::lane::Lane;
 use fanfold::limits::NAMED_TASKS;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
-use fanfold::metrics::{TASKS_DUPLICATE, TASKS_REGISTERED};
+use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::policies::Policies;
@@ -182,7 +182,6 @@ impl Register {
             }
             registered.push(Registered { id, outcome });
         }
-        metrics::counter!(TASKS_REGISTERED).increment(new.len() as u64);
         metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);
         self.wake(awake).await?;
         self.drop_items(&duplicates).await?;

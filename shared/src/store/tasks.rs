@@ -15,6 +15,7 @@ use crate::clock::{Timestamp, World};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
+use crate::metrics::TASKS_REGISTERED;
 
 pub use self::duplicates::{Duplicate, Stored};
 pub use self::keys::{Holding, Key, KeyClaim, Takeover};
@@ -97,7 +98,9 @@ impl Tasks {
                 values.into_iter().chain(task.key.as_ref().map(|key| text(key.record_id()))).collect()
             };
             let parameters = positions.iter().map(|at| values(&tasks[*at])).collect();
-            let refused = self.execute("storing tasks", &statement, parameters).await?;
+            // Counted as they are stored: a request may bring thousands.
+            let stored = |tasks| metrics::counter!(TASKS_REGISTERED).increment(tasks);
+            let refused = self.execute_telling("storing tasks", &statement, parameters, stored).await?;
             known.extend(refused.into_iter().map(|(at, _)| positions[at]));
         }
         Ok(known)

@@ -12,6 +12,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::clients::Clients;
+use crate::cluster::Pool;
 use crate::lock;
 
 /// A function behind the HTTP API may take as long.
@@ -60,7 +61,7 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     let opened = id_of(path, "/fanouts/").is_some_and(|id| sim.is_opened(id));
     let task = path.strip_prefix("/tasks/").and_then(|id| id.parse::<TaskId>().ok());
     let answered = task.is_some_and(|id| lock(&sim.model).tasks.get(&id).is_some_and(|task| task.answered));
-    let Some(lease) = clients.cluster.lease(false).await else { return false };
+    let Some(lease) = clients.cluster.lease(Pool::Steps, false).await else { return false };
     let asked = path.to_owned();
     let run = clients.cluster.run(lease, "api", TIMEOUT, move |steps| {
         async move {
