@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use fanfold::config::variables;
 use fanfold::store::policies::Policies;
+use fanfold_local::http::{self, Patience};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -57,9 +58,7 @@ pub(crate) async fn start(address: SocketAddr, stack: &Stack) -> Result<Server, 
     let listener = TcpListener::bind(address).await.map_err(problem)?;
     let address = listener.local_addr().map_err(problem)?;
     let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, guard(router)).await {
-            tracing::error!(%error, "the HTTP API broke down");
-        }
+        http::serve(listener, guard(router), Patience::default()).await;
     });
     Ok(Server { address, task })
 }

@@ -10,7 +10,7 @@ use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState};
-use crate::store::groups::Group;
+use crate::store::groups::{Group, listed};
 
 /// What a fan-out is opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ impl Tracking {
         let groups = name_groups(fanout, seed.as_bytes(), &sizes);
         let mut actions = Vec::with_capacity(groups.len() + 1);
         for group in &groups {
-            actions.push(transaction::put(self.groups.put(group.id, fanout, group.upto)?));
+            actions.push(transaction::put(listed(self.groups.put(group.id, fanout, group.upto)?, fanout)));
         }
         actions.push(transaction::update(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?));
         let table = &self.fanouts.table;
@@ -148,6 +148,16 @@ impl Tracking {
 
 fn items_out_of_range(field: &'static str, items: u32, least: u32) -> TrackingError {
     TrackingError::OutOfRange { field, value: items.to_string(), allowed: format!("{least} to {ITEMS_PER_ADD} a call") }
+}
+
+/// The groups that a fan-out was opened with.
+pub(super) fn opening_groups(fanout: &Fanout) -> Vec<ItemGroup> {
+    if fanout.inline.is_some() {
+        return fanout.inline_groups();
+    }
+    // An add brings no more than fits a `u32`.
+    let sizes: Vec<u32> = group_sizes(u32::try_from(fanout.opened_with).unwrap_or(0)).collect();
+    name_groups(fanout.id, fanout.id.as_bytes(), &sizes)
 }
 
 fn name_groups(fanout: Uuid, seed: &[u8], sizes: &[u32]) -> Vec<ItemGroup> {
