@@ -5,6 +5,7 @@ mod bad_input;
 mod data_folder;
 mod example;
 mod folder;
+mod letters;
 mod resume;
 mod run;
 mod serve;

@@ -153,7 +153,7 @@ async fn an_id_that_is_none_is_refused() {
 async fn a_route_that_is_none_is_refused() {
     let server = Server::start().await;
     for (method, path) in
-        [("GET", "/"), ("GET", "/fanouts/"), ("POST", "/task"), ("DELETE", "/x/y"), ("GET", "/acks/1")]
+        [("GET", "/index"), ("GET", "/fanouts/"), ("POST", "/task"), ("DELETE", "/x/y"), ("GET", "/acks/1")]
     {
         let (detail, _) = server.send(method, path, &[], "").await.problem(404, "unknown_route");
         assert!(detail.contains(&format!("{method} {path}")), "{detail}");
