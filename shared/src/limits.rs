@@ -131,6 +131,10 @@ pub const REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
+/// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
+/// for more than four weeks.
+pub const REQUEST_RETENTION: Duration = Duration::from_secs(6 * 7 * 24 * 3_600);
+
 /// How long an idle lane's lock record is kept.
 pub const LANE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 

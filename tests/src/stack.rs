@@ -180,6 +180,12 @@ impl Stack {
         self.sqs.send_message().queue_url(self.url(queue)).message_body(body.to_string()).send().await.unwrap();
     }
 
+    /// Deletes a record, as DynamoDB does some time after its `ttl`.
+    pub async fn delete_record(&self, table: &str, id: &str) {
+        let key = aws_sdk_dynamodb::types::AttributeValue::S(id.to_owned());
+        self.dynamodb.delete_item().table_name(table).key("id", key).send().await.unwrap();
+    }
+
     /// Receives what is visible now. The messages stay in the queue until they are deleted.
     pub async fn receive(&self, queue: QueueName) -> Vec<Message> {
         let mut messages = Vec::new();
