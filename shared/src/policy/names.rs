@@ -184,8 +184,10 @@ mod tests {
         let mut lists = vec![String::new()];
         for n in 0..arguments {
             let comma = if n > 0 { ", " } else { "" };
-            let longer = |list: &String| values(n).into_iter().map(move |value| format!("{list}{comma}{value}"));
-            lists = lists.iter().flat_map(|list| longer(list).collect::<Vec<_>>()).collect();
+            let longer = |list: &String| -> Vec<String> {
+                values(n).iter().map(|value| format!("{list}{comma}{value}")).collect()
+            };
+            lists = lists.iter().flat_map(longer).collect();
         }
         lists.iter().any(|list| known(env, &call(list)))
     }
