@@ -5,6 +5,7 @@ mod fanouts;
 mod health;
 mod http;
 mod index;
+mod notice;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod policies;
