@@ -4,6 +4,8 @@ mod batches;
 mod fanouts;
 mod health;
 mod http;
+mod index;
+mod notice;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod policies;

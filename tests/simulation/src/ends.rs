@@ -103,7 +103,7 @@ fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, complete: bool) {
     if fanout.complete() != complete || fanout.total != counts.total || (complete && !at_the_end) {
         sim.violate(format!("a fan-out of {counts:?}, complete: {complete}, is {fanout:?}"));
     }
-    if complete && fanout.notify.is_some() != fanout.notified.is_some() {
+    if complete && fanout.notify.is_some() != fanout.telling.told.is_some() {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }
 }
