@@ -104,8 +104,12 @@ pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
 /// Bytes of the failures in one notice: with its target it fits a message.
 pub const NOTICE_FAILURES_BYTES: usize = 200 * 1_024;
 
-/// Bytes of a member's error that are kept.
-pub const ERROR_BYTES: usize = 256;
+/// Bytes shown of a body that is no answer.
+pub const EXCERPT_BYTES: usize = 200;
+
+/// Bytes of a member's error that are kept: an excerpt, with what was wanted instead. With their slots, a batch's errors
+/// take at most 56 KiB.
+pub const ERROR_BYTES: usize = 512;
 
 /// Bytes told of what is wrong with a message: enough for a field, its value and what is allowed.
 pub const PROBLEM_BYTES: usize = 1_024;

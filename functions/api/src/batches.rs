@@ -34,6 +34,9 @@ pub(crate) struct BatchView {
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
+    /// While members are tried again: what one of them was told last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
     /// Its members.
     members: Vec<MemberView>,
     /// When it was formed, in milliseconds since 1970.
@@ -95,6 +98,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Re
         status: batch.status,
         attempts: batch.attempts,
         retry_at: batch.retry_at.map(|at| at.0),
+        last_error: batch.last_error.clone(),
         members,
         created_at: batch.created_at.0,
         updated_at: batch.updated_at.0,

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod api;
+mod body;
 mod cause;
 pub mod http;
 mod settle;
@@ -171,8 +172,14 @@ impl Handle {
             metrics::counter!(CALLS).increment(1);
             self.api.call(&policy.handler, &idempotency_key(batch), &call).await
         };
-        if let Err(error) = &result {
-            tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+        match &result {
+            Err(error) => {
+                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+            }
+            Ok(api::Answer::Unclear { problem, .. }) => {
+                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
+            }
+            Ok(_) => {}
         }
         settle::settle(batch, result, &gone, &policy, self.world.now(), self.world.random.next())
     }
@@ -228,6 +235,7 @@ fn settled(batch: Batch, settlement: Settlement) -> Batch {
         failed: settlement.failed,
         silent: settlement.silent,
         errors: settlement.errors,
+        last_error: settlement.last_error,
         rounds: settlement.rounds,
         retry_at: settlement.retry_at,
         lease_until: None,

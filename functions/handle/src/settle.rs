@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
+use fanfold::ids::TaskId;
 use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
@@ -38,26 +39,8 @@ pub(crate) fn settle(
     }
     match result {
         Ok(Answer::AllSucceeded) => called.for_each(|slot| outcomes.succeeded.set(slot)),
-        Ok(Answer::Members(members)) => {
-            // Of two outcomes for one member the first counts; those for others are no concern of this batch.
-            let mut told: HashMap<_, MemberAnswer> = HashMap::with_capacity(members.len());
-            members.into_iter().for_each(|member| {
-                told.entry(member.id).or_insert(member);
-            });
-            for slot in called {
-                let member = batch.members.ids().get(slot).and_then(|id| told.remove(id));
-                let error = |error: Option<String>| error.unwrap_or_else(|| "failed, no error was told".to_owned());
-                if member.is_some() {
-                    outcomes.silent.remove(&slot);
-                }
-                match member.map(|member| (member.outcome, member.error)) {
-                    Some((MemberOutcome::Succeeded, _)) => outcomes.succeeded.set(slot),
-                    Some((MemberOutcome::Failed, why)) => outcomes.fail(slot, &error(why)),
-                    Some((MemberOutcome::Retry, why)) => retry.push((slot, error(why))),
-                    None => retry.push((slot, "the answer tells no outcome for it".to_owned())),
-                }
-            }
-        }
+        Ok(Answer::Members(members)) => retry = outcomes.tell(batch, called, members, None),
+        Ok(Answer::Unclear { members, problem }) => retry = outcomes.tell(batch, called, members, Some(&problem)),
         Err(error) if error.retriable => {
             retry_after = error.retry_after;
             retry = called.map(|slot| (slot, error.message.clone())).collect();
@@ -79,6 +62,7 @@ pub(crate) fn settle(
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
+        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES).into_owned()),
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
         retry_at: if retry.is_empty() { None } else { Some(now.plus(delay)) },
     }
@@ -110,6 +94,52 @@ impl Outcomes {
         }
     }
 
+    /// Takes what was told of members; `problem`: what could not be read. Answers who is to be tried again, and why.
+    fn tell(
+        &mut self,
+        batch: &Batch,
+        called: impl Iterator<Item = usize>,
+        members: Vec<MemberAnswer>,
+        problem: Option<&str>,
+    ) -> Vec<(usize, String)> {
+        // Of two outcomes for one member the first counts.
+        let mut told: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
+        let mut stranger = None;
+        for member in members {
+            // Outcomes for others are no concern of this batch.
+            if batch.members.slot(&member.id).is_none() {
+                stranger.get_or_insert(member.id);
+            }
+            told.entry(member.id).or_insert(member);
+        }
+        let untold = match (problem, stranger) {
+            (Some(problem), _) => format!("the answer tells no outcome for it, and {problem}"),
+            (None, Some(id)) => format!("the answer tells no outcome for it, but one for {id}, which is no member"),
+            (None, None) => "the answer tells no outcome for it".to_owned(),
+        };
+        let mut retry = Vec::new();
+        for slot in called {
+            let Some(member) = batch.members.ids().get(slot).and_then(|id| told.remove(id)) else {
+                // What could not be read may have been about it.
+                self.silent.extend(problem.map(|_| slot));
+                retry.push((slot, untold.clone()));
+                continue;
+            };
+            if member.outcome == MemberOutcome::Unclear {
+                self.silent.insert(slot);
+            } else {
+                self.silent.remove(&slot);
+            }
+            let why = member.error.unwrap_or_else(|| "failed, no error was told".to_owned());
+            match member.outcome {
+                MemberOutcome::Succeeded => self.succeeded.set(slot),
+                MemberOutcome::Failed => self.fail(slot, &why),
+                MemberOutcome::Retry | MemberOutcome::Unclear => retry.push((slot, why)),
+            }
+        }
+        retry
+    }
+
     fn settled(&self) -> usize {
         usize::try_from(self.succeeded.count() + self.failed.count()).unwrap_or(usize::MAX)
     }
@@ -120,7 +150,6 @@ impl Outcomes {
 mod tests {
     use super::*;
     use crate::api::Cause;
-    use fanfold::ids::TaskId;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
     use proptest::prelude::*;
@@ -147,6 +176,7 @@ mod tests {
             failed: Bits::default(),
             silent: Bits::default(),
             errors: Vec::new(),
+            last_error: None,
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }
@@ -172,6 +202,7 @@ mod tests {
     fn an_empty_answer_ends_the_batch() {
         let settlement = run(&batch(3, 1), Ok(Answer::AllSucceeded));
         assert_eq!((settlement.succeeded.count(), settlement.retry_at, settlement.rounds), (3, None, 0));
+        assert_eq!(settlement.last_error, None);
     }
 
     #[test]
@@ -189,6 +220,7 @@ mod tests {
         assert_eq!(settlement.errors.len(), 1);
         assert_eq!(settlement.rounds, 1);
         assert!(settlement.retry_at.is_some());
+        assert_eq!(settlement.last_error.as_deref(), Some("failed, no error was told"));
     }
 
     #[test]
@@ -231,6 +263,25 @@ mod tests {
         assert_eq!((settlement.failed.count(), settlement.retry_at), (2, None));
         assert_eq!(settlement.errors[0].0, "gave up after 3 attempts: 503");
         assert_eq!(run(&batch(2, 1), Err(CallError::for_good("404"))).failed.count(), 2);
+    }
+
+    #[test]
+    fn what_an_answer_does_not_clearly_tell_is_told_of_whom_it_concerns() {
+        let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
+        let members = vec![member(0, MemberOutcome::Failed, None), unclear];
+        let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
+        let settlement = run(&batch(3, 3), Ok(answer));
+        let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
+        assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
+        let untold = "gave up after 3 attempts: the answer tells no outcome for it, and its entry 7 names no task";
+        assert!(errors.contains(untold), "{errors:?}");
+        assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
+
+        let stranger = Answer::Members(vec![member(9, MemberOutcome::Succeeded, None)]);
+        let settlement = run(&batch(1, 3), Ok(stranger));
+        let error = &settlement.errors[0].0;
+        assert!(error.ends_with(&format!("but one for {}, which is no member", id(9))), "{error}");
+        assert!(settlement.silent.is_zero());
     }
 
     #[test]

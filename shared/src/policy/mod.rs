@@ -68,11 +68,11 @@ pub struct Policy {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BackoffPolicy {
-    /// Delay after the first attempt, at most `max`.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
+    /// Delay after the first attempt, at most `max`; whole milliseconds.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::pause"))]
     pub base: Span,
-    /// The longest delay.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
+    /// The longest delay: a day at most.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::pause"))]
     pub max: Span,
 }
 

@@ -69,6 +69,8 @@ pub struct Batch {
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
+    /// Until it is done: why its latest attempt that ended is to be followed by another.
+    pub last_error: Option<String>,
     /// When it was formed.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -123,6 +125,7 @@ impl Batch {
             failed: reader.bits("failed")?,
             silent: reader.bits("silent")?,
             errors,
+            last_error: reader.optional_text("last_error")?.map(str::to_owned),
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
