@@ -67,6 +67,18 @@ impl Surroundings {
         (self.variables)(name).filter(|value| !value.is_empty()).ok_or(ConfigError::Missing(name))
     }
 
+    /// The whole number that a variable gives.
+    ///
+    /// # Errors
+    /// The variable is not set, or is no whole number.
+    pub fn number(&self, name: &'static str) -> Result<u32, ConfigError> {
+        let value = self.variable(name)?;
+        value.parse().map_err(|_| {
+            let problem = format!("a whole number from 0 to {} is wanted", u32::MAX);
+            ConfigError::Unusable { variable: name, value, problem }
+        })
+    }
+
     /// The table that a variable names.
     ///
     /// # Errors
@@ -108,6 +120,8 @@ pub mod variables {
     pub const ACK_QUEUE_URL: &str = "ACK_QUEUE_URL";
     /// Queue of `notify`.
     pub const NOTIFY_QUEUE_URL: &str = "NOTIFY_QUEUE_URL";
+    /// Calls of batch APIs at once, over all kinds.
+    pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
     /// Queue that users read notices from.
     pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
 }

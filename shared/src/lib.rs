@@ -7,6 +7,7 @@ pub mod config;
 pub mod content;
 pub mod delivery;
 pub mod ids;
+pub mod json;
 pub mod lane;
 pub mod limits;
 pub mod members;

@@ -84,9 +84,23 @@ pub const ATTEMPTS: u32 = 1_000;
 /// The longest a batch API may take.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long one attempt may last before another worker takes it for lost: the time-out of the handle function in
-/// template.yaml, which leaves 30 s to read the members and to write the outcome.
-pub const ATTEMPT_LEASE: Duration = Duration::from_secs(120);
+/// What an attempt has beside its call's own `timeout`, above all to write the outcome, before another worker takes it for
+/// lost. With the longest `timeout` this is the time-out of the handle function in template.yaml.
+pub const ATTEMPT_MARGIN: Duration = Duration::from_secs(30);
+
+/// An attempt that has begun calls within this time, or not at all. So its call is over, and its connection closed, by its
+/// beginning plus this plus `timeout`, however its worker ended.
+pub const CALL_WITHIN: Duration = Duration::from_secs(2);
+
+/// The part of all calls of batch APIs at once that one kind may hold: one in so many, at least one. An API that hangs leaves
+/// the rest to the others.
+pub const KIND_SHARE: u32 = 2;
+
+/// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
+pub const MOST_DEAD: usize = 32;
+
+/// The longest that a batch waits before it looks for a place again.
+pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Lambda: a synchronous invocation takes and gives at most 6 MB.
 pub const BODY_BYTES: usize = 6 * 1_024 * 1_024;
@@ -128,6 +142,10 @@ pub const REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
 
 /// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
+/// for more than four weeks.
+pub const REQUEST_RETENTION: Duration = Duration::from_secs(6 * 7 * 24 * 3_600);
 
 /// How long an idle lane's lock record is kept.
 pub const LANE_RETENTION: Duration = Duration::from_secs(24 * 3_600);

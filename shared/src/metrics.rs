@@ -18,5 +18,7 @@ pub const MEMBERS_FAILED: &str = "fanfold_members_failed";
 pub const RETRIES: &str = "fanfold_retries";
 /// Items whose bit was cleared.
 pub const ITEMS_ACKED: &str = "fanfold_items_acked";
+/// Items whose ack was refused: they do not exist, or not any more.
+pub const ITEMS_REFUSED: &str = "fanfold_items_refused";
 /// Notices delivered.
 pub const NOTICES_DELIVERED: &str = "fanfold_notices_delivered";

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fanfold::policy::Handler;
 use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 /// One call as the batch API saw it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub key: String,
     pub call: Call,
+    /// When it came, and until when the batch API works on it, whether anybody waits for that or not.
+    pub at: Instant,
+    pub until: Instant,
 }
 
 type Script = Box<dyn Fn(&Call) -> Result<Answer, CallError> + Send + Sync>;
@@ -20,12 +25,28 @@ type Script = Box<dyn Fn(&Call) -> Result<Answer, CallError> + Send + Sync>;
 /// Answers by a script.
 pub struct ScriptedApi {
     script: Script,
+    takes: Box<dyn Fn(&Call) -> Duration + Send + Sync>,
     seen: Mutex<Vec<Seen>>,
 }
 
 impl ScriptedApi {
     pub fn new(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { script: Box::new(script), seen: Mutex::default() })
+        Self::slow(|_| Duration::ZERO, script)
+    }
+
+    /// One that works on each call for some time before it answers, or hangs up at the policy's `timeout`.
+    pub fn slow(
+        takes: impl Fn(&Call) -> Duration + Send + Sync + 'static,
+        script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { script: Box::new(script), takes: Box::new(takes), seen: Mutex::default() })
+    }
+
+    /// The most calls it ever worked on at once, of those that `which` names.
+    pub fn most_at_once(&self, which: impl Fn(&Call) -> bool) -> usize {
+        let seen: Vec<Seen> = self.seen().into_iter().filter(|seen| which(&seen.call)).collect();
+        let at_work = |at: Instant| seen.iter().filter(|seen| seen.at <= at && at < seen.until).count();
+        seen.iter().map(|seen| at_work(seen.at)).max().unwrap_or(0)
     }
 
     pub fn always_succeeds() -> Arc<Self> {
@@ -49,9 +70,25 @@ impl ScriptedApi {
 }
 
 impl BatchApi for ScriptedApi {
-    fn call<'a>(&'a self, _: &'a Handler, key: &'a str, call: &'a Call) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.seen.lock().unwrap().push(Seen { key: key.to_owned(), call: call.clone() });
-        let answer = (self.script)(call);
-        async move { answer }.boxed()
+    fn call<'a>(
+        &'a self,
+        handler: &'a Handler,
+        key: &'a str,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async move {
+            let (at, takes) = (Instant::now(), (self.takes)(call));
+            let until = at + takes;
+            self.seen.lock().unwrap().push(Seen { key: key.to_owned(), call: call.clone(), at, until });
+            if takes > handler.timeout.0 {
+                tokio::time::sleep(handler.timeout.0).await;
+                return Err(CallError::again("no answer in time"));
+            }
+            if !takes.is_zero() {
+                tokio::time::sleep(takes).await;
+            }
+            (self.script)(call)
+        }
+        .boxed()
     }
 }

@@ -6,7 +6,7 @@ use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::notice::{Event, FanoutCompleted, Notice};
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::places;
+use fanfold::store::{gates, places};
 use uuid::Uuid;
 
 use crate::stack::{QueueName, Stack};
@@ -63,15 +63,24 @@ impl Stack {
         }
     }
 
-    /// No lane has a leader, or a batch in flight or settling.
+    /// No lane has a leader, or a batch in flight or settling; no call holds a place.
     pub async fn assert_locks_free(&self) {
         let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
-        let keys = scan.items().iter().map(|item| item["lane"].as_s().unwrap());
-        for key in keys.filter(|key| !key.starts_with(places::PREFIX)) {
+        let keys: Vec<&String> = scan.items().iter().map(|item| item["lane"].as_s().unwrap()).collect();
+        for kind in keys.iter().filter_map(|key| key.strip_prefix(gates::PREFIX)) {
+            assert_eq!(self.places(kind).await, 0, "places of kind {kind}");
+        }
+        for key in keys.into_iter().filter(|key| !key.starts_with(places::PREFIX)) {
             let lane: Lane = key.parse().unwrap();
             let lock = self.locks.get(&lane).await.unwrap();
             assert!(lock.idle(), "{lock:?}");
         }
+    }
+
+    /// Places that calls of a kind hold.
+    pub async fn places(&self, kind: &str) -> usize {
+        let gates = self.gates.get_many(&[kind]).await.unwrap();
+        gates.iter().map(|gate| gate.held(self.world.now())).sum()
     }
 
     /// The completion notices that were delivered, by id; a notice told again must say the same.

@@ -12,6 +12,7 @@ use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue, Policy};
 use fanfold::store::batches::Batches;
+use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -22,7 +23,7 @@ use fanfold_group::Grouper;
 use fanfold_handle::Handle;
 use fanfold_local::{Engine, Template};
 use fanfold_notify::{Http, Notify};
-use fanfold_register::Register;
+use fanfold_register::{Register, RegisterError};
 use fanfold_sweep::{Sweep, SweepRequest};
 use uuid::Uuid;
 
@@ -92,6 +93,7 @@ pub struct Stack {
     /// Stores whose requests always come through.
     pub tasks: Tasks,
     pub locks: Locks,
+    pub gates: Gates,
     pub batches: Batches,
     pub world: World,
     pub(crate) engine: Engine,
@@ -139,6 +141,7 @@ impl Stack {
             tracking: Tracking::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap(), world.clone()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
+            gates: Gates::new(observer.table("LOCKS_TABLE").unwrap()),
             batches: Batches::new(observer.table("BATCHES_TABLE").unwrap(), world.clone()),
             urls: all.map(|queue| (queue, variables[queue.variable()].clone())).collect(),
             dynamodb: engine.dynamodb(),
@@ -178,6 +181,12 @@ impl Stack {
     /// Puts a message in a queue.
     pub async fn send(&self, queue: QueueName, body: impl ToString) {
         self.sqs.send_message().queue_url(self.url(queue)).message_body(body.to_string()).send().await.unwrap();
+    }
+
+    /// Deletes a record, as DynamoDB does some time after its `ttl`.
+    pub async fn delete_record(&self, table: &str, id: &str) {
+        let key = aws_sdk_dynamodb::types::AttributeValue::S(id.to_owned());
+        self.dynamodb.delete_item().table_name(table).key("id", key).send().await.unwrap();
     }
 
     /// Receives what is visible now. The messages stay in the queue until they are deleted.
@@ -302,7 +311,8 @@ impl Stack {
 
     /// Registers tasks. The producer repeats a request that fails.
     pub async fn register(&self, tasks: Vec<TaskRequest>) {
-        while self.register.register(tasks.clone(), "request").await.is_err() {
+        while let Err(error) = self.register.register(tasks.clone(), "request").await {
+            assert!(!matches!(error, RegisterError::Refused(_)), "{error}");
             self.crash.revive();
         }
         self.crash.revive();

@@ -16,6 +16,9 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// That of the policy's calls.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
 fn policy(changes: Value) -> Value {
     let mut policy = json!({
         "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
@@ -353,7 +356,7 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
     // A worker begins and falls asleep; after its lease another one does the work.
     let message: HandleMessage =
         serde_json::from_str(&stack.receive(QueueName::Handle).await[0].body.clone().unwrap()).unwrap();
-    let asleep = stack.batches.begin(message.batch, message.attempt).await.unwrap().unwrap();
+    let asleep = stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_secs(130)).await;
     stack.handle_message(message).await;
     let late = fanfold::store::batches::Settlement {
@@ -384,7 +387,7 @@ async fn lost_workers_use_up_no_attempts() {
     for attempt in 1..=10_u32 {
         // The worker began the attempt, and died.
         let lost = attempt.saturating_sub(1).max(1);
-        assert!(stack.batches.begin(batch, lost).await.unwrap().is_ok());
+        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_ok());
         tokio::time::sleep(Duration::from_secs(600)).await;
     }
     stack.sweep().await;
@@ -404,7 +407,7 @@ async fn a_batch_that_kills_its_workers_ends() {
     let batch = stack.all_batches().await.remove(0).id;
     for attempt in 1..=LOST_ATTEMPTS {
         let lost = attempt.saturating_sub(1).max(1);
-        assert!(stack.batches.begin(batch, lost).await.unwrap().is_ok());
+        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_ok());
         tokio::time::sleep(Duration::from_secs(600)).await;
     }
     stack.sweep().await;

@@ -11,8 +11,14 @@ mod fanouts;
 mod hostile;
 #[path = "http/policies.rs"]
 mod policies;
+#[path = "http/reused.rs"]
+mod reused;
+#[path = "http/shapes.rs"]
+mod shapes;
 #[path = "http/tasks.rs"]
 mod tasks;
+#[path = "http/unknown_items.rs"]
+mod unknown_items;
 
 use std::sync::Arc;
 

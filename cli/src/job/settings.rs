@@ -44,17 +44,10 @@ pub(super) fn read_yaml<T: DeserializeOwned>(file: &Path, text: &str) -> Result<
         };
         // The YAML reader knows the line, the JSON reader the field and the value.
         let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options());
-        let problem = value.ok().and_then(|value| serde_path_to_error::deserialize::<_, T>(value).err());
-        let problem = problem.map_or_else(|| plain(&error.to_string()).to_owned(), |problem| field(&problem));
+        let problem = value.ok().and_then(|value| fanfold::json::shape::<T>(value).err());
+        let problem = problem.map_or_else(|| plain(&error.to_string()).to_owned(), |problem| problem.to_string());
         Fault::new(place, problem).into()
     })
-}
-
-/// The message with the field, if it is of one.
-fn field(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
-    let path = error.path().to_string();
-    let message = error.inner().to_string().replace("expected u32", "expected a whole number");
-    if path == "." { message } else { format!("`{path}`: {message}") }
 }
 
 /// The message without the location, which goes before it.

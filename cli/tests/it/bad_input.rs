@@ -49,6 +49,11 @@ fn policies() {
         &with_policy(&good.replace("content.shop", "shop")),
         &["`target`", "refers to `shop`", "`kind` and `content`"],
     );
+    refused(
+        &with_policy(&good.replace("content.shop", "content.shop.lower()")),
+        &["policy.yaml", "`target`", "calls `lower`", "lowerAscii"],
+    );
+    refused(&with_policy(&format!("{good}notify: {{}}\n")), &["policy.yaml:", "`notify`", "`url`, `queue`"]);
     refused(&with_policy("kind: row\n"), &["policy.yaml", "target"]);
     refused(&with_policy("kind: [\n"), &["policy.yaml:"]);
     refused(&with_policy(&good.replace("linger: 1s", "linger: 500ms")), &["`linger`", "whole seconds"]);

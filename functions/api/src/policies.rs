@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use fanfold::json::{self, Unique};
 use fanfold::policy::{FieldError, Policy};
-use fanfold_http::{Json, Kind, Path, Problem, shape};
+use fanfold_http::{Json, Kind, Path, Problem};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::Api;
 
@@ -34,10 +35,10 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind
 pub(crate) async fn put(
     State(api): State<Arc<Api>>,
     Path(Kind(kind)): Path<Kind>,
-    Json(mut body): Json<Map<String, Value>>,
+    Json(Unique(mut body)): Json<Unique>,
 ) -> Result<Json<Policy>, Problem> {
     body.entry("kind").or_insert_with(|| kind.clone().into());
-    let policy: Policy = shape(Value::Object(body))?;
+    let policy: Policy = json::shape(Value::Object(body))?;
     let mut errors = policy.check().map_or_else(|error| error.0, |()| Vec::new());
     if policy.kind != kind {
         let problem = format!("is `{}`, the path names `{kind}`; it may be left out", policy.kind);

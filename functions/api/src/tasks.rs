@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::tracking::ItemState;
 use fanfold_http::{Json, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
@@ -39,6 +40,9 @@ pub(crate) struct TaskView {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// What became of the item that it is, if it is one of a fan-out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<ItemState>,
     /// When it was registered, in milliseconds since 1970.
     created_at: u64,
 }
@@ -71,6 +75,10 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> 
             Some(batch) => in_batch(&batch, &id),
         },
     };
+    let item = match &id {
+        TaskId::Item(item) => Some(api.tracking.item(item).await?),
+        TaskId::Single(_) => None,
+    };
     let content = serde_json::from_str(&task.content).map_err(|error| Problem::internal(&error))?;
     Ok(Json(TaskView {
         id,
@@ -82,6 +90,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> 
         content,
         batch: task.batch,
         error,
+        item,
         created_at: task.created_at.0,
     }))
 }

@@ -5,16 +5,19 @@ pub mod api;
 mod body;
 mod cause;
 pub mod http;
+mod pace;
+mod places;
 mod settle;
 mod step;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::TaskId;
-use fanfold::limits::LOST_ATTEMPTS;
+use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS};
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
@@ -22,6 +25,7 @@ use fanfold::policy::Policy;
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::batches::{Batch, BatchStatus, Batches, Settlement};
+use fanfold::store::gates::{Gates, Place, share};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -30,11 +34,17 @@ use uuid::Uuid;
 
 use crate::api::{BatchApi, Call, CallError, CallMember, Cause};
 
+/// Delays of messages are whole seconds: what waits for less waits in its invocation.
+const SHORTEST_DELAY: Duration = Duration::from_secs(1);
+
 /// Calls batch APIs and records what became of the members.
 pub struct Handle {
     tasks: Tasks,
     locks: Locks,
     batches: Batches,
+    gates: Gates,
+    /// Calls that one kind may have at once.
+    share: u32,
     policies: Policies,
     handle: Queue<HandleMessage>,
     ack: Queue<AckRequest>,
@@ -65,9 +75,18 @@ pub(crate) enum HandleError {
     NoPolicy(String),
 }
 
-/// What a call needs.
+/// What became of the beginning of an attempt.
+enum Begun {
+    /// It runs: the batch API may be called.
+    Attempt(Batch, Prepared),
+    /// Somebody else was faster.
+    Refused(Batch),
+    /// It took so long that the call would outlast its leases.
+    TooLate,
+}
+
+/// The members of a call.
 struct Prepared {
-    policy: Arc<Policy>,
     members: Vec<CallMember>,
     /// Slots whose task no longer exists.
     gone: BTreeSet<usize>,
@@ -84,6 +103,8 @@ impl Handle {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
             handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
@@ -94,27 +115,67 @@ impl Handle {
         })
     }
 
-    /// Makes one attempt, unless another worker makes it or made it.
+    /// Makes one attempt, unless another worker makes it or made it, it is not due yet, or its kind has no place free.
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt).await? {
-            Ok(batch) => batch,
-            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Err(Some(batch)) => return self.go_on(batch).await,
+        let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
+        if !batch.may_begin(message.attempt, self.world.now()) {
+            return self.go_on(batch).await;
+        }
+        // SQS delays by 15 minutes at most, and by whole seconds.
+        match batch.retry_at.unwrap_or_default().since(self.world.now()) {
+            left if left < SHORTEST_DELAY => tokio::time::sleep(left).await,
+            left => return Ok(self.handle.send_all([(&message, left)]).await?),
+        }
+        let kind = &batch.lane.kind;
+        let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
+        let place = match self.take_place(kind, policy.handler.timeout.0).await? {
+            Ok(place) => place,
+            Err(wait) => return Ok(self.handle.send_all([(&message, wait)]).await?),
         };
-        let prepared = match self.prepare(&batch).await {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                self.batches.take_back(&batch).await?;
-                return Err(error);
-            }
+        let begun = self.begin(message, &batch, &policy, &place).await;
+        let Ok(Begun::Attempt(batch, prepared)) = begun else {
+            self.give_back(&place).await;
+            return match begun? {
+                Begun::Refused(batch) => self.go_on(batch).await,
+                _ => Ok(self.handle.send(&message).await?),
+            };
         };
-        let settlement = self.call(&batch, prepared).await;
-        if !self.batches.settle(&batch, &settlement).await? {
+        let settlement = self.call(&batch, &policy, prepared).await;
+        let counts = self.batches.settle(&batch, &settlement).await;
+        // The call is over, whatever became of its outcome.
+        self.give_back(&place).await;
+        if !counts? {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
         }
         count(&batch, &settlement);
         self.conclude(&settled(batch, settlement)).await
+    }
+
+    /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and
+    /// none can have run in between.
+    async fn begin(
+        &self,
+        message: HandleMessage,
+        batch: &Batch,
+        policy: &Policy,
+        place: &Place,
+    ) -> Result<Begun, HandleError> {
+        let prepared = self.prepare(batch).await?;
+        let timeout = policy.handler.timeout.0;
+        let began = self.world.now();
+        let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
+            Ok(batch) => batch,
+            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Err(Some(batch)) => return Ok(Begun::Refused(batch)),
+        };
+        // Others count on it that the call ends before its leases do.
+        let now = self.world.now();
+        if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {
+            self.batches.take_back(&batch).await?;
+            return Ok(Begun::TooLate);
+        }
+        Ok(Begun::Attempt(batch, prepared))
     }
 
     /// The attempt could not begin. Whatever the worker that began it may have left undone is done now.
@@ -123,7 +184,7 @@ impl Handle {
             (BatchStatus::Grouping, _) => Err(HandleError::NotDispatched(batch.id)),
             // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(lease_until)) => {
-                let wait = lease_until.since(self.world.now()) + std::time::Duration::from_secs(1);
+                let wait = lease_until.since(self.world.now()) + Duration::from_secs(1);
                 let message = HandleMessage { batch: batch.id, attempt: batch.attempts };
                 Ok(self.handle.send_all([(&message, wait)]).await?)
             }
@@ -134,10 +195,8 @@ impl Handle {
         }
     }
 
-    /// Reads all that a call needs.
+    /// Reads the members that have no outcome.
     async fn prepare(&self, batch: &Batch) -> Result<Prepared, HandleError> {
-        let policy = self.policies.get(&batch.lane.kind).await?;
-        let policy = policy.ok_or_else(|| HandleError::NoPolicy(batch.lane.kind.clone()))?;
         let slots = batch.unsettled();
         let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied().collect();
         let mut contents = self.tasks.contents(&ids).await?;
@@ -151,11 +210,12 @@ impl Handle {
                 }
             }
         }
-        Ok(Prepared { policy, members, gone })
+        Ok(Prepared { members, gone })
     }
 
     /// Calls the batch API.
-    async fn call(&self, batch: &Batch, Prepared { policy, members, gone }: Prepared) -> Settlement {
+    async fn call(&self, batch: &Batch, policy: &Policy, prepared: Prepared) -> Settlement {
+        let Prepared { members, gone } = prepared;
         let result = if members.is_empty() {
             Ok(api::Answer::AllSucceeded)
         } else if batch.attempts - batch.ended > LOST_ATTEMPTS {
@@ -181,7 +241,7 @@ impl Handle {
             }
             Ok(_) => {}
         }
-        settle::settle(batch, result, &gone, &policy, self.world.now(), self.world.random.next())
+        settle::settle(batch, result, &gone, policy, self.world.now(), self.world.random.next())
     }
 
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
@@ -212,6 +272,7 @@ impl Handle {
         }
         if !done {
             let wait = batch.retry_at.unwrap_or_default().since(self.world.now());
+            let wait = if wait < SHORTEST_DELAY { Duration::ZERO } else { wait };
             let next = HandleMessage { batch: batch.id, attempt: batch.attempts + 1 };
             self.handle.send_all([(&next, wait)]).await?;
         }

@@ -38,6 +38,12 @@ impl TaskFault {
     pub(crate) fn path(&self) -> String {
         if self.field == LIST { LIST.to_owned() } else { format!("tasks[{}].{}", self.index, self.field) }
     }
+
+    /// Refuses a request that has faults.
+    pub(crate) fn refuse(mut faults: Vec<Self>) -> Result<(), RegisterError> {
+        faults.truncate(FAULTS);
+        if faults.is_empty() { Ok(()) } else { Err(RegisterError::Refused(faults)) }
+    }
 }
 
 /// Faults reported of one request.
@@ -94,11 +100,7 @@ impl Register {
                 }
             }
         }
-        if faults.is_empty() {
-            return Ok(placed);
-        }
-        faults.truncate(FAULTS);
-        Err(RegisterError::Refused(faults))
+        TaskFault::refuse(faults).map(|()| placed)
     }
 }
 

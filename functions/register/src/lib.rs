@@ -2,6 +2,8 @@
 
 mod check;
 mod http;
+mod items;
+mod once;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod places;
@@ -27,6 +29,7 @@ use serde::Serialize;
 
 pub use check::TaskFault;
 pub use http::router;
+pub use once::request_id;
 #[cfg(feature = "openapi")]
 pub use openapi::describe;
 use places::Places;
@@ -74,6 +77,14 @@ pub enum RegisterError {
     /// Some can not be accepted; none was stored.
     #[error("{} of the tasks can not be accepted, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
     Refused(Vec<TaskFault>),
+    /// The idempotency key was used for another request; nothing was stored.
+    #[error("the idempotency key was used before with other values: {}", differs(*.first, *.tasks))]
+    KeyReused {
+        /// Tasks of this request.
+        tasks: u64,
+        /// Tasks of the first request under the key.
+        first: u64,
+    },
     /// A table could not be read or written. Some tasks may have been stored; repeating the request is safe.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,20 +127,22 @@ impl Register {
         self.world.uuid().to_string()
     }
 
-    /// Registers tasks, all or none of them. Tasks without an id get one that follows from `request_id` and position, so
-    /// that repeating the request changes nothing.
+    /// Registers tasks. All are checked before the first is stored. Whoever dies while they are stored leaves some of them,
+    /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
+    /// `request_id` and position, so that no repetition stores one twice.
     ///
     /// # Errors
     /// A task can not be accepted, or tables or queues can not be reached.
     pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
         let placed = self.place(tasks, request_id).await?;
-        self.store(placed).await
+        self.check_items(&placed).await?;
+        self.store(&placed).await
     }
 
     /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists.
-    pub(crate) async fn store(&self, placed: Vec<Placed>) -> Result<Vec<Registered>, RegisterError> {
-        let owners = self.owners(&placed).await?;
-        let tasks = to_store(&placed, &owners);
+    pub(crate) async fn store(&self, placed: &[Placed]) -> Result<Vec<Registered>, RegisterError> {
+        let owners = self.owners(placed).await?;
+        let tasks = to_store(placed, &owners);
         let known = self.tasks.insert(&tasks).await?;
         let stored: HashMap<TaskId, bool> =
             tasks.iter().enumerate().map(|(at, task)| (task.id, !known.contains(&at))).collect();
@@ -219,6 +232,15 @@ impl Register {
             tracing::warn!(%refusal, "the item of a duplicate was not acked");
         }
         Ok(())
+    }
+}
+
+/// How two requests under one idempotency key differ.
+fn differs(first: u64, tasks: u64) -> String {
+    if first == tasks {
+        "a task of `tasks` differs".to_owned()
+    } else {
+        format!("`tasks` had {first} tasks, now {tasks}")
     }
 }
 

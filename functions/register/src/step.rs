@@ -5,7 +5,8 @@ use fanfold::messages::RegisterMessage;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::{Register, RegisterError};
+use crate::items::{check, items};
+use crate::{Placed, Register, RegisterError};
 
 impl Step for Register {
     /// Checks each message on its own and stores the tasks of all good ones together. A message that can not be accepted
@@ -13,26 +14,23 @@ impl Step for Register {
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<RegisterMessage>(deliveries);
-            let mut good = Vec::new();
-            let mut placed = Vec::new();
+            let mut requests = Vec::new();
             for (delivery, message) in messages {
                 // A redelivery has the same message id, so tasks without an id get the same ids.
                 match self.place(message.tasks(), &delivery.message_id).await {
-                    Ok(tasks) => {
-                        placed.extend(tasks);
-                        good.push(delivery.message_id);
-                    }
+                    Ok(tasks) => requests.push((delivery.message_id, tasks)),
                     Err(error) => {
                         log(&delivery.message_id, &error);
                         failures.push(delivery.message_id);
                     }
                 }
             }
+            let (good, mut placed) = self.with_items(requests, &mut failures).await;
             // Two messages may bring the same task; it is stored once.
             let mut seen = std::collections::HashSet::new();
             placed.retain(|task| seen.insert(task.id));
             if !placed.is_empty()
-                && let Err(error) = self.store(placed).await
+                && let Err(error) = self.store(&placed).await
             {
                 tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages come again");
                 failures.extend(good);
@@ -40,6 +38,39 @@ impl Step for Register {
             failures
         }
         .boxed()
+    }
+}
+
+impl Register {
+    /// The messages whose items exist, and their tasks: the groups of all are read together. The others fail.
+    async fn with_items(
+        &self,
+        requests: Vec<(String, Vec<Placed>)>,
+        failures: &mut Failures,
+    ) -> (Vec<String>, Vec<Placed>) {
+        let (mut good, mut placed) = (Vec::new(), Vec::new());
+        let named = items(requests.iter().flat_map(|(_, tasks)| tasks));
+        let sizes = match self.tracking.sizes(&named).await {
+            Ok(sizes) => sizes,
+            Err(error) => {
+                tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages come again");
+                failures.extend(requests.into_iter().map(|(message_id, _)| message_id));
+                return (good, placed);
+            }
+        };
+        for (message_id, tasks) in requests {
+            match check(&tasks, &sizes) {
+                Ok(()) => {
+                    placed.extend(tasks);
+                    good.push(message_id);
+                }
+                Err(error) => {
+                    log(&message_id, &error);
+                    failures.push(message_id);
+                }
+            }
+        }
+        (good, placed)
     }
 }
 

@@ -1,10 +1,13 @@
 //! Batches that no message may be left for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fanfold::clock::Timestamp;
 use fanfold::limits::REMINDER_PAUSE;
 use fanfold::messages::HandleMessage;
 use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::gates::Place;
 use fanfold::store::locks::Lock;
 use uuid::Uuid;
 
@@ -21,10 +24,16 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let mut lanes = batches_of(locks);
         let ids: Vec<Uuid> = lanes.keys().copied().collect();
+        let full =
+            if ids.is_empty() || request.workers_dead { BTreeSet::new() } else { self.full_kinds(locks).await? };
         let mut messages = Vec::new();
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
-            messages.extend(self.lost(&batch, request).await?);
+            if request.workers_dead {
+                messages.extend(self.resumed(&batch).await?);
+            } else if self.lost(&batch, request, full.contains(&batch.lane.kind)).await? {
+                messages.extend(next(&batch).map(|(message, _)| (message, Duration::ZERO)));
+            }
         }
         // Done so long ago that their records are gone.
         for (batch, lane) in lanes {
@@ -35,44 +44,71 @@ impl Sweep {
         Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
     }
 
-    /// The message a batch waits for, if it should long have come.
-    async fn lost(
-        &self,
-        batch: &Batch,
-        request: SweepRequest,
-    ) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
-        let horizon = self.horizon(request);
-        let message = |attempt| HandleMessage { batch: batch.id, attempt };
-        let due = match (batch.status, batch.lease_until) {
-            // It is the leader's to finish; a lock names it in flight only after it was dispatched.
-            (BatchStatus::Grouping, _) => return Ok(None),
-            (BatchStatus::Dispatched, _) => (message(1), batch.updated_at),
-            (BatchStatus::InProgress, Some(lease_until)) => {
-                if request.workers_dead {
-                    self.batches.end_lease(batch).await?;
-                }
-                (message(batch.attempts), lease_until)
-            }
-            (BatchStatus::InProgress, None) => {
-                let retry_at = batch.retry_at.unwrap_or(batch.updated_at);
-                if request.workers_dead {
-                    return Ok(Some((message(batch.attempts + 1), retry_at.since(self.world.now()))));
-                }
-                (message(batch.attempts + 1), retry_at)
-            }
-            // What it left behind is sent again: acks, notices, the next batch's wake-up.
-            (BatchStatus::Done, _) => (message(batch.attempts), batch.updated_at),
-        };
-        let (message, due) = due;
-        if request.workers_dead {
-            return Ok(Some((message, Duration::ZERO)));
+    /// The message of a batch whose worker is known to be dead. A call of it may go on at the batch API until its `timeout` is
+    /// over: until then it keeps its lease, and its place.
+    async fn resumed(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
+        let mut stands = None;
+        if batch.status == BatchStatus::InProgress && batch.lease_until.is_some() {
+            stands = self.batches.shorten_lease(batch).await?;
         }
+        let batch = stands.as_ref().unwrap_or(batch);
+        let now = self.world.now();
+        if let Some(until) = batch.lease_until.filter(|until| *until > now) {
+            self.gates.hold(&Place { kind: batch.lane.kind.clone(), holder: batch.id, until }).await?;
+        }
+        let due = |message: HandleMessage| {
+            let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);
+            (message, due.since(now))
+        };
+        Ok(next(batch).map(|(message, _)| due(message)))
+    }
+
+    /// Whether the message that a batch waits for should long have come. Of a `full` kind many wait for a place, and come.
+    async fn lost(&self, batch: &Batch, request: SweepRequest, full: bool) -> Result<bool, SweepError> {
+        let Some((_, due)) = next(batch) else { return Ok(false) };
+        let now = self.world.now();
+        let horizon = self.horizon(request);
+        let horizon = if full { horizon.min(now.minus(REMINDER_PAUSE)) } else { horizon };
         // A message that is only late is not sent every minute.
         let patient = batch.reminded_at.filter(|reminded_at| *reminded_at >= due).is_some_and(|reminded_at| {
             let pause = reminded_at.since(due).min(REMINDER_PAUSE);
-            self.world.now().since(reminded_at) < pause
+            now.since(reminded_at) < pause
         });
-        let remind = due <= horizon && !patient && self.batches.remind(batch).await?;
-        Ok(remind.then_some((message, Duration::ZERO)))
+        Ok(due <= horizon && !patient && self.batches.remind(batch).await?)
+    }
+
+    /// The kinds of these lanes whose places are all taken.
+    async fn full_kinds(&self, locks: &[Lock]) -> Result<BTreeSet<String>, SweepError> {
+        let kinds: BTreeSet<&str> = locks.iter().map(|lock| lock.lane.kind.as_str()).collect();
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        let gates = self.gates.get_many(&kinds).await?;
+        let full = gates.into_iter().filter(|gate| gate.held(self.world.now()) >= self.share as usize);
+        Ok(full.map(|gate| gate.kind).collect())
+    }
+
+    /// Frees all places of the kinds of these lanes, once.
+    pub(crate) async fn clear_gates(&self, locks: &[Lock], cleared: &mut BTreeSet<String>) -> Result<(), SweepError> {
+        for lock in locks {
+            if cleared.insert(lock.lane.kind.clone()) {
+                self.gates.clear(&lock.lane.kind).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The message that a batch waits for, and since when or until when.
+fn next(batch: &Batch) -> Option<(HandleMessage, Timestamp)> {
+    let message = |attempt| HandleMessage { batch: batch.id, attempt };
+    match (batch.status, batch.lease_until) {
+        // It is the leader's to finish; a lock names it in flight only after it was dispatched.
+        (BatchStatus::Grouping, _) => None,
+        (BatchStatus::Dispatched, _) => Some((message(1), batch.updated_at)),
+        (BatchStatus::InProgress, Some(lease_until)) => Some((message(batch.attempts), lease_until)),
+        (BatchStatus::InProgress, None) => {
+            Some((message(batch.attempts + 1), batch.retry_at.unwrap_or(batch.updated_at)))
+        }
+        // What it left behind is sent again: acks, notices, the next batch's wake-up.
+        (BatchStatus::Done, _) => Some((message(batch.attempts), batch.updated_at)),
     }
 }

@@ -26,6 +26,7 @@ impl Sweep {
     pub(crate) async fn sweep_locks(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
         // Begun anywhere, so that a sweep that is cut short favours none.
         let first = self.world.random.next() % LANE_SHARDS;
+        let mut cleared = BTreeSet::new();
         for at in 0..LANE_SHARDS {
             let lanes = self.locks.busy((first + at) % LANE_SHARDS).await?;
             for lanes in lanes.chunks(KEYS_PER_READ) {
@@ -39,6 +40,9 @@ impl Sweep {
                 report.retired += idle.len() as u64;
                 for lock in &locks {
                     self.remind_leader(lock, request, report).await?;
+                }
+                if request.workers_dead {
+                    self.clear_gates(&locks, &mut cleared).await?;
                 }
                 self.sweep_batches(&locks, request, report).await?;
             }

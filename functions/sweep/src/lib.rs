@@ -13,6 +13,7 @@ use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::batches::Batches;
+use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -24,6 +25,9 @@ pub struct Sweep {
     tasks: Tasks,
     locks: Locks,
     batches: Batches,
+    gates: Gates,
+    /// Calls that one kind may have at once.
+    share: u32,
     policies: Policies,
     tracking: Tracking,
     elect: Queue<ElectMessage>,
@@ -37,7 +41,8 @@ pub struct Sweep {
 pub struct SweepRequest {
     /// Age from which a message is taken for lost. One that was merely slow is sent twice, which does no harm.
     pub min_age: Duration,
-    /// Nobody else works on these tables: leases of attempts are void.
+    /// Nobody else works on these tables, and whoever did is gone with its connections: a lease ends when its call's
+    /// `timeout` is over.
     pub workers_dead: bool,
 }
 
@@ -87,6 +92,8 @@ impl Sweep {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,

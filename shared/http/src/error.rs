@@ -1,6 +1,7 @@
 //! What errors of tables, queues and tracking look like from outside.
 
 use axum::http::StatusCode;
+use fanfold::json::JsonError;
 use fanfold::policy::{FieldError, PolicyError};
 use fanfold::queue::QueueError;
 use fanfold::store::StoreError;
@@ -38,6 +39,23 @@ impl From<TrackingError> for Problem {
             TrackingError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", error),
             TrackingError::Store(error) => error.into(),
             TrackingError::Queue(error) => error.into(),
+        }
+    }
+}
+
+/// A body that is not what a route takes.
+impl From<JsonError> for Problem {
+    fn from(error: JsonError) -> Self {
+        let detail = match &error {
+            JsonError::Field(_) => error.to_string(),
+            _ => format!("the body {error}"),
+        };
+        match error {
+            JsonError::Empty | JsonError::Malformed(_) => Self::new(StatusCode::BAD_REQUEST, "malformed_json", detail),
+            JsonError::Shape(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail),
+            JsonError::Field(field) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail).with_errors([field])
+            }
         }
     }
 }

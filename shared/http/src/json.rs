@@ -4,10 +4,10 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, OptionalFromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use fanfold::json;
 use fanfold::limits::BODY_BYTES;
-use fanfold::policy::FieldError;
 use serde::Serialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 
 use crate::Problem;
 
@@ -71,55 +71,7 @@ async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, 
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    // Serde would read an array as a struct's fields in their order: nobody means that.
-    let object = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if object && let Ok(value) = serde_json::from_slice(body) {
-        return Ok(value);
-    }
-    // Only what is wrong is read again, to tell first whether it is JSON at all, and then where its shape is wrong.
-    if body.is_empty() {
-        return Err(malformed("the body is empty, JSON is wanted"));
-    }
-    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
-        return Err(malformed(&format!("the body is not JSON: {error}")));
-    }
-    if !object {
-        return Err(misshapen(".".to_owned(), "a JSON object is wanted".to_owned()));
-    }
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    serde_path_to_error::deserialize(&mut reader).map_err(located)
-}
-
-/// Reads a value that is JSON already as what it should be.
-///
-/// # Errors
-/// It is not of that shape; the problem names the field.
-pub fn shape<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(value).map_err(located)
-}
-
-fn malformed(detail: &str) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "malformed_json", detail)
-}
-
-fn located(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    let path = error.path().to_string();
-    match error.into_inner() {
-        // JSON, but nested deeper than is read.
-        error if error.is_syntax() => malformed(&format!("the body can not be read: {error}")),
-        error => misshapen(path, error.to_string()),
-    }
-}
-
-fn misshapen(field: String, problem: String) -> Problem {
-    // The path of the whole body is a dot; then the message names the field.
-    if field == "." {
-        let detail = format!("the body is not what this route takes: {problem}");
-        return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail);
-    }
-    let detail = format!("`{field}`: {problem}");
-    let errors = [FieldError { field, problem }];
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail).with_errors(errors)
+    Ok(json::read(body)?)
 }
 
 #[cfg(test)]

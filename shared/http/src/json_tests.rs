@@ -81,16 +81,18 @@ async fn malformed_json_is_placed() {
 #[tokio::test]
 async fn a_wrong_shape_is_named() {
     for (body, field, named) in [
-        (r#"{"items": "three"}"#, Some("items"), "expected u32"),
+        (r#"{"items": "three"}"#, Some("items"), "expected a whole number below 2^32"),
         (r#"{"items": -1}"#, Some("items"), "`-1`"),
         (r#"{"items": 4294967296}"#, Some("items"), "4294967296"),
         (r#"{"items": 1.5}"#, Some("items"), "1.5"),
         (r#"{"items": null}"#, Some("items"), "null"),
         (r#"{"items": 1, "inner": [{"name": "a"}, {"name": 5}]}"#, Some("inner[1].name"), "expected a string"),
-        (r#"{"items": 1, "inner": [{}]}"#, Some("inner[0]"), "`name`"),
-        (r#"{"items": 1, "inner": {}}"#, Some("inner"), "expected a sequence"),
-        (r#"{"inner": []}"#, None, "`items`"),
-        (r#"{"items": 1, "items": 2}"#, None, "`items`"),
+        (r#"{"items": 1, "inner": [{}]}"#, Some("inner[0].name"), "`name`"),
+        (r#"{"items": 1, "inner": [["a"]]}"#, Some("inner[0]"), "expected an object"),
+        (r#"{"items": 1, "inner": {}}"#, Some("inner"), "expected a list"),
+        (r#"{"inner": []}"#, Some("items"), "missing"),
+        (r#"{"items": 1, "items": 2}"#, Some("items"), "duplicate"),
+        (r#"{"items": 1, "seals": true}"#, Some("seals"), "expected `items` or `inner`"),
         ("[]", None, "object"),
         (" [3, []]", None, "object"),
         ("null", None, "object"),
@@ -104,9 +106,6 @@ async fn a_wrong_shape_is_named() {
             assert_eq!(fields, [field], "{body}");
         }
     }
-    let unknown = problem(r#"{"items": 1, "seals": true}"#).await;
-    assert_eq!(told(&unknown), (422, "invalid_body"));
-    assert!(unknown.detail().contains("`seals`") && unknown.detail().contains("`inner`"), "{}", unknown.detail());
 }
 
 #[tokio::test]
@@ -123,8 +122,12 @@ async fn hostile_bodies_are_refused() {
     let deep =
         format!(r#"{{"items": 1, "inner": [{{"name": "a", "content": {}{}}}]}}"#, "[".repeat(500), "]".repeat(500));
     let deep = problem(deep).await;
-    assert_eq!(told(&deep), (400, "malformed_json"));
-    assert!(deep.detail().contains("recursion limit"), "{}", deep.detail());
+    assert_eq!(told(&deep), (422, "invalid_body"));
+    assert!(
+        deep.detail().contains("is nested more than 127 deep") && deep.detail().starts_with("`inner[0].content[0]"),
+        "{}",
+        deep.detail()
+    );
     let long = format!(r#"{{"items": "{}", "{}": 1}}"#, "x".repeat(1_000_000), "y".repeat(1_000_000));
     let problem = problem(long).await;
     assert_eq!(told(&problem), (422, "invalid_body"));

@@ -10,7 +10,7 @@ mod path;
 mod problem;
 
 pub use fallback::with_fallbacks;
-pub use json::{Json, shape};
+pub use json::Json;
 pub use key::IdempotencyKey;
 pub use path::{Kind, Path, Segment};
 pub use problem::Problem;

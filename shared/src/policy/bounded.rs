@@ -2,8 +2,9 @@
 //! content is a stranger's, so nothing here depends on its being well meant.
 
 use cel::IdedExpr;
-use cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue};
+use cel::common::ast::{CallExpr, Expr, LiteralValue};
 
+use super::tree::parts;
 use crate::limits::EXPRESSION_GROWTH;
 
 /// Functions whose cost is the product of two texts' sizes: one of them has to stand in the expression.
@@ -31,24 +32,11 @@ pub(super) fn check(expression: &IdedExpr) -> Result<(), Excess> {
 /// every call got the result of another.
 fn walk(expression: &IdedExpr, growth: &mut usize) -> Result<(), Excess> {
     match &expression.expr {
-        Expr::Comprehension(_) => Err(Excess::Loop),
-        Expr::Call(call) => {
-            *growth = growth.saturating_mul(factor(call)?);
-            call.target.iter().map(AsRef::as_ref).chain(&call.args).try_for_each(|part| walk(part, growth))
-        }
-        Expr::List(list) => list.elements.iter().try_for_each(|part| walk(part, growth)),
-        Expr::Map(map) => map.entries.iter().try_for_each(|entry| walk_entry(&entry.expr, growth)),
-        Expr::Struct(fields) => fields.entries.iter().try_for_each(|entry| walk_entry(&entry.expr, growth)),
-        Expr::Select(select) => walk(&select.operand, growth),
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
+        Expr::Comprehension(_) => return Err(Excess::Loop),
+        Expr::Call(call) => *growth = growth.saturating_mul(factor(call)?),
+        _ => {}
     }
-}
-
-fn walk_entry(entry: &EntryExpr, growth: &mut usize) -> Result<(), Excess> {
-    match entry {
-        EntryExpr::StructField(field) => walk(&field.value, growth),
-        EntryExpr::MapEntry(entry) => walk(&entry.key, growth).and_then(|()| walk(&entry.value, growth)),
-    }
+    parts(expression).into_iter().try_for_each(|part| walk(part, growth))
 }
 
 /// How many times as large as its input a call's result may be.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::url::is_callable;
-use super::{Destination, Expression, Handler, Policy, Span};
+use super::{Destination, Expression, Handler, Policy, Span, Subject};
 use crate::limits::{
     ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
 };
@@ -82,8 +82,8 @@ impl Policy {
             );
         }
         for (field, source) in [("target", Some(&self.target)), ("key", self.key.as_ref())] {
-            if let Some(Err(error)) = source.map(|source| Expression::compile(source)) {
-                faults.add(field, error.to_string());
+            if let Some(Err(problem)) = source.map(|source| self.check_expression(source)) {
+                faults.add(field, problem);
             }
         }
         faults.range("partitions", self.partitions, PARTITIONS);
@@ -106,6 +106,16 @@ impl Policy {
             check_destination("notify", destination, &mut faults);
         }
         if faults.0.is_empty() { Ok(()) } else { Err(PolicyError(faults.0)) }
+    }
+
+    /// Compiles an expression. One that does not look at contents gives every task the same: it is evaluated, too.
+    fn check_expression(&self, source: &str) -> Result<(), String> {
+        let expression = Expression::compile(source).map_err(|error| error.to_string())?;
+        if expression.uses_content() {
+            return Ok(());
+        }
+        let value = Subject::new(&self.kind, &serde_json::Value::Null).and_then(|any| expression.evaluate(&any));
+        value.map(drop).map_err(|error| format!("fails for every task: {error}"))
     }
 }
 
@@ -194,6 +204,9 @@ mod tests {
             fields(json!({"partitions": 0, "max_batch": 10_001, "max_in_flight": 0, "max_attempts": 0})),
             ["partitions", "max_batch", "max_in_flight", "max_attempts"]
         );
+        assert_eq!(fields(json!({"target": "content.depot.lowercase()", "key": "size()"})), ["target", "key"]);
+        assert_eq!(fields(json!({"target": "1 / 0", "key": "kind + 1"})), ["target", "key"], "no task could be taken");
+        assert_eq!(fields(json!({"target": "'all'", "key": "kind.substring(2)"})), Vec::<String>::new());
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "2m"}})), ["backoff.base"]);

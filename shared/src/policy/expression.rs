@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use cel::{Context, Env, Program, Value};
 
 use super::bounded::{self, Excess};
+use super::names;
 use crate::limits::{EXPRESSION_BYTES, EXPRESSION_DEPTH, EXPRESSION_GROWTH, EXPRESSION_OPERATORS, TARGET_BYTES};
 
 /// The standard environment and the strings extension (`substring`, `split`, `lowerAscii`, …).
@@ -15,9 +16,6 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     }
     Arc::new(env)
 });
-
-/// What an expression may refer to.
-const VARIABLES: [&str; 2] = ["kind", "content"];
 
 /// A compiled expression.
 pub struct Expression {
@@ -45,13 +43,13 @@ pub enum ExpressionError {
         /// What the parser found.
         reason: String,
     },
-    /// It names a variable that does not exist.
-    #[error("`{source_text}` refers to `{variable}`; a task has `kind` and `content`")]
-    Variable {
+    /// It names a variable, a function or a type that does not exist.
+    #[error("`{source_text}` {problem}")]
+    Unknown {
         /// The expression.
         source_text: String,
-        /// The unknown variable.
-        variable: String,
+        /// What is not there, and what is.
+        problem: String,
     },
     /// It goes through a list.
     #[error("`{source_text}` loops over a list (`all`, `exists`, `exists_one`, `filter`, `map`), which is not allowed")]
@@ -109,8 +107,7 @@ impl Expression {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// It is too long, does not parse, may take too much time or memory, or refers to something else than `kind` and
-    /// `content`.
+    /// It is too long, does not parse, may take too much time or memory, or names a variable or function that does not exist.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         if source.len() > EXPRESSION_BYTES {
             return Err(ExpressionError::TooLong(source.len()));
@@ -132,12 +129,16 @@ impl Expression {
             Excess::Pattern(function) => ExpressionError::Pattern { source_text: source_text.clone(), function },
             Excess::Growth(times) => ExpressionError::Growth { source_text: source_text.clone(), times },
         })?;
-        let unknown =
-            program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
-        match unknown {
-            Some(variable) => Err(ExpressionError::Variable { source_text, variable }),
-            None => Ok(Self { source: source_text, program }),
+        match names::check(program.expression()) {
+            Err(unknown) => Err(ExpressionError::Unknown { source_text, problem: unknown.to_string() }),
+            Ok(()) => Ok(Self { source: source_text, program }),
         }
+    }
+
+    /// Whether its value depends on a task's content. If it does not, it is the same for all tasks of a kind.
+    #[must_use]
+    pub fn uses_content(&self) -> bool {
+        self.program.references().has_variable("content")
     }
 
     /// The expression as it was written.
@@ -256,7 +257,7 @@ mod tests {
     fn says_what_is_wrong() {
         assert!(matches!(evaluate("content.", json!({})), Err(ExpressionError::Syntax { .. })));
         assert!(
-            matches!(evaluate("order.state", json!({})), Err(ExpressionError::Variable { variable, .. }) if variable == "order")
+            matches!(evaluate("order.state", json!({})), Err(ExpressionError::Unknown { problem, .. }) if problem.contains("`order`"))
         );
         assert!(matches!(evaluate("content.state", json!({})), Err(ExpressionError::Evaluation { .. })));
         assert!(matches!(evaluate("content.a", json!({"a": null})), Err(ExpressionError::Type { .. })));

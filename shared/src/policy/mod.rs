@@ -4,7 +4,9 @@ mod bounded;
 mod check;
 mod compiled;
 mod expression;
+mod names;
 mod span;
+mod tree;
 mod url;
 
 use serde::{Deserialize, Serialize};

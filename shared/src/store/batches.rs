@@ -2,6 +2,8 @@
 
 mod record;
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
@@ -10,7 +12,7 @@ use super::{Item, StoreError, Table, Write};
 use crate::bits::Bits;
 use crate::clock::{Timestamp, World};
 use crate::lane::Lane;
-use crate::limits::{ATTEMPT_LEASE, RETENTION};
+use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN, RETENTION};
 use crate::members::Members;
 
 pub use self::record::{Batch, BatchStatus};
@@ -128,11 +130,17 @@ impl Batches {
     }
 
     /// Begins attempt number `attempt`: the one before it is over, or began it and its lease ran out. A lost worker's
-    /// attempt counts, so the attempt begun may have a higher number. `Err` holds the batch that refused, if it exists.
+    /// attempt counts, so the attempt begun may have a higher number. `timeout`: that of the call, which the lease outlasts.
+    /// `Err` holds the batch that refused, if it exists.
     ///
     /// # Errors
     /// The table can not be written, or the record is corrupt.
-    pub async fn begin(&self, id: Uuid, attempt: u32) -> Result<Result<Batch, Option<Batch>>, StoreError> {
+    pub async fn begin(
+        &self,
+        id: Uuid,
+        attempt: u32,
+        timeout: Duration,
+    ) -> Result<Result<Batch, Option<Batch>>, StoreError> {
         let now = self.world.now();
         let worker = self.world.uuid();
         let first = attempt == 1;
@@ -146,7 +154,7 @@ impl Batches {
             .update("id", id.to_string())
             .update_expression(
                 "SET #status = :in_progress, attempts = if_not_exists(attempts, :zero) + :one, worker = :worker, \
-                 lease_until = :lease, updated_at = :now REMOVE retry_at",
+                 lease_until = :lease, call_until = :call, updated_at = :now REMOVE retry_at",
             )
             .condition_expression(format!(
                 "{over} OR (#status = :in_progress AND attempts = :attempt AND lease_until < :now)"
@@ -156,7 +164,8 @@ impl Batches {
             .expression_attribute_values(":zero", number(0_u32))
             .expression_attribute_values(":one", number(1_u32))
             .expression_attribute_values(":worker", binary(worker.as_bytes()))
-            .expression_attribute_values(":lease", time(now.plus(ATTEMPT_LEASE)))
+            .expression_attribute_values(":lease", time(now.plus(timeout + ATTEMPT_MARGIN)))
+            .expression_attribute_values(":call", time(now.plus(CALL_WITHIN + timeout)))
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":attempt", number(attempt))
             .return_values(ReturnValue::AllNew);
@@ -196,7 +205,7 @@ impl Batches {
                 .expression_attribute_values(":failed", binary(settlement.failed.as_bytes()))
                 .expression_attribute_values(":errors", AttributeValue::M(errors));
         }
-        let mut remove = "lease_until".to_owned();
+        let mut remove = "lease_until, call_until".to_owned();
         if !settlement.silent.is_zero() {
             set.push_str(", silent = :silent");
             update = update.expression_attribute_values(":silent", binary(settlement.silent.as_bytes()));
@@ -255,7 +264,9 @@ impl Batches {
         let update = self
             .table
             .update("id", batch.id.to_string())
-            .update_expression("SET attempts = :before, #status = :status, updated_at = :now REMOVE lease_until")
+            .update_expression(
+                "SET attempts = :before, #status = :status, updated_at = :now REMOVE lease_until, call_until",
+            )
             .condition_expression("attempts = :attempts AND lease_until = :lease")
             .expression_attribute_names("#status", "status")
             .expression_attribute_values(":before", number(before))
@@ -285,18 +296,24 @@ impl Batches {
         Ok(matches!(self.table.send_update(update).await?, Write::Done(_)))
     }
 
-    /// Ends the lease of an attempt whose worker is known to be dead.
+    /// Shortens the lease of an attempt whose worker is known to be dead, and its connections with it: the batch API may
+    /// work on the call until its `timeout` is over, and no longer is waited. Doing it again shortens nothing. Answers the
+    /// batch as it stands then.
     ///
     /// # Errors
-    /// The table can not be written.
-    pub async fn end_lease(&self, batch: &Batch) -> Result<(), StoreError> {
+    /// The table can not be written, or the record is corrupt.
+    pub async fn shorten_lease(&self, batch: &Batch) -> Result<Option<Batch>, StoreError> {
         let update = self
             .table
             .update("id", batch.id.to_string())
-            .update_expression("SET lease_until = :zero")
-            .condition_expression("attempts = :attempts AND attribute_exists(lease_until)")
-            .expression_attribute_values(":zero", number(0_u32))
-            .expression_attribute_values(":attempts", number(batch.attempts));
-        self.table.send_update(update).await.map(|_| ())
+            .update_expression("SET lease_until = call_until")
+            .condition_expression(
+                "attempts = :attempts AND attribute_exists(lease_until) AND attribute_exists(call_until) \
+                 AND call_until < lease_until",
+            )
+            .expression_attribute_values(":attempts", number(batch.attempts))
+            .return_values(ReturnValue::AllNew);
+        let (Write::Done(item) | Write::Refused(item)) = self.table.send_update(update).await?;
+        item.as_ref().map(Batch::decode).transpose()
     }
 }

@@ -23,6 +23,8 @@ pub struct Group {
     pub pending: Bits,
     /// Items that failed.
     pub failed: Bits,
+    /// How many items its whole add brought: the first group of an add with an idempotency key tells.
+    pub added: Option<u32>,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
@@ -74,6 +76,7 @@ impl Group {
             size: reader.small("size")?,
             pending: reader.bits("pending")?,
             failed: reader.bits("failed")?,
+            added: if reader.has("added") { Some(reader.small("added")?) } else { None },
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
@@ -125,10 +128,10 @@ impl Groups {
         })
     }
 
-    /// The put of a new group with every bit set, for a transaction.
-    pub(crate) fn put(&self, id: Uuid, fanout: Uuid, size: u32) -> Result<Put, StoreError> {
+    /// The put of a new group with every bit set, for a transaction. `added`: see [`Group::added`].
+    pub(crate) fn put(&self, id: Uuid, fanout: Uuid, size: u32, added: Option<u32>) -> Result<Put, StoreError> {
         let pending = Bits::ones(size as usize);
-        let item = Item::from([
+        let mut item = Item::from([
             ("id".to_owned(), text(id)),
             ("fanout".to_owned(), text(fanout)),
             ("open".to_owned(), text(fanout)),
@@ -136,6 +139,9 @@ impl Groups {
             ("pending".to_owned(), binary(pending.as_bytes())),
             ("updated_at".to_owned(), time(self.world.now())),
         ]);
+        if let Some(added) = added {
+            item.insert("added".to_owned(), number(added));
+        }
         let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
         put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.unbuilt(&error))
     }

@@ -5,6 +5,7 @@ mod table;
 
 pub mod batches;
 pub mod fanouts;
+pub mod gates;
 pub mod groups;
 pub mod locks;
 pub mod places;

@@ -1,6 +1,7 @@
 //! Tasks: what was registered, and which batch has claimed it.
 
 mod keys;
+mod requests;
 mod statements;
 
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,7 @@ use crate::lane::Lane;
 use crate::limits::RETENTION;
 
 pub use self::keys::{Key, KeyClaim};
+pub use self::requests::RequestNote;
 
 /// Status of a task that no batch has claimed.
 const CREATED: &str = "created";

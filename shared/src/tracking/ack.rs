@@ -10,7 +10,7 @@ use super::{Tracking, TrackingError};
 use crate::ids::{ItemId, TaskId};
 use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION};
 use crate::messages::AckRequest;
-use crate::metrics::ITEMS_ACKED;
+use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
 use crate::store::fanouts::Fanout;
 use crate::store::groups::{Cleared, Group, Mask, clear};
@@ -113,6 +113,7 @@ impl Tracking {
         let mut cleared = stream::iter(cleared).buffer_unordered(CONCURRENT_ACKS);
         while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
             if let Some(refusal) = refusal {
+                tell(&refusal, acks.get(&(fanout, group)));
                 refused.insert((fanout, group), refusal);
             }
             match step {
@@ -242,6 +243,19 @@ impl Tracking {
         }
         Err(contended(id))
     }
+}
+
+/// Items of one group that are named when their ack is refused.
+const NAMED: usize = 20;
+
+/// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
+fn tell(refusal: &AckRefusal, mask: Option<&Mask>) {
+    let items = mask.into_iter().flat_map(|mask| mask.done.iter());
+    let items: Vec<usize> =
+        items.filter(|item| u16::try_from(*item).is_ok_and(|item| refusal.concerns(item))).collect();
+    metrics::counter!(ITEMS_REFUSED).increment(items.len() as u64);
+    let named = &items[..items.len().min(NAMED)];
+    tracing::warn!(%refusal, count = items.len(), indices = ?named, "acks of items that do not exist were refused");
 }
 
 /// What clearing bits of a group led to.

@@ -2,6 +2,7 @@
 
 mod ack;
 mod complete;
+mod items;
 mod open;
 mod transaction;
 
@@ -15,6 +16,7 @@ use crate::store::groups::Groups;
 
 pub use ack::{AckRefusal, Acks, Refused, collect, collect_batch};
 pub use complete::Progress;
+pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
 
 /// The protocols of tracking.

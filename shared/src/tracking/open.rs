@@ -102,7 +102,7 @@ impl Tracking {
     async fn put_with_groups(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<Option<Fanout>, TrackingError> {
         let mut actions = vec![transaction::put(self.fanouts.put_action(fanout)?)];
         for group in groups {
-            actions.push(transaction::put(self.groups.put(group.id, fanout.id, group.upto)?));
+            actions.push(transaction::put(self.groups.put(group.id, fanout.id, group.upto, None)?));
         }
         let table = &self.fanouts.table;
         match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
@@ -125,8 +125,10 @@ impl Tracking {
         let seed = key.map_or_else(|| self.world.uuid(), |key| derived("add", &[fanout.as_bytes(), key.as_bytes()]));
         let groups = name_groups(fanout, seed.as_bytes(), &sizes);
         let mut actions = Vec::with_capacity(groups.len() + 1);
-        for group in &groups {
-            actions.push(transaction::put(self.groups.put(group.id, fanout, group.upto)?));
+        // A repetition finds the first group, however many items it asks for: so that group knows how many the first brought.
+        for (at, group) in groups.iter().enumerate() {
+            let added = key.filter(|_| at == 0).map(|_| items);
+            actions.push(transaction::put(self.groups.put(group.id, fanout, group.upto, added)?));
         }
         actions.push(transaction::update(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?));
         let table = &self.fanouts.table;
@@ -137,7 +139,7 @@ impl Tracking {
         // The groups are there: this very add was done before, and what became of the fan-out since does not matter.
         if refused.iter().any(|(at, _)| *at < groups.len()) {
             let ids: Vec<Uuid> = groups.iter().map(|group| group.id).collect();
-            return same_groups(groups, &self.groups.get_many(&ids).await?);
+            return same_add(groups, items, &self.groups.get_many(&ids).await?);
         }
         match self.fanouts.get(fanout).await? {
             None => Err(TrackingError::UnknownFanout(fanout)),
@@ -158,9 +160,11 @@ fn name_groups(fanout: Uuid, seed: &[u8], sizes: &[u32]) -> Vec<ItemGroup> {
     sizes.iter().enumerate().map(name).collect()
 }
 
-fn same_groups(wanted: Vec<ItemGroup>, found: &[Group]) -> Result<Vec<ItemGroup>, TrackingError> {
+/// A repeated add must ask for as many items as the first one. Of groups without that note only the sizes can tell.
+fn same_add(wanted: Vec<ItemGroup>, items: u32, found: &[Group]) -> Result<Vec<ItemGroup>, TrackingError> {
+    let as_many = found.iter().filter_map(|group| group.added).all(|added| added == items);
     let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));
-    if same { Ok(wanted) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }
+    if as_many && same { Ok(wanted) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }
 }
 
 /// A repeated open must ask for what the first one asked for, as far as the header still tells.

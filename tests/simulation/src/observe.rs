@@ -62,7 +62,8 @@ pub(crate) fn too_early(sim: &Sim, batch: &Value, attempt: u32, delay: Duration)
     let time = number(&batch["retry_at"]).filter(|_| number(&batch["attempts"]) == Some(attempt.saturating_sub(1)));
     let left = Duration::from_millis(u64::saturating_sub(time?, epoch_millis(sim.start)));
     // Whoever wrote the time may have had a clock that was fast, whoever sends one that is fast too.
-    let early = left.min(DELAY_MAX).saturating_sub(delay + sim.plan.skew * 2);
+    // What is left of less than a second is waited for in the invocation.
+    let early = left.min(DELAY_MAX).saturating_sub(delay + sim.plan.skew * 2 + Duration::from_secs(1));
     (!early.is_zero()).then_some(early)
 }
 

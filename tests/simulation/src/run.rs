@@ -8,6 +8,7 @@ use fanfold_local::{Engine, Template};
 use fanfold_notify::Http;
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clients::Clients;
@@ -214,10 +215,13 @@ async fn change_policies(clients: Arc<Clients>, plan: crate::scenario::KindPlan)
 /// Hands the messages of a queue to its step as the event source does.
 async fn pump(cluster: Arc<Cluster>, name: String) {
     let sim = Arc::clone(&cluster.sim);
+    let at_once = if name == "HandleQueue" { sim.places().0 } else { Semaphore::MAX_PERMITS };
+    let at_once = Arc::new(Semaphore::new(at_once));
     loop {
         let Some(queue) = sim.queues.get(&name) else { return };
         queue.ready().await;
         sleep(sim.post.skewed(Duration::from_millis(1), Duration::from_millis(1_500))).await;
+        let Ok(slot) = Arc::clone(&at_once).acquire_owned().await else { return };
         let Some(lease) = cluster.lease(false).await else { return };
         let received = queue.receive(&sim.post, sim.rate(sim.plan.message_again));
         if received.is_empty() {
@@ -225,7 +229,10 @@ async fn pump(cluster: Arc<Cluster>, name: String) {
             continue;
         }
         let (cluster, name) = (Arc::clone(&cluster), name.clone());
-        tokio::spawn(async move { deliver(&cluster, &name, lease, received).await });
+        tokio::spawn(async move {
+            deliver(&cluster, &name, lease, received).await;
+            drop(slot);
+        });
     }
 }
 

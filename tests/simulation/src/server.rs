@@ -52,14 +52,21 @@ impl Server {
             let lane = &work.lane;
             self.sim.violate(format!("{at_once:?} work at the batch API, lane {lane} may have {most}: {calls:?}"));
         }
+        let (plan, (all, share)) = (&self.sim.plan, self.sim.places());
+        if self.counted() && at_once.of_kind > share {
+            self.sim.violate(format!("{at_once:?} work at the batch API, kind {} may have {share}", work.kind));
+        }
+        let nobody_dies = (plan.crash, plan.slow, plan.restarts) == (0, 0, 0);
+        if nobody_dies && at_once.all > all {
+            self.sim.violate(format!("{at_once:?} work at the batch API, {all} may"));
+        }
         self.reached(at_once);
         number
     }
 
-    /// Whether calls that work at once can be held to their number: a lease ends too early where clocks are wrong, and a
-    /// restart of everything ends the leases of the dead.
+    /// Whether calls that work at once can be held to their number: a lease ends too early where clocks are wrong.
     fn counted(&self) -> bool {
-        self.sim.plan.skew.is_zero() && self.sim.plan.restarts == 0
+        self.sim.plan.skew.is_zero()
     }
 
     /// Counts what the run brought, so that it shows whether enough work at once.

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fanfold::config::variables;
 use fanfold::ids::derived;
+use fanfold::store::gates::share;
 use fanfold_local::Template;
 use tokio::time::Instant;
 
@@ -56,6 +58,9 @@ impl Sim {
     pub(crate) fn new(seed: u64, plan: FaultPlan, template: &Template) -> Self {
         let start = Instant::now();
         let functions = template.functions();
+        // Few enough for kinds to get in each other's way.
+        let concurrency = Dice::new(seed, "concurrency").pick(&["2", "4", "6", "20"]);
+        let concurrency = (variables::BATCH_API_CONCURRENCY.to_owned(), concurrency.to_owned());
         Self {
             seed,
             start,
@@ -67,7 +72,7 @@ impl Sim {
             lag: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),
-            variables: functions.flat_map(|function| function.environment.clone()).collect(),
+            variables: functions.flat_map(|function| function.environment.clone()).chain([concurrency]).collect(),
             healed: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
             requests: AtomicU64::new(0),
@@ -117,6 +122,12 @@ impl Sim {
 
     pub(crate) fn next_invocation(&self) -> u64 {
         self.invocations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Calls of batch APIs at once: in all, and of one kind.
+    pub(crate) fn places(&self) -> (usize, usize) {
+        let all = self.variables.get(variables::BATCH_API_CONCURRENCY).and_then(|all| all.parse().ok()).unwrap_or(0);
+        (all as usize, share(all) as usize)
     }
 
     /// Something does not hold that must hold.

@@ -12,6 +12,9 @@ use serde_json::json;
 
 use crate::{done, register, settled, stack};
 
+/// That of the policy's calls.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
 fn every(call: &Call, outcome: MemberOutcome) -> Answer {
     Answer::Members(call.members.iter().map(|member| MemberAnswer { id: member.id, outcome, error: None }).collect())
 }
@@ -137,7 +140,7 @@ async fn a_killed_worker_keeps_no_end_from_being_told() {
     let message = stack.take(QueueName::Handle).await.remove(0);
     let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
     assert!(
-        stack.batches.begin(message.batch, message.attempt).await.unwrap().is_ok(),
+        stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().is_ok(),
         "the worker begins, and is killed"
     );
     stack.drain().await;

@@ -84,6 +84,17 @@ impl Batch {
         (0..self.members.len()).filter(|slot| !self.succeeded.get(*slot) && !self.failed.get(*slot)).collect()
     }
 
+    /// Whether attempt number `attempt` could begin now. Only the conditional write decides.
+    #[must_use]
+    pub fn may_begin(&self, attempt: u32, now: Timestamp) -> bool {
+        match (self.status, self.lease_until) {
+            (BatchStatus::Dispatched, _) => attempt == 1,
+            (BatchStatus::InProgress, None) => attempt == self.attempts.saturating_add(1),
+            (BatchStatus::InProgress, Some(lease_until)) => attempt == self.attempts && lease_until < now,
+            (BatchStatus::Grouping | BatchStatus::Done, _) => false,
+        }
+    }
+
     /// Why a slot failed.
     #[must_use]
     pub fn error(&self, slot: usize) -> Option<&str> {

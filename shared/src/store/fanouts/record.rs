@@ -91,7 +91,7 @@ impl Fanout {
     pub fn inline_group(&self) -> Option<Group> {
         let (pending, failed) = self.inline.clone()?;
         let size = u32::try_from(self.total).unwrap_or(0);
-        Some(Group { id: self.id, fanout: self.id, size, pending, failed, updated_at: self.updated_at })
+        Some(Group { id: self.id, fanout: self.id, size, pending, failed, added: None, updated_at: self.updated_at })
     }
 
     /// The groups of a small fan-out.

@@ -1,0 +1,71 @@
+//! How long a batch waits for a place. No I/O.
+
+use std::time::Duration;
+
+use fanfold::clock::Timestamp;
+use fanfold::limits::PLACE_WAIT_MAX;
+use fanfold::store::gates::Gate;
+
+/// Calls that are older than this are not worth waiting for: others could use this worker.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// Between two looks for a place whose kind has short calls, in milliseconds.
+const LOOK: u64 = 50;
+
+/// For how long the oldest call of a full gate has been running, if all have leases of this length.
+pub(crate) fn oldest(gate: &Gate, lease: Duration, now: Timestamp) -> Duration {
+    let first = gate.places.values().filter(|until| **until >= now).min();
+    first.map_or(Duration::ZERO, |until| lease.saturating_sub(until.since(now)))
+}
+
+/// The pause before another look, where calls are short.
+pub(crate) fn look(oldest: Duration, random: u64) -> Option<Duration> {
+    (oldest < SHORT).then(|| Duration::from_millis(LOOK + random % LOOK))
+}
+
+/// How long a batch stays away that found no place: about half as long as the oldest call has been running, since what runs
+/// for long will go on for long; from a second, the least that SQS can delay, to half a minute.
+pub(crate) fn wait(oldest: Duration, random: u64) -> Duration {
+    let most = (oldest / 2).clamp(Duration::from_secs(2), PLACE_WAIT_MAX);
+    let half = most / 2;
+    let span = u64::try_from(half.as_millis()).unwrap_or(u64::MAX).max(1);
+    half + Duration::from_millis(random % span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    fn gate(untils: &[u64]) -> Gate {
+        let places = untils.iter().enumerate();
+        let places = places.map(|(n, until)| (Uuid::from_u128(n as u128), Timestamp(until * 1_000)));
+        Gate { kind: "parcel".to_owned(), places: places.collect() }
+    }
+
+    #[test]
+    fn the_oldest_call_counts_and_dead_places_do_not() {
+        let lease = Duration::from_secs(40);
+        let oldest = |untils| oldest(&gate(untils), lease, Timestamp(100_000));
+        assert_eq!(oldest(&[140, 115, 120]), Duration::from_secs(25));
+        assert_eq!(oldest(&[99, 140]), Duration::ZERO);
+        assert_eq!(oldest(&[]), Duration::ZERO);
+        assert_eq!(oldest(&[170]), Duration::ZERO, "a longer lease of another version of the policy");
+    }
+
+    #[test]
+    fn short_calls_are_waited_for_on_the_spot() {
+        assert!(look(Duration::from_millis(300), 7).is_some());
+        assert!(look(Duration::from_secs(2), 7).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_grows_with_the_calls_and_is_bounded(oldest in 0_u64..100_000, random: u64) {
+            let wait = wait(Duration::from_millis(oldest), random).as_millis();
+            prop_assert!((1_000..=30_000).contains(&wait));
+            prop_assert!(wait <= u128::from(oldest / 2).max(2_000));
+        }
+    }
+}

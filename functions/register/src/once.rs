@@ -1,0 +1,41 @@
+//! Registration under an idempotency key.
+
+use fanfold::ids::derived;
+use fanfold::messages::TaskRequest;
+use fanfold::store::tasks::RequestNote;
+
+use crate::{Placed, Register, RegisterError, Registered};
+
+impl Register {
+    /// Registers tasks under an idempotency key, from which tasks without an id get theirs. The request is noted before
+    /// its first task is stored: a repetition completes what an earlier try began, and another request is refused.
+    ///
+    /// # Errors
+    /// A task can not be accepted, the key was used for another request, or tables or queues can not be reached.
+    pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
+        let request_id = request_id(key);
+        let placed = self.place(tasks, &request_id).await?;
+        self.check_items(&placed).await?;
+        let note = note(&placed);
+        let first = self.tasks.note_request(&request_id, note).await?;
+        if first != note {
+            return Err(RegisterError::KeyReused { tasks: note.tasks, first: first.tasks });
+        }
+        self.store(&placed).await
+    }
+}
+
+/// The id of a request under an idempotency key. SQS message ids and Fanfold's own request ids are UUIDs, so that no key
+/// can be one of those.
+#[must_use]
+pub fn request_id(key: &str) -> String {
+    format!("http:{key}")
+}
+
+/// What a request asks for: its tasks with all they came with, in their order.
+fn note(placed: &[Placed]) -> RequestNote {
+    let ids: Vec<String> = placed.iter().map(|task| task.id.to_string()).collect();
+    let parts = placed.iter().zip(&ids).flat_map(|(task, id)| [id, &task.lane.kind, &task.content]);
+    let parts: Vec<&[u8]> = parts.map(|part| part.as_bytes()).collect();
+    RequestNote { digest: derived("tasks", &parts), tasks: placed.len() as u64 }
+}

@@ -1,0 +1,143 @@
+//! JSON from outside. What is no JSON is told from what is JSON of another shape; that is told with its field.
+
+mod strict;
+mod unique;
+
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
+use serde_json::Value;
+
+use crate::policy::FieldError;
+use crate::text::shorten;
+use strict::Strict;
+pub use unique::Unique;
+
+/// What some editors and programs put before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Bytes told of a field's path, which may be nested deep or have a long name.
+const FIELD_BYTES: usize = 120;
+
+/// A text is not what was wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// There is no text.
+    #[error("is empty, JSON is wanted")]
+    Empty,
+    /// It is no JSON; why, with the place.
+    #[error("is not JSON: {0}")]
+    Malformed(String),
+    /// It is JSON of another shape, and no field of it is to blame.
+    #[error("{0}")]
+    Shape(String),
+    /// A field is missing, not known, or not what it should be.
+    #[error("`{}`: {}", .0.field, .0.problem)]
+    Field(FieldError),
+}
+
+/// Reads one object. A list of an object's fields in their order is none, however deep it stands.
+///
+/// # Errors
+/// The text is no JSON, or of another shape; then the error names field, value and what is allowed.
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let text = std::str::from_utf8(text)
+        .map_err(|error| JsonError::Malformed(format!("byte {} is not UTF-8", error.valid_up_to())))?;
+    let object = text.bytes().find(|byte| !byte.is_ascii_whitespace()) == Some(b'{');
+    if object {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        if let Ok(value) = T::deserialize(Strict(&mut reader))
+            && reader.end().is_ok()
+        {
+            return Ok(value);
+        }
+    }
+    // Only what is wrong is read again, to tell first whether it is JSON at all, and then where its shape is wrong.
+    if text.is_empty() {
+        return Err(JsonError::Empty);
+    }
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return Err(JsonError::Malformed(error.to_string()));
+    }
+    if !object {
+        return Err(JsonError::Shape("is not an object, a JSON object is wanted".to_owned()));
+    }
+    located(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// Reads a value that is JSON already as what it should be.
+///
+/// # Errors
+/// It is of another shape; the error names field, value and what is allowed.
+pub fn shape<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
+    located(value)
+}
+
+fn located<'de, T, D>(reader: D) -> Result<T, JsonError>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de, Error = serde_json::Error>,
+{
+    serde_path_to_error::deserialize(Strict(reader)).map_err(|error| {
+        let path = error.path().to_string();
+        fault(&path, &error.into_inner().to_string())
+    })
+}
+
+/// The field and what is wrong with it; `path` is a dot for the whole body.
+fn fault(path: &str, message: &str) -> JsonError {
+    let problem = plain(without_place(message));
+    // These are said of the object that has the field, or has it not.
+    let of_parent = ["missing field `", "duplicate field `"].iter().find_map(|start| problem.strip_prefix(start));
+    let field = match (path, of_parent.and_then(|rest| rest.strip_suffix('`'))) {
+        (".", None) => return JsonError::Shape(problem),
+        (".", Some(name)) => name.to_owned(),
+        (path, Some(name)) => format!("{path}.{name}"),
+        (path, None) => path.to_owned(),
+    };
+    JsonError::Field(FieldError { field: shorten(&field, FIELD_BYTES).into_owned(), problem })
+}
+
+/// The message without line and column: the field says where.
+fn without_place(message: &str) -> &str {
+    let Some((start, place)) = message.rsplit_once(" at line ") else { return message };
+    let numbers = place.split_once(" column ").is_some_and(|(line, column)| {
+        [line, column].iter().all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    if numbers { start } else { message }
+}
+
+/// The reader's words in those of JSON.
+fn plain(message: &str) -> String {
+    match message {
+        "recursion limit exceeded" => return "is nested more than 127 deep, which is not read".to_owned(),
+        "number out of range" => return "holds a number beyond what a double holds".to_owned(),
+        // What JSON allows and no text can hold: one half of a pair.
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            return "holds half a pair of surrogates (`\\ud800` to `\\udfff`), which is no character".to_owned();
+        }
+        _ => {}
+    }
+    let mut message = message.to_owned();
+    for (rust, json) in
+        [("invalid type: map,", "invalid type: object,"), ("invalid type: sequence,", "invalid type: list,")]
+    {
+        if let Some(rest) = message.strip_prefix(rust) {
+            message = format!("{json}{rest}");
+        }
+    }
+    for (rust, json) in [
+        (", expected a map", ", expected an object"),
+        (", expected a sequence", ", expected a list"),
+        (", expected u32", ", expected a whole number below 2^32"),
+        (", expected u64", ", expected a whole number below 2^64"),
+    ] {
+        if let Some(start) = message.strip_suffix(rust) {
+            message = format!("{start}{json}");
+        }
+    }
+    message
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

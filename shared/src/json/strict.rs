@@ -1,0 +1,320 @@
+//! A reader that takes objects for what is an object, and nothing else. Serde's derived types would also take a list of the
+//! fields' values, and of an enum that is written in a wrong way JSON's reader says that it is no JSON.
+
+use std::fmt;
+
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, VariantAccess,
+    Visitor,
+};
+
+/// The reader, over another that knows what comes next by itself, as JSON's does.
+pub(super) struct Strict<T>(pub(super) T);
+
+/// Hands what is given to a scalar's visitor on as it is.
+macro_rules! scalars {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+            self.0.$method(visitor)
+        }
+    )*};
+}
+
+/// Makes what comes inside strict, too.
+macro_rules! nested {
+    ($($method:ident($($name:ident: $type:ty),*))*) => {$(
+        fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, Self::Error> {
+            self.0.$method($($name,)* Strict(visitor))
+        }
+    )*};
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
+    type Error = D::Error;
+
+    scalars! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64
+        deserialize_char deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf deserialize_unit
+        deserialize_identifier deserialize_ignored_any
+    }
+
+    nested! {
+        deserialize_any() deserialize_option() deserialize_seq() deserialize_map()
+        deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str)
+        deserialize_tuple(len: usize)
+        deserialize_tuple_struct(name: &'static str, len: usize)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(Object(visitor))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(Choice { variants, visitor })
+    }
+
+    fn is_human_readable(&self) -> bool {
+        self.0.is_human_readable()
+    }
+}
+
+/// Hands a value on as it is.
+macro_rules! values {
+    ($($method:ident: $type:ty),* $(,)?) => {$(
+        fn $method<E: Error>(self, value: $type) -> Result<V::Value, E> {
+            self.0.$method(value)
+        }
+    )*};
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Strict<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+
+    values! {
+        visit_bool: bool, visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64, visit_i128: i128,
+        visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64, visit_u128: u128, visit_f32: f32, visit_f64: f64,
+        visit_char: char, visit_str: &str, visit_borrowed_str: &'de str, visit_string: String,
+        visit_bytes: &[u8], visit_borrowed_bytes: &'de [u8], visit_byte_buf: Vec<u8>,
+    }
+
+    fn visit_none<E: Error>(self) -> Result<V::Value, E> {
+        self.0.visit_none()
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        self.0.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
+        self.0.visit_some(Strict(inner))
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
+        self.0.visit_newtype_struct(Strict(inner))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
+        self.0.visit_seq(Strict(inner))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(Strict(inner))
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<S::Value, D::Error> {
+        self.0.deserialize(Strict(reader))
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Strict<A> {
+    type Error = A::Error;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        self.0.next_element_seed(Strict(seed))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.0.size_hint()
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        self.0.next_key_seed(Strict(seed))
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        self.0.next_value_seed(Strict(seed))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.0.size_hint()
+    }
+}
+
+/// A struct: an object.
+struct Object<V>(V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Object<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(Strict(inner))
+    }
+}
+
+/// An enum: one of its variants as a text, or an object with one field, which is named like the variant.
+struct Choice<V> {
+    variants: &'static [&'static str],
+    visitor: V,
+}
+
+/// The variants as they are told.
+struct Names(&'static [&'static str]);
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, name) in self.0.iter().enumerate() {
+            write!(f, "{}`{name}`", if n > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Choice<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "one of {}", Names(self.variants))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<V::Value, E> {
+        self.visitor.visit_enum(Named { name, variants: self.variants, error: std::marker::PhantomData })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        self.visitor.visit_enum(Field { map, variants: self.variants })
+    }
+}
+
+/// A variant that is written as a text: it has no value.
+struct Named<'a, E> {
+    name: &'a str,
+    variants: &'static [&'static str],
+    error: std::marker::PhantomData<E>,
+}
+
+impl<'de, E: Error> EnumAccess<'de> for Named<'_, E> {
+    type Error = E;
+    type Variant = Self;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), E> {
+        let name = serde::de::value::StrDeserializer::new(self.name);
+        Ok((seed.deserialize(name)?, self))
+    }
+}
+
+impl<E: Error> Named<'_, E> {
+    fn valueless<T>(&self) -> Result<T, E> {
+        let expected = format!("an object with one of {}", Names(self.variants));
+        Err(E::invalid_type(Unexpected::Str(self.name), &expected.as_str()))
+    }
+}
+
+impl<'de, E: Error> VariantAccess<'de> for Named<'_, E> {
+    type Error = E;
+
+    fn unit_variant(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, E> {
+        self.valueless()
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, E> {
+        self.valueless()
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, E> {
+        self.valueless()
+    }
+}
+
+/// A variant that is written as the one field of an object.
+struct Field<A> {
+    map: A,
+    variants: &'static [&'static str],
+}
+
+impl<'de, A: MapAccess<'de>> Field<A> {
+    /// Nothing may stand beside the one field.
+    fn alone<T>(mut self, value: T) -> Result<T, A::Error> {
+        if self.map.next_key::<IgnoredAny>()?.is_none() {
+            return Ok(value);
+        }
+        Err(A::Error::custom(format_args!("has several fields, exactly one of {} is allowed", Names(self.variants))))
+    }
+}
+
+impl<'de, A: MapAccess<'de>> EnumAccess<'de> for Field<A> {
+    type Error = A::Error;
+    type Variant = Self;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(mut self, seed: S) -> Result<(S::Value, Self), A::Error> {
+        match self.map.next_key_seed(seed)? {
+            Some(variant) => Ok((variant, self)),
+            None => {
+                let names = Names(self.variants);
+                Err(A::Error::custom(format_args!("is an empty object, exactly one of {names} is wanted")))
+            }
+        }
+    }
+}
+
+impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Field<A> {
+    type Error = A::Error;
+
+    fn unit_variant(self) -> Result<(), A::Error> {
+        let expected = format!("one of {}", Names(self.variants));
+        Err(A::Error::invalid_type(Unexpected::Map, &expected.as_str()))
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(mut self, seed: S) -> Result<S::Value, A::Error> {
+        let value = self.map.next_value_seed(Strict(seed))?;
+        self.alone(value)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, A::Error> {
+        Err(A::Error::invalid_type(Unexpected::TupleVariant, &visitor))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        mut self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        let value = self.map.next_value_seed(Variant { fields, visitor })?;
+        self.alone(value)
+    }
+}
+
+/// The fields of a variant.
+struct Variant<V> {
+    fields: &'static [&'static str],
+    visitor: V,
+}
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Variant<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<V::Value, D::Error> {
+        Strict(reader).deserialize_struct("", self.fields, self.visitor)
+    }
+}
