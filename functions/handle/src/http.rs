@@ -87,8 +87,8 @@ pub(crate) fn failure(error: &reqwest::Error) -> CallError {
     CallError::new(Cause::Silence, what)
 }
 
-/// Whether TLS failed, here or within an error of the connection.
+/// Whether TLS failed. An I/O error holds another without being caused by it.
 fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || within.is_some_and(|error| error.is::<rustls::Error>())
+    error.is::<rustls::Error>() || within.is_some_and(|error| is_tls(error))
 }
