@@ -12,6 +12,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::Api;
+use crate::notice::NoticeView;
 
 /// A batch as it is told.
 #[derive(Debug, Serialize)]
@@ -39,6 +40,9 @@ pub(crate) struct BatchView {
     last_error: Option<String>,
     /// Its members.
     members: Vec<MemberView>,
+    /// How far the telling of its failures has come, once it has begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<NoticeView>,
     /// When it was formed, in milliseconds since 1970.
     created_at: u64,
     /// When it last changed, in milliseconds since 1970.
@@ -100,6 +104,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Re
         retry_at: batch.retry_at.map(|at| at.0),
         last_error: batch.last_error.clone(),
         members,
+        notice: batch.telling.begun().then(|| NoticeView::of(&batch.telling)),
         created_at: batch.created_at.0,
         updated_at: batch.updated_at.0,
         lane: batch.lane,

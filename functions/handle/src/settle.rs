@@ -152,6 +152,7 @@ mod tests {
     use crate::api::Cause;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
+    use fanfold::store::telling::Telling;
     use proptest::prelude::*;
     use std::time::Duration;
     use uuid::Uuid;
@@ -177,6 +178,7 @@ mod tests {
             silent: Bits::default(),
             errors: Vec::new(),
             last_error: None,
+            telling: Telling::default(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }

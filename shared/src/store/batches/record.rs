@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::lane::Lane;
 use crate::members::Members;
 use crate::store::attributes::Reader;
+use crate::store::telling::Telling;
 use crate::store::{Item, StoreError};
 
 /// How far a batch has come.
@@ -71,6 +72,8 @@ pub struct Batch {
     pub errors: Vec<(String, Bits)>,
     /// Until it is done: why its latest attempt that ended is to be followed by another.
     pub last_error: Option<String>,
+    /// How far the telling of its failures has come.
+    pub telling: Telling,
     /// When it was formed.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -137,6 +140,7 @@ impl Batch {
             silent: reader.bits("silent")?,
             errors,
             last_error: reader.optional_text("last_error")?.map(str::to_owned),
+            telling: Telling::decode(&reader)?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
