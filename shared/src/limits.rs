@@ -17,6 +17,12 @@ pub const KEYS_PER_READ: usize = 100;
 /// DynamoDB: statements in one BatchExecuteStatement.
 pub const STATEMENTS_PER_CALL: usize = 25;
 
+/// Groups that one answer of the HTTP API names: some 60 KB, far below Lambda's 6 MB.
+pub const GROUPS_PER_PAGE: usize = 1_000;
+
+/// Groups that the answer about a fan-out names at once; it is asked for often.
+pub const GROUPS_AT_ONCE: usize = 100;
+
 /// SQS: entries in one batch call.
 pub const MESSAGES_PER_CALL: usize = 10;
 
@@ -140,8 +146,13 @@ pub const HINT_AGE: Duration = Duration::from_secs(120);
 /// A batch whose message may only be late is reminded of at once, then after twice its age, then after pauses of this length.
 pub const REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long.
+/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long as the task that
+/// has it: unfinished ones keep theirs.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// How long a key's record is kept after it was taken, so that tasks may wait for long. What is remembered is decided by the
+/// task that has the key.
+pub const KEY_RETENTION: Duration = Duration::from_secs(12 * 7 * 24 * 3_600);
 
 /// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
 /// for more than four weeks.
@@ -164,6 +175,15 @@ pub const PLACES_CLEARED: usize = 10;
 
 /// How long the record of a party's places is kept after the last one was taken.
 pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+
+/// The local HTTP API: how long headers of a request are waited for, and the next request on a connection; hyper's own default.
+pub const REQUEST_HEADERS_WAIT: Duration = Duration::from_secs(30);
+
+/// The local HTTP API: how long the whole body of a request is waited for. API Gateway gives a whole request no more.
+pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// The local HTTP API: how long it takes what a client still sends after its answer.
+pub const REQUEST_FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long one try to tell a notice may last before another worker takes it for lost: the time-out of the notify function in
 /// template.yaml.
