@@ -22,3 +22,9 @@ pub const ITEMS_ACKED: &str = "fanfold_items_acked";
 pub const ITEMS_REFUSED: &str = "fanfold_items_refused";
 /// Notices delivered.
 pub const NOTICES_DELIVERED: &str = "fanfold_notices_delivered";
+/// Calls that said that the caller is wrong or must wait, and used up no attempt.
+pub const CALLS_REFUSED: &str = "fanfold_calls_refused";
+/// Kinds that came to stand still.
+pub const KINDS_STOPPED: &str = "fanfold_kinds_stopped";
+/// Kinds that go on after they stood still.
+pub const KINDS_RESUMED: &str = "fanfold_kinds_resumed";

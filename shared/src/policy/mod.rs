@@ -10,6 +10,7 @@ mod tree;
 mod url;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 pub use check::{FieldError, PolicyError, is_kind};
 pub use compiled::{CompiledPolicy, Placement};
@@ -17,6 +18,7 @@ pub use expression::{Expression, ExpressionError, Subject};
 pub use span::Span;
 
 use crate::backoff::Backoff;
+use crate::ids::derived;
 #[cfg(feature = "openapi")]
 use crate::limits::{ATTEMPTS, BATCH_MEMBERS, EXPRESSION_BYTES, IN_FLIGHT, PARTITIONS};
 
@@ -58,11 +60,35 @@ pub struct Policy {
     /// Delays between attempts.
     #[serde(default)]
     pub backoff: BackoffPolicy,
+    /// What follows from calls that say that the caller is wrong or must wait: `wait` uses up no attempt, and lets the kind
+    /// stand still after a few in a row; `fail` takes them for what other failed calls are.
+    #[serde(default)]
+    pub refusals: Refusals,
     /// The batch API.
     pub handler: Handler,
     /// Where failures of tasks are told, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
+}
+
+/// What follows from calls that say that the caller is wrong or must wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Refusals {
+    /// They use up no attempt; after a few in a row the kind stands still until the batch API works again.
+    #[default]
+    Wait,
+    /// They count as other failed calls do, or fail the members at once.
+    Fail,
+}
+
+impl Policy {
+    /// Tells versions of a policy apart: what is known of a batch API holds for the version it was called by.
+    #[must_use]
+    pub fn version(&self) -> Uuid {
+        derived("policy", &[serde_json::to_string(self).unwrap_or_default().as_bytes()])
+    }
 }
 
 /// Delays between attempts: doubling from `base` to `max`, with jitter.
