@@ -1,11 +1,10 @@
 //! The command line.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once a batch, and knows
+/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and knows
 /// exactly when the last one is done.
 #[derive(Debug, Parser)]
 #[command(name = "fanfold", version, max_term_width = 100)]
@@ -32,22 +31,27 @@ pub(crate) enum Command {
 ///   *.csv, *.ndjson or *.jsonl   the tasks: the row or object is a task's `content`
 ///
 ///   run.yaml   optional: `start` is a command that serves the batch API; PORT tells it where, and
-///              ${PORT} in policy.yaml is replaced by the same port. `input` names the file of tasks
-///              if there are several.
+///              ${PORT} in policy.yaml is replaced by the same port. `start_timeout` (60s) is how long
+///              it may take to open that port. `input` names the file of tasks if there are several.
 ///
-/// Everything is checked before the first task is registered. The exit status is 0 once every task
-/// has an outcome (the summary tells which failed), 2 if something in the folder can not be used,
-/// 130 after Ctrl-C, 1 after anything else.
+/// Everything is checked before the first task is registered. The exit status is
+///
+///   0     every task succeeded (or was dropped because another has its key)
+///   1     something broke: a disk that is full, a batch API that ended
+///   2     something in the folder or on the command line cannot be used
+///   3     some tasks failed, as the summary tells, or --fail-fast stopped the run
+///   130   it was stopped by Ctrl-C (143: by SIGTERM)
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RunArgs {
     /// The folder.
     pub(crate) folder: PathBuf,
-    /// Keep all state in this folder. A run that was ended, however harshly, goes on when it is started
-    /// again with the same folder; one that is finished only shows its summary again.
+    /// Keep all state in this folder, which belongs to this run. A run that was ended, however harshly,
+    /// goes on when it is started again with the same folder; one that is finished only shows its summary
+    /// again. Another run needs another folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// With --data: start a new run even if the last one is finished.
+    /// With --data: start a new run of the same file even if the last one is finished.
     #[arg(long, requires = "data")]
     pub(crate) again: bool,
     /// The file of tasks, if the folder has several.
@@ -56,18 +60,23 @@ pub(crate) struct RunArgs {
     /// Only the first N tasks of the file.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    /// Stop once N tasks have failed: no more rows are taken, no more calls are begun, and those in
+    /// progress end. With --data, starting it again goes on where it stopped.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) fail_fast: Option<u64>,
     /// Print one JSON document at the end and nothing else on standard output; no progress.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Check the folder and the batch API, and stop there.
+    /// Check the folder and the batch API (whether its commands can be executed, whether it answers),
+    /// and stop there.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Serve the HTTP API meanwhile.
+    /// Serve the HTTP API meanwhile, at this HOST:PORT.
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<String>,
 }
 
-/// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C.
+/// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C or SIGTERM.
 ///
 /// The API is the one that is deployed, without authentication: keep it on this machine. Example:
 ///
@@ -75,9 +84,9 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
-    /// Where to listen.
+    /// Where to listen: HOST:PORT.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: String,
     /// Keep all state in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,

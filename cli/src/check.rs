@@ -4,8 +4,10 @@ use fanfold::content;
 use fanfold::ids::derived;
 use uuid::Uuid;
 
-use crate::failure::{Failure, Fault, Faults};
+use crate::failure::Failure;
+use crate::fault::{Fault, Faults};
 use crate::job::Job;
+use crate::rows::other_json;
 
 /// What a check found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +18,18 @@ pub(crate) struct Checked {
     pub(crate) fingerprint: Uuid,
 }
 
-/// Checks every task: it can be read, has a target and a key, and is not too large.
-pub(crate) fn check(job: &Job) -> Result<Checked, Failure> {
+/// Rows from one look at how far it is to the next.
+const LOOK: u64 = 10_000;
+
+/// Checks every task: it can be read, has a target and a key, and is not too large. `so_far` is told how many there were.
+pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<Checked, Failure> {
     let mut checked = Checked { tasks: 0, fingerprint: Uuid::nil() };
     let mut faults = Faults::default();
-    for row in job.input.rows()? {
+    let columns = job.input.columns();
+    for (row, number) in job.input.rows()?.zip(1_u64..) {
+        if number.is_multiple_of(LOOK) {
+            so_far(number);
+        }
         let row = match row {
             Ok(row) => row,
             Err(fault) => {
@@ -28,24 +37,31 @@ pub(crate) fn check(job: &Job) -> Result<Checked, Failure> {
                 continue;
             }
         };
-        let place = || format!("{}:{}", job.input.file.display(), row.line);
         match content::encode(&row.content) {
             Ok(text) => {
                 checked.tasks += 1;
                 checked.fingerprint = derived("task of a file", &[checked.fingerprint.as_bytes(), text.as_bytes()]);
             }
             Err(error) => {
-                faults.add(Fault::new(place(), error));
+                faults.add(Fault::row(&job.input.file, row.line, error));
                 continue;
             }
         }
         if let Err((field, error)) = job.policy.place(&row.content, "") {
-            let columns = job.input.columns().map(|columns| format!("; the columns are {}", columns.join(", ")));
             let policy = job.policy_file.display();
-            let problem = format!("`{field}` of {policy}: {error}{}", columns.unwrap_or_default());
-            faults.add(Fault::new(place(), problem));
+            let problem = format!("`{field}` of {policy}: {error}{}", hint(job, &row.content, columns.as_deref()));
+            faults.add(Fault::row(&job.input.file, row.line, problem));
         }
     }
     faults.check()?;
     Ok(checked)
+}
+
+/// What else helps to see why an expression has no value for a task.
+fn hint(job: &Job, content: &serde_json::Value, columns: Option<&[String]>) -> String {
+    match (columns, content) {
+        (Some(columns), _) => format!("; the columns are {}", columns.join(", ")),
+        (None, serde_json::Value::Array(_)) => format!("; the line is an array. {}", other_json(&job.input.file)),
+        _ => String::new(),
+    }
 }

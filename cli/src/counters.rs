@@ -24,6 +24,11 @@ impl Counters {
         self.counter(name).load(Ordering::Relaxed)
     }
 
+    #[cfg(test)]
+    pub(crate) fn add(&self, name: &str, count: u64) {
+        self.counter(name).fetch_add(count, Ordering::Relaxed);
+    }
+
     fn counter(&self, name: &str) -> Arc<AtomicU64> {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(counters.entry(name.to_owned()).or_default())

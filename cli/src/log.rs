@@ -2,6 +2,8 @@
 
 use tracing_subscriber::EnvFilter;
 
+use crate::say;
+
 /// Logs as much as is asked for by `-v`, or by `RUST_LOG`.
 pub(crate) fn start(verbose: u8) {
     let default = match verbose {
@@ -11,5 +13,7 @@ pub(crate) fn start(verbose: u8) {
         _ => "debug,hyper=info,rustack_sqs_core=info,aws_smithy_runtime=info,aws_smithy_runtime_api=info",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Nobody may be listening any more.
+    log.with_ansi(say::colours()).log_internal_errors(false).init();
 }

@@ -4,33 +4,38 @@ mod args;
 mod batch_api;
 mod check;
 mod counters;
+mod fail_fast;
 mod failure;
+mod fault;
 mod guard;
 mod job;
 mod log;
 mod rows;
 mod run;
+mod say;
 mod serve;
 mod stack;
+mod stop;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::say::say;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     log::start(cli.verbose);
     let result = match cli.command {
-        Command::Run(args) => run::run(args).await,
-        Command::Serve(args) => serve::serve(args).await,
+        Command::Run(args) => run::run(args, cli.verbose > 0).await,
+        Command::Serve(args) => serve::serve(args).await.map(|()| ExitCode::SUCCESS),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(failure) => {
-            eprintln!("fanfold: {failure}");
+            say(format_args!("fanfold: {failure}"));
             failure.exit()
         }
     }

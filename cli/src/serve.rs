@@ -9,10 +9,13 @@ use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;
 use crate::batch_api;
-use crate::failure::{Failure, Fault};
+use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::guard::guard;
 use crate::job::read_policy;
+use crate::say::say;
 use crate::stack::Stack;
+use crate::stop::Stop;
 
 /// A server; it ends when this is dropped.
 #[derive(Debug)]
@@ -27,35 +30,50 @@ impl Drop for Server {
     }
 }
 
-/// Serves a stack until Ctrl-C.
+/// Serves a stack until Ctrl-C or SIGTERM.
 pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let mut wanted = Vec::new();
     for file in &args.policy {
         wanted.push(read_policy(file, None)?.policy);
     }
+    let listener = bind(&args.listen).await?;
     let stack = Stack::open(args.data.as_deref()).await?;
+    let stop = Stop::listen()?;
     let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
     let policies = Policies::new(table, stack.world().clone());
     for policy in &wanted {
         policies.put(policy).await?;
     }
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
-    let running = stack.start(batch_api::local(folder)?).await?;
-    let server = start(args.listen, &stack).await?;
-    eprintln!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", server.address);
-    tokio::signal::ctrl_c().await.map_err(|error| Failure::io("Ctrl-C can not be waited for", error))?;
+    let running = stack.start(batch_api::local(folder)?, None).await?;
+    let server = start(listener, &stack)?;
+    say(format_args!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", server.address));
+    stop.asked().await;
     drop(server);
-    running.stop().await;
+    running.stop(&stop).await;
     Ok(())
 }
 
+/// Takes an address to listen on: `127.0.0.1:8080`, or a name, such as `localhost:8080`.
+pub(crate) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
+    let fault = |problem: String| Fault::new("--listen", format_args!("`{listen}`: {problem}"));
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    if !listen.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && is_port(port)) {
+        let port = Some(listen.trim_start_matches(':')).filter(|port| is_port(port)).unwrap_or("8080");
+        return Err(fault(format!("HOST:PORT is wanted, such as 127.0.0.1:{port} or localhost:{port}")).into());
+    }
+    let addresses = tokio::net::lookup_host(listen).await;
+    let mut addresses: Vec<SocketAddr> = addresses.map_err(|error| fault(error.to_string()))?.collect();
+    // A name may have both sorts; what most people type is the older one.
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let listener = TcpListener::bind(addresses.as_slice()).await;
+    Ok(listener.map_err(|error| fault(format!("it cannot be listened on: {error}")))?)
+}
+
 /// Serves the HTTP API of a stack in the background. Only who is on this machine can have it run programs.
-pub(crate) async fn start(address: SocketAddr, stack: &Stack) -> Result<Server, Failure> {
+pub(crate) fn start(listener: TcpListener, stack: &Stack) -> Result<Server, Failure> {
+    let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let router = stack.router(address.ip().is_loopback())?;
-    let problem =
-        |error: std::io::Error| Fault::new("--listen", format_args!("{address} can not be listened on: {error}"));
-    let listener = TcpListener::bind(address).await.map_err(problem)?;
-    let address = listener.local_addr().map_err(problem)?;
     let task = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, guard(router)).await {
             tracing::error!(%error, "the HTTP API broke down");

@@ -19,9 +19,13 @@ use fanfold_local::{Engine, Pump, PumpHandle, Template};
 use fanfold_notify::{Http, Notify};
 use fanfold_register::Register;
 use fanfold_sweep::{Sweep, SweepRequest};
+use futures::FutureExt;
 use tokio::task::JoinHandle;
 
+use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
+use crate::say::say;
+use crate::stop::Stop;
 
 /// The stack as it is deployed, from the same file.
 const TEMPLATE: &str = include_str!("../../template.yaml");
@@ -31,6 +35,12 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Sweeps from one deletion of expired items to the next.
 const EXPIRE_EVERY: u64 = 60;
+
+/// How long invocations may take to end before people are told what is waited for.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How long they may take then: as long as most batch APIs may take for a call.
+const FAREWELL: Duration = Duration::from_secs(15);
 
 /// Between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(20);
@@ -100,29 +110,41 @@ impl Stack {
         }
     }
 
-    /// Sets every step to work. Before that, every message that died with an earlier process is made again.
-    pub(crate) async fn start(&self, api: Arc<dyn BatchApi>) -> Result<Running, Failure> {
+    /// Sets every step to work. Before that, every message that died with an earlier process is made again. Once `limit` is
+    /// reached no batch is handled any more.
+    pub(crate) async fn start(&self, api: Arc<dyn BatchApi>, limit: Option<Arc<FailFast>>) -> Result<Running, Failure> {
         let sweep = Sweep::from_environment(&self.surroundings("SweepFunction"))?;
         sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();
         for source in self.template.event_sources() {
-            let step = self.step(&source.function, &api)?;
+            let step = self.step(&source.function, &api, limit.as_ref())?;
             pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
         }
         Ok(Running { pumps, sweep: tokio::spawn(keep_sweeping(sweep, self.engine.clone())) })
     }
 
-    fn step(&self, function: &str, api: &Arc<dyn BatchApi>) -> Result<Arc<dyn Step>, Failure> {
+    fn step(
+        &self,
+        function: &str,
+        api: &Arc<dyn BatchApi>,
+        limit: Option<&Arc<FailFast>>,
+    ) -> Result<Arc<dyn Step>, Failure> {
         let surroundings = self.surroundings(function);
         Ok(match function {
             "RegisterFunction" => Arc::<Register>::clone(&self.register),
             "ElectFunction" => Arc::new(Elect::from_environment(&surroundings)?),
             "GroupFunction" => Arc::new(Grouper::from_environment(&surroundings)?),
-            "HandleFunction" => Arc::new(Handle::new(&surroundings, Arc::clone(api))?),
+            "HandleFunction" => {
+                let handle = Handle::new(&surroundings, Arc::clone(api))?;
+                match limit {
+                    None => Arc::new(handle),
+                    Some(limit) => Arc::new(Limited::new(handle, Arc::clone(limit))),
+                }
+            }
             "AckFunction" => Arc::<Ack>::clone(&self.ack),
             "NotifyFunction" => {
                 let http = Http::new().map_err(|error| Failure::Tls(error.to_string()))?;
-                Arc::new(Notify::new(&surroundings, http)?)
+                Arc::new(Notify::new(&surroundings, Arc::new(http))?)
             }
             other => return Err(Failure::Internal(format!("no step goes by the name {other}"))),
         })
@@ -138,11 +160,26 @@ impl Stack {
 }
 
 impl Running {
-    /// Takes no more messages, and waits for the invocations that run.
-    pub(crate) async fn stop(self) {
+    /// Takes no more messages, and waits for the invocations that run, so that nothing they need is gone before they are.
+    /// What runs for too long is cut off, as it is at once if somebody asks twice: it goes on at the next start.
+    pub(crate) async fn stop(self, stop: &Stop) {
         self.sweep.abort();
-        futures::future::join_all(self.pumps.into_iter().map(PumpHandle::stop)).await;
+        let cut = async {
+            tokio::select! {
+                () = patience() => {}
+                () = stop.asked_twice() => {}
+            }
+        }
+        .shared();
+        futures::future::join_all(self.pumps.into_iter().map(|pump| pump.stop_or(cut.clone()))).await;
     }
+}
+
+/// How long calls of batch APIs may take to end.
+async fn patience() {
+    tokio::time::sleep(QUIET).await;
+    say("waiting for the calls in progress to end; Ctrl-C ends them at once");
+    tokio::time::sleep(FAREWELL).await;
 }
 
 /// A function has the variables that the template gives it, and no others.

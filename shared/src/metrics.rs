@@ -22,6 +22,10 @@ pub const ITEMS_ACKED: &str = "fanfold_items_acked";
 pub const ITEMS_REFUSED: &str = "fanfold_items_refused";
 /// Notices delivered.
 pub const NOTICES_DELIVERED: &str = "fanfold_notices_delivered";
+/// Tries to deliver a notice that failed.
+pub const NOTICE_TRIES_FAILED: &str = "fanfold_notice_tries_failed";
+/// Notices given up.
+pub const NOTICES_GIVEN_UP: &str = "fanfold_notices_given_up";
 /// Calls that said that the caller is wrong or must wait, and used up no attempt.
 pub const CALLS_REFUSED: &str = "fanfold_calls_refused";
 /// Kinds that came to stand still.

@@ -1,14 +1,15 @@
 //! A program as batch API: the call on its standard input, the answer on its standard output.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use fanfold::limits::ANSWER_BYTES;
 use fanfold_handle::answer;
 use fanfold_handle::api::{Answer, Call, CallError, Cause};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
+
+use super::group::Group;
 
 /// Carries the idempotency key to the program.
 const KEY: &str = "FANFOLD_IDEMPOTENCY_KEY";
@@ -36,32 +37,26 @@ impl CommandApi {
         call: &Call,
     ) -> Result<Answer, CallError> {
         let input = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
-        let child = self.start(command, key)?;
-        // Dropped at the time-out, the child is killed.
-        match tokio::time::timeout(timeout, talk(child, input)).await {
+        let program = self.start(command, key)?;
+        // Dropped at the time-out, the program is killed, and what it started.
+        match tokio::time::timeout(timeout, talk(program, input)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::new(Cause::Silence, "the batch API did not answer in time")),
         }
     }
 
-    fn start(&self, command: &[String], key: &str) -> Result<Child, CallError> {
+    fn start(&self, command: &[String], key: &str) -> Result<Group, CallError> {
         let empty = || CallError::new(Cause::NotMade, "the command is empty");
         let (program, arguments) = command.split_first().ok_or_else(empty)?;
-        Command::new(program)
-            .args(arguments)
-            .current_dir(&self.folder)
-            .env(KEY, key)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
+        // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
+        Group::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
             .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` can not be run: {error}")))
     }
 }
 
 /// Writes and reads at the same time: a program may answer before it has read everything.
-async fn talk(mut child: Child, input: Vec<u8>) -> Result<Answer, CallError> {
+async fn talk(mut program: Group, input: Vec<u8>) -> Result<Answer, CallError> {
+    let child = &mut program.child;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(CallError::new(Cause::Unreachable, "the program has no standard streams"));
@@ -73,6 +68,7 @@ async fn talk(mut child: Child, input: Vec<u8>) -> Result<Answer, CallError> {
     let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read(stderr, STDERR_BYTES));
     let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
     let status = child.wait().await.map_err(lost)?;
+    program.is_over();
     if !status.success() {
         let errors = String::from_utf8_lossy(&errors);
         let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");

@@ -1,7 +1,10 @@
 //! Batch APIs of the local runner: HTTP endpoints and commands.
 
 mod command;
+mod group;
+mod program;
 mod reach;
+mod said;
 mod server;
 
 use std::path::PathBuf;

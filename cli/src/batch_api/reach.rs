@@ -8,6 +8,8 @@ use fanfold::policy::Handler;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::program;
+
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -17,7 +19,9 @@ pub(crate) async fn check(handler: &Handler, folder: &Path) -> Result<(), String
         (Some(url), _) => {
             connect(url).await.map_err(|problem| format!("`handler.url`: nobody answers at {url}: {problem}"))
         }
-        (None, Some(command)) => program(command, folder),
+        (None, Some(command)) => {
+            program::check(command, folder).map_err(|problem| format!("`handler.command`: {problem}"))
+        }
         (None, None) => Ok(()),
     }
 }
@@ -38,16 +42,4 @@ async fn connect(url: &str) -> Result<(), String> {
         }
     }
     Err(problem)
-}
-
-/// Looks for a program where the operating system would.
-fn program(command: &[String], folder: &Path) -> Result<(), String> {
-    let Some(program) = command.first() else { return Ok(()) };
-    let there = if program.contains(std::path::MAIN_SEPARATOR) {
-        folder.join(program).is_file()
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-    };
-    if there { Ok(()) } else { Err(format!("`handler.command`: there is no program `{program}`")) }
 }

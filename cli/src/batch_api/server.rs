@@ -1,116 +1,130 @@
 //! A batch API that the runner starts, and ends when it is done.
 
-use std::collections::VecDeque;
-use std::path::Path;
-use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::{ChildStdin, Command};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
-use crate::failure::{Failure, Fault};
+use super::group::{Ask, Group};
+use super::program;
+use super::said::{Said, Stream};
+use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::job::Server;
+use crate::stop::Stop;
 
-/// How long a server may take until it listens: it may have to be compiled first.
-const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks whether it listens.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long it may take to end once its standard input has ended.
-const FAREWELL: Duration = Duration::from_secs(3);
-/// Lines of its output that are kept, to be shown if it fails.
-const LINES: usize = 20;
-
-/// What a server last said.
-type Said = Arc<Mutex<VecDeque<String>>>;
+/// How long it may take to end once its standard input has ended; many servers do not look at that.
+const AFTER_INPUT: Duration = Duration::from_millis(500);
+/// How long it may take to end once it was asked to.
+const AFTER_TERM: Duration = Duration::from_secs(2);
+/// How long the last of its output may be on its way once it has ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// A running server. Its standard input is a pipe that stays open as long as this process lives, however it may die.
 #[derive(Debug)]
 pub(crate) struct Process {
-    child: Child,
+    group: Group,
     stdin: Option<ChildStdin>,
     said: Said,
+    output: Vec<JoinHandle<()>>,
+    port: u16,
+    patience: Duration,
+    place: PathBuf,
+    command: String,
 }
 
 impl Process {
-    /// Starts a server in `folder` and waits until it listens.
-    pub(crate) async fn start(server: &Server, folder: &Path) -> Result<Self, Failure> {
+    /// Starts a server in `folder`.
+    pub(crate) fn start(server: &Server, folder: &Path) -> Result<Self, Failure> {
         let place = folder.join("run.yaml");
-        let mut process = Self::spawn(server, folder).map_err(|error| {
-            Fault::new(place.display(), format_args!("`start`: `{}`: {error}", server.command.join(" ")))
-        })?;
+        let command = server.command.join(" ");
+        program::check(&server.command, folder)
+            .map_err(|problem| Fault::new(place.display(), format_args!("`start`: {problem}")))?;
+        let (program, arguments) = server.command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+        let mut group = Group::spawn(
+            Command::new(program).args(arguments).current_dir(folder).env("PORT", server.port.to_string()),
+        )
+        .map_err(|error| Fault::new(place.display(), format_args!("`start`: `{command}`: {error}")))?;
+        let said = Said::default();
+        let mut output = Vec::new();
+        if let Some(stdout) = group.child.stdout.take() {
+            output.push(tokio::spawn(said.clone().listen(Stream::Output, stdout)));
+        }
+        if let Some(stderr) = group.child.stderr.take() {
+            output.push(tokio::spawn(said.clone().listen(Stream::Errors, stderr)));
+        }
+        let stdin = group.child.stdin.take();
+        Ok(Self { group, stdin, said, output, port: server.port, patience: server.patience, place, command })
+    }
+
+    /// Waits until the server listens. `waiting` is told now and then what it is waited for.
+    pub(crate) async fn listening(&mut self, waiting: impl Fn(&str)) -> Result<(), Failure> {
+        let began = Instant::now();
+        let (port, patience, said) = (self.port, self.patience, self.said.clone());
         let listens = async {
-            while TcpStream::connect(("127.0.0.1", server.port)).await.is_err() {
+            while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+                let last = said.last().map(|line| format!("; it says: {line}")).unwrap_or_default();
+                let elapsed = began.elapsed().as_secs();
+                waiting(&format!(
+                    "waiting for the batch API to open port {port} ({elapsed} s of {} s){last}",
+                    patience.as_secs()
+                ));
                 tokio::time::sleep(LOOK).await;
             }
         };
         let problem = tokio::select! {
-            () = listens => return Ok(process),
-            status = process.child.wait() => {
+            () = listens => return Ok(()),
+            status = self.group.child.wait() => {
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                format!("`start`: the batch API ended with {status} before it listened on port {}", server.port)
+                self.last_words().await;
+                format!("the batch API ended ({status}) before it listened on port {port} of 127.0.0.1")
             }
-            () = tokio::time::sleep(PATIENCE) => {
-                format!("`start`: the batch API does not listen on 127.0.0.1:{}, the PORT it was given", server.port)
-            }
+            () = tokio::time::sleep(patience) => format!(
+                "the batch API did not open port {port} of 127.0.0.1, the PORT it was given, within {}; \
+                 `start_timeout` gives it longer",
+                humantime::format_duration(patience)
+            ),
         };
-        // What it said last may still be on its way.
-        tokio::time::sleep(LOOK).await;
-        Err(Fault::new(place.display(), format_args!("{problem}{}", process.said_after("; it said:\n"))).into())
-    }
-
-    fn spawn(server: &Server, folder: &Path) -> std::io::Result<Self> {
-        let (program, arguments) = server.command.split_first().ok_or(std::io::ErrorKind::NotFound)?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .current_dir(folder)
-            .env("PORT", server.port.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let said = Said::default();
-        if let Some(stdout) = child.stdout.take() {
-            tokio::spawn(listen(stdout, Arc::clone(&said)));
-        }
-        if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(listen(stderr, Arc::clone(&said)));
-        }
-        let stdin = child.stdin.take();
-        Ok(Self { child, stdin, said })
+        let said = self.said.to_string();
+        let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last:\n{said}") };
+        let problem = format_args!("`start`: `{}`: {problem}; {said}", self.command);
+        Err(Fault::new(self.place.display(), problem).into())
     }
 
     /// Waits until the server ends by itself, which it should not.
     pub(crate) async fn ended(&mut self) -> Failure {
-        let status = self.child.wait().await;
+        let status = self.group.child.wait().await;
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        Failure::BatchApiEnded { status, said: self.said_after("") }
+        self.last_words().await;
+        Failure::BatchApiEnded { status, said: self.said.to_string() }
     }
 
-    /// Ends the server: first by the end of its standard input, then by force.
-    pub(crate) async fn end(mut self) {
+    /// Ends the server and what it started: by the end of its standard input, then by asking, then by force; by force at
+    /// once if nothing is to be waited for any more.
+    pub(crate) async fn end(mut self, stop: &Stop) {
         drop(self.stdin.take());
-        if tokio::time::timeout(FAREWELL, self.child.wait()).await.is_err() {
-            let _ = self.child.kill().await;
+        let gently = async {
+            if timeout(AFTER_INPUT, self.group.child.wait()).await.is_err() {
+                self.group.ask(Ask::Terminate);
+                let _ = timeout(AFTER_TERM, self.group.child.wait()).await;
+            }
+        };
+        tokio::select! {
+            () = gently => {}
+            () = stop.asked_twice() => {}
         }
+        self.group.ask(Ask::Kill);
+        let _ = self.group.child.wait().await;
+        self.group.is_over();
     }
 
-    fn said_after(&self, introduction: &str) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.is_empty() { String::new() } else { format!("{introduction}{}", Vec::from(said.clone()).join("\n")) }
-    }
-}
-
-async fn listen(stream: impl AsyncRead + Unpin, said: Said) {
-    let mut lines = BufReader::new(stream).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        tracing::info!(target: "batch_api", "{line}");
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() == LINES {
-            said.pop_front();
-        }
-        said.push_back(line);
+    /// What it said last may still be on its way. Somebody else may hold the pipes open.
+    async fn last_words(&mut self) {
+        let _ = timeout(LAST_WORDS, futures::future::join_all(self.output.drain(..))).await;
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Fault};
-use crate::rows::FORMATS;
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::rows::{FORMATS, other_json};
 
 const POLICIES: [&str; 3] = ["policy.yaml", "policy.yml", "policy.json"];
 
@@ -26,14 +27,23 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
         return existing(folder.join(file));
     }
     let entries = std::fs::read_dir(folder).map_err(|error| Fault::new(folder.display(), error))?;
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|file| file.is_file() && extension(file).is_some_and(|extension| FORMATS.contains(&extension.as_str())))
-        .collect();
-    found.sort();
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    let of = |formats: &[&str]| -> Vec<PathBuf> {
+        let is = |file: &&PathBuf| extension(file).is_some_and(|extension| formats.contains(&extension.as_str()));
+        files.iter().filter(is).cloned().collect()
+    };
+    let found = of(&FORMATS);
     match found.as_slice() {
         [file] => Ok(file.clone()),
-        [] => Err(Fault::new(folder.display(), "has no tasks; a *.csv, *.ndjson or *.jsonl file is wanted").into()),
+        [] => {
+            let not_policy = |file: &&PathBuf| !POLICIES.iter().any(|name| file.ends_with(name));
+            let hint = of(&["json"]).iter().find(not_policy).map(|file| format!(". {}", other_json(file)));
+            let problem =
+                format!("has no tasks; a *.csv, *.ndjson or *.jsonl file is wanted{}", hint.unwrap_or_default());
+            Err(Fault::new(folder.display(), problem).into())
+        }
         _ => {
             let problem =
                 format!("has several files of tasks: {}; choose one by --input or in run.yaml", names(&found));

@@ -2,15 +2,18 @@
 
 mod find;
 mod settings;
+mod yaml;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fanfold::policy::{CompiledPolicy, Policy};
 
-use crate::failure::{Failure, Fault};
+use crate::failure::Failure;
+use crate::fault::{Fault, Faults};
 use crate::rows::Input;
-use settings::{Settings, read_yaml};
+use settings::Settings;
 
 pub(crate) use find::extension;
 
@@ -39,6 +42,8 @@ pub(crate) struct Server {
     pub(crate) command: Vec<String>,
     /// Where it is told to listen.
     pub(crate) port: u16,
+    /// How long it may take to listen there.
+    pub(crate) patience: Duration,
 }
 
 impl Job {
@@ -50,9 +55,10 @@ impl Job {
             );
         }
         let settings = Settings::read(folder)?;
+        let patience = settings.patience();
         let server = match settings.start {
             None => None,
-            Some(command) => Some(Server { command, port: free_port()? }),
+            Some(command) => Some(Server { command, port: free_port()?, patience }),
         };
         let policy_file = find::policy(folder)?;
         let policy = read_policy(&policy_file, server.as_ref())?;
@@ -75,15 +81,16 @@ pub(crate) fn read_policy(file: &Path, server: Option<&Server>) -> Result<Compil
         Some(server) => text.replace(PORT, &server.port.to_string()),
         None => text,
     };
-    let policy: Policy = read_yaml(file, &text)?;
+    let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `handler`")?;
     if server.is_none() && policy.handler.url.as_ref().is_some_and(|url| url.contains(PORT)) {
         let problem = format!("`handler.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
         return Err(Fault::new(&place, problem).into());
     }
     CompiledPolicy::new(policy).map_err(|errors| {
-        let mut faults = crate::failure::Faults::default();
+        let mut faults = Faults::default();
         for error in errors.0 {
-            faults.add(Fault::new(&place, format_args!("`{}`: {}", error.field, error.problem)));
+            let hint = yaml::hint_of_comment(&text, &error.field).unwrap_or_default();
+            faults.add(Fault::new(&place, format_args!("`{}`: {}{hint}", error.field, error.problem)));
         }
         Failure::Unusable(faults)
     })

@@ -1,11 +1,19 @@
-//! `run.yaml`, and YAML in general.
+//! `run.yaml`: the settings of a local run.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use fanfold::policy::Span;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
-use crate::failure::{Failure, Fault};
+use super::yaml;
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+/// How long a server may take to listen, unless the settings say so.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest it may be given.
+const LONGEST_START: Duration = Duration::from_secs(3_600);
 
 /// The settings of a local run.
 #[derive(Debug, Default, Deserialize)]
@@ -13,6 +21,8 @@ use crate::failure::{Failure, Fault};
 pub(super) struct Settings {
     /// Program and arguments that serve the batch API.
     pub(super) start: Option<Vec<String>>,
+    /// How long it may take to listen.
+    start_timeout: Option<Span>,
     /// The file of tasks.
     pub(super) input: Option<PathBuf>,
 }
@@ -21,36 +31,26 @@ impl Settings {
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join("run.yaml");
         let settings: Self = match std::fs::read_to_string(&file) {
-            Ok(text) => read_yaml(&file, &text)?,
+            Ok(text) if yaml::is_empty(&text) => Self::default(),
+            Ok(text) => yaml::read(&file, &text, "`start`, `start_timeout` and `input`")?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
             Err(error) => return Err(Fault::new(file.display(), error).into()),
         };
         if settings.start.as_ref().is_some_and(|start| start.first().is_none_or(String::is_empty)) {
             return Err(Fault::new(file.display(), "`start` is empty, a program and its arguments are wanted").into());
         }
+        if let Some(limit) = settings.start_timeout
+            && (limit.0.is_zero() || limit.0 > LONGEST_START)
+        {
+            let most = Span(LONGEST_START);
+            let problem = format_args!("`start_timeout`: is {limit}, more than 0s and at most {most} is allowed");
+            return Err(Fault::new(file.display(), problem).into());
+        }
         Ok(settings)
     }
-}
 
-/// Reads YAML (JSON is YAML); a fault tells line, column and field.
-pub(super) fn read_yaml<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, Failure> {
-    // `no` and `on` are words, as YAML 1.2 has it.
-    let options = || serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error: serde_saphyr::Error| {
-        let error = error.without_snippet();
-        let place = match error.location() {
-            Some(at) => format!("{}:{}:{}", file.display(), at.line(), at.column()),
-            None => file.display().to_string(),
-        };
-        // The YAML reader knows the line, the JSON reader the field and the value.
-        let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options());
-        let problem = value.ok().and_then(|value| fanfold::json::shape::<T>(value).err());
-        let problem = problem.map_or_else(|| plain(&error.to_string()).to_owned(), |problem| problem.to_string());
-        Fault::new(place, problem).into()
-    })
-}
-
-/// The message without the location, which goes before it.
-fn plain(message: &str) -> &str {
-    message.split(" at line ").next().unwrap_or(message)
+    /// How long the server may take to listen.
+    pub(super) fn patience(&self) -> Duration {
+        self.start_timeout.map_or(START_TIMEOUT, |limit| limit.0)
+    }
 }

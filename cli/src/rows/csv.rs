@@ -1,16 +1,42 @@
-//! CSV: the first line names the columns; a row becomes an object of texts.
+//! CSV: the first line names the columns; a row becomes an object of texts. Where the first line has no comma, a semicolon or
+//! a tab in it separates the fields.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
-use super::{Row, Rows, at};
-use crate::failure::{Failure, Fault};
+use super::{BEGIN_BYTES, Row, Rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+/// What separates the fields where that is not a comma, and what it is called.
+const OTHERS: [(u8, &str); 3] = [(b';', "semicolons"), (b'\t', "tabs"), (b'|', "vertical bars")];
+
+/// What separates the fields of a file, if its first line has no comma, and its name.
+fn delimiter(file: &Path) -> Option<(u8, &'static str)> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(file).ok()?.take(BEGIN_BYTES)).read_until(b'\n', &mut line).ok()?;
+    // What is in quotes separates nothing: every other part is outside of them.
+    let outside: Vec<u8> = line.split(|byte| *byte == b'"').step_by(2).flatten().copied().collect();
+    let count = |wanted: u8| outside.iter().filter(|byte| **byte == wanted).count();
+    if count(b',') > 0 {
+        return None;
+    }
+    OTHERS.into_iter().filter(|(byte, _)| count(*byte) > 0).max_by_key(|(byte, _)| count(*byte))
+}
+
+/// What was guessed about the file, for people.
+pub(super) fn guess(file: &Path) -> Option<String> {
+    let (_, name) = delimiter(file)?;
+    Some(format!("{}: its first line has no comma, so {name} separate the fields", file.display()))
+}
 
 fn reader(file: &Path) -> Result<Reader<File>, Fault> {
-    ReaderBuilder::new().from_path(file).map_err(|error| fault(file, 1, &error))
+    let delimiter = delimiter(file).map_or(b',', |(byte, _)| byte);
+    ReaderBuilder::new().delimiter(delimiter).from_path(file).map_err(|error| fault(file, 1, &error))
 }
 
 /// The names of the columns, each only once.
@@ -25,10 +51,10 @@ fn check_columns(file: &Path, reader: &mut Reader<File>) -> Result<Vec<String>, 
         // Spreadsheets begin a file with a byte order mark.
         let name = if n == 0 { name.trim_start_matches('\u{feff}') } else { name };
         if name.is_empty() {
-            return Err(Fault::new(at(file, 1), format_args!("column {} has no name", n + 1)));
+            return Err(Fault::row(file, 1, format_args!("column {} has no name", n + 1)));
         }
         if columns.iter().any(|column| column == name) {
-            return Err(Fault::new(at(file, 1), format_args!("two columns are named `{name}`")));
+            return Err(Fault::row(file, 1, format_args!("two columns are named `{name}`")));
         }
         columns.push(name.to_owned());
     }
@@ -70,5 +96,5 @@ fn fault(file: &Path, line: u64, error: &csv::Error) -> Fault {
         ErrorKind::Io(error) => return Fault::new(file.display(), error),
         _ => error.to_string(),
     };
-    Fault::new(at(file, line), problem)
+    Fault::row(file, line, problem)
 }

@@ -3,15 +3,21 @@
 mod csv;
 mod ndjson;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::failure::{Failure, Fault};
+use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::job::extension;
 
 /// Extensions of files of tasks.
 pub(crate) const FORMATS: [&str; 3] = ["csv", "ndjson", "jsonl"];
+
+/// Bytes of a file that are looked at to see what it is.
+const BEGIN_BYTES: u64 = 64 * 1_024;
 
 /// A file of tasks.
 #[derive(Debug)]
@@ -45,6 +51,10 @@ impl Input {
         let format = match extension(&file).as_deref() {
             Some("csv") => Format::Csv,
             Some("ndjson" | "jsonl") => Format::Ndjson,
+            Some("json") => {
+                let problem = format!("is neither *.csv nor *.ndjson nor *.jsonl. {}", other_json(&file));
+                return Err(Fault::new(file.display(), problem).into());
+            }
             _ => return Err(Fault::new(file.display(), "is neither *.csv nor *.ndjson nor *.jsonl").into()),
         };
         let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -60,6 +70,14 @@ impl Input {
         Ok(Box::new(rows.take(self.limit)))
     }
 
+    /// What had to be guessed about the file, for people.
+    pub(crate) fn guess(&self) -> Option<String> {
+        match self.format {
+            Format::Csv => csv::guess(&self.file),
+            Format::Ndjson => None,
+        }
+    }
+
     /// The columns of a CSV file.
     pub(crate) fn columns(&self) -> Option<Vec<String>> {
         match self.format {
@@ -69,7 +87,27 @@ impl Input {
     }
 }
 
-/// A place in a file.
-fn at(file: &Path, line: u64) -> String {
-    format!("{}:{line}", file.display())
+/// How NDJSON is made of a file of JSON.
+pub(crate) fn other_json(file: &Path) -> String {
+    let filter = if begins_as_array(file) { "-c '.[]'" } else { "-c ." };
+    let (old, new) = (file.with_extension("json"), file.with_extension("ndjson"));
+    let (old, new) = (old.display(), new.display());
+    let rename = if extension(file).as_deref() == Some("json") {
+        String::new()
+    } else {
+        format!("mv {} {old} && ", file.display())
+    };
+    format!("One JSON value per line is wanted, which jq makes of it: {rename}jq {filter} {old} > {new}")
+}
+
+/// Whether the first thing in a file is a bracket.
+fn begins_as_array(file: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(BEGIN_BYTES).read_to_end(&mut begin));
+    read.is_ok() && without_mark(&begin).trim_ascii_start().starts_with(b"[")
+}
+
+/// A text without the byte order mark that some programs begin it with.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }

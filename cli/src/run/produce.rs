@@ -13,7 +13,8 @@ use fanfold_register::Register;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
-use crate::failure::{Failure, Fault};
+use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::job::Job;
 
 /// Registrations under way at once: while one is stored, the next is read.

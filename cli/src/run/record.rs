@@ -13,7 +13,7 @@ use crate::failure::Failure;
 pub(crate) struct Record {
     /// Names the run; its fan-out is opened under this key, so that it is opened once.
     pub(crate) key: Uuid,
-    /// The file of tasks.
+    /// The file of tasks, from the root on.
     pub(crate) input: PathBuf,
     /// What was in it.
     pub(crate) fingerprint: Uuid,

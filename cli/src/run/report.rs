@@ -1,7 +1,7 @@
 //! Makes a run's summary, and prints it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
@@ -9,11 +9,20 @@ use fanfold::notice::{Event, Notice};
 use uuid::Uuid;
 
 use super::produce::Opened;
-use super::summary::{FailedTask, Operation, Summary};
+use super::summary::{Ended, FailedTask, Operation, Summary};
 use super::tally::Auditor;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::stack::Stack;
+
+/// How a run ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// By the notice that the last task is done.
+    Completed(Notice),
+    /// By too many tasks that failed.
+    FailFast,
+}
 
 /// What a summary is made from.
 #[derive(Debug)]
@@ -22,21 +31,57 @@ pub(super) struct Report<'a> {
     pub(super) opened: &'a Opened,
     pub(super) stack: &'a Stack,
     pub(super) auditor: &'a Auditor,
+    /// Tasks of the file.
+    pub(super) total: u64,
+    /// Tasks that this process dropped because another has their key.
+    pub(super) duplicates: u64,
+}
+
+/// What became of the tasks.
+struct Counts {
+    total: u64,
+    succeeded: u64,
+    failed: u64,
+    duplicates: u64,
+    open: u64,
 }
 
 impl Report<'_> {
+    /// Sums up. `done_before`: tasks that were done when this process went on with an earlier one's run.
     pub(super) async fn summary(
         &self,
-        notice: Notice,
+        end: End,
         notices: usize,
         wall: Duration,
+        done_before: u64,
         resumed: bool,
     ) -> Result<Summary, Failure> {
-        let Event::FanoutCompleted(completed) = notice.event.clone() else {
-            return Err(Failure::Internal("the notice is not one of completion".to_owned()));
-        };
         let usage = self.stack.engine.usage();
-        let tally = self.auditor.tally(completed.fanout).await?;
+        let fanout = self.opened.fanout.id;
+        let tally = self.auditor.tally(fanout).await?;
+        let (ended, notice, counts) = match end {
+            End::Completed(notice) => {
+                let Event::FanoutCompleted(completed) = &notice.event else {
+                    return Err(Failure::Internal("the notice is not one of completion".to_owned()));
+                };
+                let duplicates = completed.total.saturating_sub(tally.members);
+                let (total, succeeded, failed) = (completed.total, completed.succeeded, completed.failed);
+                let counts = Counts { total, succeeded, failed, duplicates, open: 0 };
+                (Ended::Completed, Some(notice), counts)
+            }
+            // The batches know more than the fan-out: not every outcome is acked yet.
+            End::FailFast => {
+                let failed = tally.failed.len() as u64;
+                let counts = Counts {
+                    total: self.total,
+                    succeeded: tally.settled - failed,
+                    failed,
+                    duplicates: self.duplicates,
+                    open: self.total.saturating_sub(tally.settled + self.duplicates),
+                };
+                (Ended::FailFast, None, counts)
+            }
+        };
         let failed_tasks = self.failed_tasks(&tally.failed).await?;
         let mut failures = BTreeMap::new();
         for task in &failed_tasks {
@@ -45,11 +90,14 @@ impl Report<'_> {
         let operations = usage.by_operation.iter();
         Ok(Summary {
             name: self.job.name(),
-            fanout: completed.fanout,
-            total: completed.total,
-            succeeded: completed.succeeded,
-            failed: completed.failed,
-            duplicates: completed.total.saturating_sub(tally.members),
+            fanout,
+            ended,
+            shown_again: false,
+            total: counts.total,
+            succeeded: counts.succeeded,
+            failed: counts.failed,
+            duplicates: counts.duplicates,
+            open: counts.open,
             failures,
             failed_tasks,
             batches: tally.batches,
@@ -59,6 +107,7 @@ impl Report<'_> {
             notices,
             notice,
             resumed,
+            done_in_last_leg: (counts.total - counts.open).saturating_sub(done_before),
             wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
             write_units: usage.write_units,
             read_units: usage.read_units,
@@ -105,7 +154,11 @@ pub(super) fn print(summary: &Summary, json: bool) -> Result<(), Failure> {
     } else {
         summary.to_string()
     };
-    writeln!(std::io::stdout(), "{text}").map_err(|error| Failure::io("standard output", error))
+    match writeln!(std::io::stdout(), "{text}") {
+        // Who reads it has read enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::io("standard output", error)),
+        _ => Ok(()),
+    }
 }
 
 /// The most memory this process had, as Linux tells it.

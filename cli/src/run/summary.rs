@@ -15,6 +15,12 @@ pub(crate) struct Summary {
     pub(crate) name: String,
     /// Its fan-out.
     pub(crate) fanout: Uuid,
+    /// How it ended.
+    #[serde(default)]
+    pub(crate) ended: Ended,
+    /// Whether it was finished before, so that nothing was done now.
+    #[serde(default)]
+    pub(crate) shown_again: bool,
     /// Tasks, which are the items of the fan-out.
     pub(crate) total: u64,
     /// Items that succeeded, duplicates among them.
@@ -23,6 +29,9 @@ pub(crate) struct Summary {
     pub(crate) failed: u64,
     /// Tasks dropped because another has their key.
     pub(crate) duplicates: u64,
+    /// Tasks without an outcome, if the run was stopped.
+    #[serde(default)]
+    pub(crate) open: u64,
     /// How many failed for which reason.
     pub(crate) failures: BTreeMap<String, u64>,
     /// Which failed.
@@ -38,9 +47,12 @@ pub(crate) struct Summary {
     /// Completion notices.
     pub(crate) notices: usize,
     /// The completion notice.
-    pub(crate) notice: Notice,
-    /// Whether an earlier process did a part of the run. What follows is of the last process alone.
+    pub(crate) notice: Option<Notice>,
+    /// Whether an earlier process did a part of the run. What follows is of its last leg alone: of the process that ended it.
     pub(crate) resumed: bool,
+    /// Tasks that were done in that leg.
+    #[serde(default)]
+    pub(crate) done_in_last_leg: u64,
     /// Milliseconds from the first registration to the completion notice.
     pub(crate) wall_ms: u64,
     /// DynamoDB write request units.
@@ -55,6 +67,17 @@ pub(crate) struct Summary {
     pub(crate) by_operation: BTreeMap<String, Operation>,
     /// The most memory this process had, if the operating system tells.
     pub(crate) peak_rss_kib: Option<u64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ended {
+    /// Every task has an outcome.
+    #[default]
+    Completed,
+    /// As many tasks failed as `--fail-fast` allows.
+    FailFast,
 }
 
 /// The calls of one operation.
@@ -80,12 +103,13 @@ pub(crate) struct FailedTask {
 /// Failed tasks named in the summary for people.
 const NAMED: usize = 4;
 
+/// Tasks of a leg from which on what one of them took is worth telling: what a run takes whatever it does counts too much
+/// in fewer.
+const WORTH_AN_AVERAGE: u64 = 100;
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.wall_ms as f64 / 1_000.0;
-        let rate = HumanCount((self.total as f64 / seconds.max(0.001)) as u64);
-        let resumed = if self.resumed { ", in the last of several goes" } else { "" };
-        writeln!(f, "{}: {} tasks in {seconds:.1} s{resumed} ({rate} a second)\n", self.name, HumanCount(self.total))?;
+        self.write_head(f)?;
         writeln!(f, "  succeeded   {:>9}", HumanCount(self.succeeded).to_string())?;
         if self.duplicates > 0 {
             let what = "of them duplicates, dropped because another task has their key";
@@ -93,29 +117,80 @@ impl fmt::Display for Summary {
         }
         writeln!(f, "  failed      {:>9}", HumanCount(self.failed).to_string())?;
         self.write_failures(f)?;
-        let batches = HumanCount(self.batches).to_string();
-        writeln!(f, "  batches     {batches:>9}   {:.1} tasks a batch", self.mean_batch)?;
-        let calls = HumanCount(self.calls).to_string();
-        let retries = HumanCount(self.retries);
-        writeln!(f, "  calls       {calls:>9}   {}, {retries} of them retries", self.saved())?;
-        writeln!(f, "  notices     {:>9}   {}\n", self.notices, Told(&self.notice))?;
-        let each = |count: f64| count / (self.total as f64).max(1.0);
-        writeln!(
-            f,
-            "  DynamoDB    {} write units, {} read units, {} calls: {:.2}, {:.2} and {:.2} a task",
-            HumanCount(self.write_units as u64),
-            HumanCount(self.read_units as u64),
-            HumanCount(self.dynamodb_requests),
-            each(self.write_units),
-            each(self.read_units),
-            each(self.dynamodb_requests as f64)
-        )?;
-        let requests = HumanCount(self.sqs_requests);
-        write!(f, "  SQS         {requests} calls: {:.2} a task", each(self.sqs_requests as f64))
+        if self.open > 0 {
+            writeln!(f, "  open        {:>9}   without an outcome yet", HumanCount(self.open).to_string())?;
+        }
+        let mean = if self.batches > 0 { format!("   {:.1} tasks per batch", self.mean_batch) } else { String::new() };
+        writeln!(f, "  batches     {:>9}{mean}", HumanCount(self.batches).to_string())?;
+        writeln!(f, "  calls       {:>9}{}", HumanCount(self.calls).to_string(), self.saved())?;
+        if let Some(notice) = &self.notice {
+            writeln!(f, "  notices     {:>9}   {}", self.notices, Told(notice))?;
+        }
+        self.write_usage(f)
     }
 }
 
 impl Summary {
+    fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.wall_ms as f64 / 1_000.0;
+        let total = HumanCount(self.total);
+        if self.shown_again {
+            writeln!(
+                f,
+                "{}: finished before{}; nothing was done now, this is its summary (--again runs it anew)\n",
+                self.name,
+                self.finished_at()
+            )?;
+        }
+        write!(f, "{}: {total} tasks", self.name)?;
+        if self.total == 0 {
+            return writeln!(f, ": there are no rows in the file\n");
+        }
+        if self.resumed {
+            write!(f, ", {} of them in this last leg, which took {seconds:.1} s", HumanCount(self.done_in_last_leg))?;
+        } else {
+            write!(f, " in {seconds:.1} s")?;
+        }
+        if self.done_in_last_leg > 0 {
+            let rate = self.done_in_last_leg as f64 / seconds.max(0.001);
+            let rate = if rate < 10.0 { format!("{rate:.1}") } else { HumanCount(rate as u64).to_string() };
+            write!(f, " ({rate} per second)")?;
+        }
+        f.write_str(if self.ended == Ended::FailFast { ", stopped early by --fail-fast\n\n" } else { "\n\n" })
+    }
+
+    fn finished_at(&self) -> String {
+        let Some(Event::FanoutCompleted(completed)) = self.notice.as_ref().map(|notice| &notice.event) else {
+            return String::new();
+        };
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(completed.completed_at);
+        format!(", at {}", humantime::format_rfc3339_seconds(at))
+    }
+
+    /// What tables and queues were asked for, in all and per task.
+    fn write_usage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let leg = if self.resumed { " (this leg)" } else { "" };
+        let tasks = self.done_in_last_leg;
+        let per = |counts: &[f64]| {
+            let each: Vec<String> = counts.iter().map(|count| format!("{:.2}", count / tasks as f64)).collect();
+            match each.as_slice() {
+                _ if tasks < WORTH_AN_AVERAGE => String::new(),
+                [first @ .., last] if !first.is_empty() => format!(": {} and {last} per task", first.join(", ")),
+                _ => format!(": {} per task", each.join("")),
+            }
+        };
+        writeln!(
+            f,
+            "\n  DynamoDB    {} write units, {} read units, {} calls{}{leg}",
+            HumanCount(self.write_units as u64),
+            HumanCount(self.read_units as u64),
+            HumanCount(self.dynamodb_requests),
+            per(&[self.write_units, self.read_units, self.dynamodb_requests as f64])
+        )?;
+        let requests = HumanCount(self.sqs_requests);
+        write!(f, "  SQS         {requests} calls{}{leg}", per(&[self.sqs_requests as f64]))
+    }
+
     fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut reasons: Vec<(&String, &u64)> = self.failures.iter().collect();
         reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(**count), *reason));
@@ -131,13 +206,18 @@ impl Summary {
         Ok(())
     }
 
-    /// Compared with one call a task.
+    /// Compared with one call per task.
     fn saved(&self) -> String {
-        if self.total == 0 || self.calls >= self.total {
-            return "no fewer than one a task".to_owned();
+        if self.calls == 0 {
+            return String::new();
+        }
+        let retries = HumanCount(self.retries);
+        if self.calls >= self.total {
+            return format!("   no fewer than one per task, {retries} of them retries");
         }
         let share = 100.0 * (1.0 - self.calls as f64 / self.total as f64);
-        format!("{} saved against one a task ({share:.1} %)", HumanCount(self.total - self.calls))
+        let saved = HumanCount(self.total - self.calls);
+        format!("   {saved} saved against one per task ({share:.1} %), {retries} of them retries")
     }
 }
 

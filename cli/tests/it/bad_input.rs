@@ -74,13 +74,15 @@ fn folders() {
     refused(&folder, &["run.yaml:1:1", "begin", "start"]);
     folder.write("run.yaml", "start: []\n");
     refused(&folder, &["run.yaml", "`start` is empty"]);
+    folder.write("run.yaml", "start: [x]\nstart_timeout: 2h\n");
+    refused(&folder, &["run.yaml", "`start_timeout`", "2h", "at most 1h"]);
 }
 
 #[test]
 fn rows() {
     refused(
         &with_rows("r.csv", "ref,store\n1,a\n2,b\n"),
-        &["r.csv:2", "`target`", "shop", "the columns are ref, store", "r.csv:3"],
+        &["r.csv:2", "`target`", "shop", "the columns are ref, store", "(2 rows: lines 2, 3)"],
     );
     refused(
         &with_rows("r.csv", "ref,shop\n1,a\n2\n3,c,d\n"),
@@ -97,7 +99,61 @@ fn rows() {
         &["r.jsonl:1", "`target`", "a string, number, boolean"],
     );
     let many = "ref,store\n".to_owned() + &"1,a\n".repeat(500);
-    refused(&with_rows("r.csv", many), &["… and 490 more"]);
+    refused(&with_rows("r.csv", many), &["(500 rows: lines 2, 3, 4, 5, 6, …)"]);
+}
+
+#[test]
+fn json_that_is_not_one_value_per_line() {
+    let array = "[\n  {\"ref\": 1, \"shop\": \"a\"}\n]\n";
+    refused(&with_rows("r.json", array), &["has no tasks", "jq -c '.[]' ", "r.json > "]);
+    let folder = with_rows("r.json", array);
+    folder.write("run.yaml", "input: r.json\n");
+    refused(&folder, &["r.json: is neither", "jq -c '.[]'"]);
+    refused(&with_rows("r.ndjson", array), &["r.ndjson:1: begins a value of many lines", "jq -c '.[]'"]);
+    refused(&with_rows("r.ndjson", "{\n\"ref\": 1\n}\n"), &["begins a value of many lines", "jq -c . "]);
+    refused(
+        &with_rows("r.ndjson", "[{\"ref\": 1}]\n"),
+        &["r.ndjson:1: `target`", "the line is an array", "jq -c '.[]'"],
+    );
+}
+
+#[test]
+fn yaml_is_explained() {
+    let good = policy("content.shop", RECORD);
+    let target = r#"double(content.w) > 30.0 ? "heavy" : "light""#;
+    let quoted = format!("quote the whole value: target: '{target}'");
+    refused(&with_policy(&good.replace("content.shop", target)), &["policy.yaml:2:", "not valid YAML", &quoted]);
+    refused(&with_policy(&good.replace("content.shop", "content.shop + \" #1\"")), &["` #`", "comment", "quote"]);
+    refused(&with_policy(""), &["policy.yaml: is empty", "`kind`, `target` and `handler`"]);
+    refused(&with_policy("# to be written\n"), &["policy.yaml: is empty"]);
+    refused(&with_policy("[1]\n"), &["policy.yaml", "`kind`, `target` and `handler` is wanted"]);
+    refused(&with_policy(&format!("{good}kind: row\n")), &["the field `kind` is there twice"]);
+}
+
+/// As its documentation says it: with the quotes that YAML needs.
+#[test]
+fn the_example_of_a_choice_is_valid() {
+    let folder = with_rows("r.csv", "ref,shop,w\n1,a,31\n2,a,3\n");
+    let target = r#"'double(content.w) > 30.0 ? "heavy" : "light"'"#;
+    folder.write("policy.yaml", policy("content.shop", RECORD).replace("content.shop", target));
+    assert_eq!(folder.summary(&[])["batches"], 2);
+}
+
+#[test]
+fn addresses_to_listen_on() {
+    let folder = Folder::with_rows(1, RECORD);
+    for (address, part) in [
+        (":8086", "such as 127.0.0.1:8086 or localhost:8086"),
+        ("8086", "such as 127.0.0.1:8086"),
+        ("localhost", "HOST:PORT is wanted"),
+        ("no-such-host.invalid:80", "no-such-host.invalid:80"),
+        ("127.0.0.1:99999", "HOST:PORT is wanted"),
+    ] {
+        let output = folder.run(&["--listen", address]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+    assert_eq!(folder.summary(&["--listen", "localhost:0"])["succeeded"], 1);
 }
 
 #[test]
@@ -115,5 +171,10 @@ fn batch_apis() {
     folder.write("run.yaml", "start: [sh, -c, 'echo no paper >&2; exit 4']\n");
     refused(&folder, &["run.yaml", "exit status: 4", "before it listened", "no paper"]);
     folder.write("run.yaml", "start: [no-such-program]\n");
-    refused(&folder, &["run.yaml", "`no-such-program`"]);
+    refused(&folder, &["run.yaml", "`start`: there is no program `no-such-program`"]);
+    let folder = handler("handler: {command: [./book.sh]}");
+    folder.write("book.sh", "#!/bin/sh\n");
+    refused(&folder, &["`handler.command`", "`./book.sh` is not executable", "chmod +x"]);
+    folder.write("policy.yaml", good.replace(good.lines().last().unwrap(), "handler: {command: [book.sh]}"));
+    refused(&folder, &["no program `book.sh` in PATH; `./book.sh` is one"]);
 }

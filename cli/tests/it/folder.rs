@@ -41,7 +41,7 @@ impl Folder {
         std::fs::write(self.path().join(name), text).unwrap();
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
         command.arg("run").arg(self.path()).args(arguments).env_remove("RUST_LOG");
         command
@@ -52,11 +52,9 @@ impl Folder {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs the folder with `--json`, which must succeed.
+    /// Runs the folder with `--json` to its summary.
     pub(crate) fn summary(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[&["--json"], arguments].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        summary(&self.run(&[&["--json"], arguments].concat()))
     }
 
     /// Starts a run with the state in [`Self::data`].
@@ -116,4 +114,13 @@ pub(crate) fn policy(target: &str, command: &str) -> String {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The summary of a run, whose exit status must say whether tasks failed.
+pub(crate) fn summary(output: &Output) -> Value {
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}: {}", output.status, stderr(output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = if summary["failed"] == 0 && summary["ended"] == "completed" { 0 } else { 3 };
+    assert_eq!(output.status.code(), Some(expected), "{summary}");
+    summary
 }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bad_input;
+mod batch_api;
 mod data_folder;
+mod ending;
 mod example;
 mod folder;
 mod resume;

@@ -73,7 +73,12 @@ fn a_finished_run_is_not_run_again_unless_asked_to() {
     let [option, value] = data(&folder);
     let first = folder.summary(&[&option, &value]);
     let calls = folder.calls();
-    assert_eq!(folder.summary(&[&option, &value]), first);
+    let mut shown = folder.summary(&[&option, &value]);
+    assert_eq!((&first["shown_again"], &shown["shown_again"]), (&json!(false), &json!(true)));
+    shown["shown_again"] = json!(false);
+    assert_eq!(shown, first);
+    let told = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
+    assert!(told.contains("finished before, at 20") && told.contains("--again"), "{told}");
     assert_eq!(folder.calls(), calls);
     let again = folder.summary(&[&option, &value, "--again"]);
     assert_ne!(again["fanout"], first["fanout"]);
@@ -97,6 +102,56 @@ fn an_unfinished_run_does_not_go_on_with_other_tasks() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("unfinished run"), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn a_data_folder_belongs_to_its_run() {
+    let folder = Folder::with_rows(10, RECORD);
+    let [option, value] = data(&folder);
+    let first = folder.summary(&[&option, &value]);
+    // The same rows in another place are another run.
+    let other = Folder::with_rows(10, RECORD);
+    let refused = |folder: &Folder, arguments: &[&str], parts: &[&str]| {
+        let output = folder.run(&[&[option.as_str(), &value], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        for part in parts {
+            assert!(stderr(&output).contains(part), "`{part}` is not in: {}", stderr(&output));
+        }
+    };
+    let belongs = ["finished run of", "rows.csv; a data folder belongs to its run", "--data"];
+    refused(&other, &[], &belongs);
+    refused(&other, &["--again"], &belongs);
+    refused(&folder, &["--limit", "5"], &["other tasks", "--again", "another folder"]);
+    assert!(other.calls().is_empty());
+    assert_eq!(folder.summary(&[&option, &value])["fanout"], first["fanout"]);
+    assert_eq!(folder.summary(&[&option, &value, "--again", "--limit", "5"])["total"], 5);
+}
+
+#[test]
+fn a_folder_that_was_moved_is_the_same_run() {
+    let folder = Folder::with_rows(10, RECORD);
+    let [option, value] = data(&folder);
+    folder.summary(&[&option, &value]);
+    let moved = Folder::new();
+    for file in ["rows.csv", "policy.yaml"] {
+        std::fs::rename(folder.path().join(file), moved.path().join(file)).unwrap();
+    }
+    assert_eq!(moved.summary(&[&option, &value])["shown_again"], true);
+}
+
+#[test]
+fn rates_and_units_after_a_resume_are_of_the_last_leg() {
+    let folder = Folder::with_rows(ROWS, &slow());
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 30);
+    signal(&child, "-INT");
+    child.wait().unwrap();
+    let [option, value] = data(&folder);
+    let summary = folder.summary(&[&option, &value]);
+    let done = summary["done_in_last_leg"].as_u64().unwrap();
+    assert!((1..ROWS as u64).contains(&done), "{done} of {ROWS}, some were done before");
+    let told = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
+    assert!(told.contains(&format!("{ROWS} tasks, {done} of them in this last leg")), "{told}");
 }
 
 #[test]

@@ -38,8 +38,35 @@ fn people_get_a_summary_and_progress() {
     let folder = Folder::with_rows(20, RECORD);
     let output = folder.run(&[]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    for part in ["20 tasks in", "succeeded", "saved against one a task", "completed: 20 succeeded, 0 failed"] {
+    for part in [
+        "20 tasks in",
+        "succeeded",
+        "saved against one per task",
+        "tasks per batch",
+        "completed: 20 succeeded, 0 failed",
+    ] {
         assert!(text.contains(part), "{part}: {text}\n{}", stderr(&output));
+    }
+}
+
+/// Long enough for some lines.
+#[test]
+fn progress_is_told_in_lines_that_can_be_trusted() {
+    let folder = Folder::with_rows(400, "sleep 1");
+    let output = folder.run(&[]);
+    let told = stderr(&output);
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("registered")).collect();
+    assert!(!lines.is_empty(), "{told}");
+    for line in lines {
+        let count = |name: &str| -> u64 {
+            let rest = line.split(&format!("{name} ")).nth(1).unwrap();
+            rest.split([',', ' ', ';']).next().unwrap().parse().unwrap()
+        };
+        assert!(count("registered") >= count("batched") && count("batched") >= count("handled"), "{line}");
+        assert!(count("handled") >= count("acked") && line.contains("of 400; "), "{line}");
+        for part in [" failed, ", " batches, ", " retries; 0:"] {
+            assert!(line.contains(part), "`{part}` is not in: {line}");
+        }
     }
 }
 
@@ -92,6 +119,22 @@ fn a_file_without_rows_is_done_at_once() {
     let folder = Folder::with_rows(0, RECORD);
     let summary = folder.summary(&[]);
     assert_eq!((&summary["total"], &summary["notices"], &summary["batches"]), (&json!(0), &json!(1), &json!(0)));
+    let text = String::from_utf8(folder.run(&[]).stdout).unwrap();
+    assert!(text.contains("no rows in the file") && !text.contains("per task"), "{text}");
+}
+
+#[test]
+fn other_delimiters_are_seen_and_told() {
+    for (delimiter, name) in [(";", "semicolons"), ("\t", "tabs")] {
+        let folder = Folder::new();
+        folder.write("rows.csv", "ref,shop,weight\n1,a,\"2,5\"\n2,b,3\n".replace(',', delimiter));
+        folder.write("policy.yaml", policy("content.shop", RECORD));
+        let output = folder.run(&["--json"]);
+        assert!(stderr(&output).contains(&format!("so {name} separate the fields")), "{}", stderr(&output));
+        let calls = folder.calls();
+        let shops: Vec<&Value> = calls.values().map(|call| &call["members"][0]["content"]["shop"]).collect();
+        assert!(shops.len() == 2 && shops.contains(&&json!("a")), "{calls:?}");
+    }
 }
 
 #[test]

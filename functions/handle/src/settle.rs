@@ -136,6 +136,7 @@ mod tests {
     use fanfold::ids::TaskId;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
+    use fanfold::store::telling::Telling;
     use proptest::prelude::*;
     use std::time::Duration;
     use uuid::Uuid;
@@ -161,6 +162,7 @@ mod tests {
             failed: Bits::default(),
             silent: Bits::default(),
             errors: Vec::new(),
+            telling: Telling::default(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }

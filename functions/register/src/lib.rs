@@ -19,7 +19,7 @@ use fanfold::lane::Lane;
 use fanfold::limits::NAMED_TASKS;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
-use fanfold::metrics::{TASKS_DUPLICATE, TASKS_REGISTERED};
+use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::policies::Policies;
@@ -169,7 +169,6 @@ impl Register {
             };
             registered.push(Registered { id: task.id, outcome });
         }
-        metrics::counter!(TASKS_REGISTERED).increment((tasks.len() - known.len()) as u64);
         metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);
         self.wake(awake).await?;
         self.drop_items(&duplicates).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{HINT_AGE, REFUSED_MAX, REMINDER_PAUSE};
-use fanfold::messages::HandleMessage;
+use fanfold::messages::{About, HandleMessage, Settles};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::{Gate, Place};
 use fanfold::store::locks::Lock;
@@ -28,6 +28,14 @@ impl Sweep {
         let (mut messages, mut waiting) = (Vec::new(), BTreeMap::new());
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
+            if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
+                // Its acks are through; what is left of it is a notice.
+                let about = About::Batch(Settles { batch: batch.id, lane: batch.lane.clone() });
+                let tellings = self.batches.tellings();
+                let again = self.tell_again(&tellings, about, &batch.telling, batch.updated_at, request).await?;
+                report.batches += u64::from(again);
+                continue;
+            }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
 use fanfold::delivery::{Delivery, Failures, Step};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::template::EventSource;
@@ -46,15 +47,14 @@ impl Invoker {
     async fn run(&self, deliveries: Vec<Delivery>) -> Option<Failures> {
         let (function, count) = (&self.source.function, deliveries.len());
         let step = Arc::clone(&self.step);
-        let mut task = tokio::spawn(async move { step.deliver(deliveries).await });
-        match timeout(self.source.timeout, &mut task).await {
+        let mut task = Ended(tokio::spawn(async move { step.deliver(deliveries).await }));
+        match timeout(self.source.timeout, &mut task.0).await {
             Ok(Ok(failures)) => Some(failures),
             Ok(Err(error)) => {
                 tracing::error!(function, count, %error, "a step panicked; its batch will be delivered again");
                 None
             }
             Err(_) => {
-                task.abort();
                 let after = self.source.timeout;
                 tracing::error!(function, count, ?after, "a step timed out; its batch will be delivered again");
                 None
@@ -80,6 +80,15 @@ impl Invoker {
                 }
             }
         }
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Ended<T>(JoinHandle<T>);
+
+impl<T> Drop for Ended<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -52,9 +52,21 @@ impl PumpHandle {
     /// Stops receiving and waits for running invocations. Messages received and not yet given to the step stay invisible
     /// until their visibility timeout runs out.
     pub async fn stop(self) {
+        self.stop_or(std::future::pending()).await;
+    }
+
+    /// The same, but once `cut` is done, invocations that still run are ended where they are.
+    pub async fn stop_or(mut self, cut: impl Future<Output = ()>) {
         self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "a pump ended badly");
+        tokio::select! {
+            ended = &mut self.task => if let Err(error) = ended {
+                tracing::error!(%error, "a pump ended badly");
+            },
+            () = cut => {
+                self.task.abort();
+                // The error says that it was ended.
+                let _ = self.task.await;
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::clock::{Timestamp, World};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
+use crate::metrics::TASKS_REGISTERED;
 
 pub use self::keys::{Key, KeyClaim};
 pub use self::requests::RequestNote;
@@ -86,7 +87,9 @@ impl Tasks {
                 vec![text(task.id), lane.clone(), text(CREATED), text(&task.content), time(now), lane]
             })
             .collect();
-        let refused = self.execute("storing tasks", &statement, parameters).await?;
+        // Counted as they are stored: a request may bring thousands.
+        let stored = |tasks| metrics::counter!(TASKS_REGISTERED).increment(tasks);
+        let refused = self.execute_telling("storing tasks", &statement, parameters, stored).await?;
         Ok(refused.into_iter().map(|(at, _)| at).collect())
     }
 

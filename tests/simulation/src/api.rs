@@ -1,15 +1,18 @@
 //! The batch API as one worker reaches it: a call may die with its worker, and waits no longer than its policy says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::policy::Handler;
 use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Cause};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use crate::clock;
 use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::lock;
+use crate::outage::Outage;
 use crate::server::Server;
 use crate::worker::Worker;
 
@@ -30,10 +33,14 @@ pub(crate) struct Mood {
     pub(crate) omitted: u32,
     /// Strangers, and members named twice.
     pub(crate) strange: u32,
+    /// The kind whose calls are never answered.
+    pub(crate) hangs: Option<String>,
+    /// Times at which it refuses everybody.
+    pub(crate) outages: Vec<Outage>,
 }
 
 impl Mood {
-    pub(crate) fn draw(dice: &Dice) -> Self {
+    pub(crate) fn draw(dice: &Dice, until: Duration) -> Self {
         let rate = |often, high| if dice.chance(often) { dice.between(100, high) as u32 } else { 0 };
         Self {
             again: rate(5_000, 4_000),
@@ -43,6 +50,8 @@ impl Mood {
             member_again: rate(5_000, 4_000),
             omitted: rate(3_000, 2_000),
             strange: rate(3_000, 4_000),
+            hangs: None,
+            outages: (0..dice.below(3)).map(|_| Outage::draw(dice, until)).collect(),
         }
     }
 }
@@ -83,7 +92,7 @@ impl SimulatedApi {
             sim.reach(step, "the batch API", crash);
             return self.worker.die().await;
         }
-        for problem in lock(&sim.model).call(key, call, sim.plan.skew * 2) {
+        for problem in lock(&sim.model).call(key, call, &self.server.limits()) {
             sim.violate(problem);
         }
         let timeout = handler.timeout.0;
@@ -103,7 +112,7 @@ impl SimulatedApi {
             return self.worker.die().await;
         }
         let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
-        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after);
+        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
         result
     }
 }

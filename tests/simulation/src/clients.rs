@@ -11,7 +11,7 @@ use fanfold_register::{RegisterError, Registered};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Pool};
 use crate::dice::Dice;
 use crate::lock;
 use crate::steps::Steps;
@@ -94,7 +94,7 @@ impl Clients {
         let sim = &self.cluster.sim;
         for _ in 0..tries {
             sim.trace.line("user", what);
-            let lease = self.cluster.lease(false).await?;
+            let lease = self.cluster.lease(Pool::Steps, false).await?;
             match self.cluster.run(lease, step, TIMEOUT, &call).await {
                 Some(Ok(answer)) => return Some(answer),
                 Some(Err(error)) if !error.passing() => {

@@ -37,9 +37,9 @@ impl Clock for SkewedClock {
     }
 }
 
-/// What a clock that is right says now, in epoch milliseconds.
-pub(crate) fn epoch_millis(start: Instant) -> u64 {
-    SkewedClock::new(start, 0).now().0
+/// What a clock that is right says now.
+pub(crate) fn right(start: Instant) -> Timestamp {
+    SkewedClock::new(start, 0).now()
 }
 
 impl Random for Dice {

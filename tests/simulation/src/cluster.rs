@@ -26,12 +26,40 @@ struct Machine {
     steps: Mutex<Arc<Steps>>,
 }
 
+/// Which of the workers. Those that call batch APIs are others than those of the other steps, and only so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// Those of the step `handle`.
+    Calls,
+    /// Those of all other steps.
+    Steps,
+}
+
+impl Pool {
+    /// The workers behind a queue.
+    pub(crate) fn behind(queue: &str) -> Self {
+        if queue == "HandleQueue" { Self::Calls } else { Self::Steps }
+    }
+}
+
+/// The workers of a pool that do nothing.
+struct Free {
+    machines: Mutex<Vec<usize>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Free {
+    fn new(machines: std::ops::Range<usize>) -> Self {
+        Self { permits: Arc::new(Semaphore::new(machines.len())), machines: Mutex::new(machines.collect()) }
+    }
+}
+
 /// The workers.
 pub(crate) struct Cluster {
     pub(crate) sim: Arc<Sim>,
     machines: Vec<Machine>,
-    free: Mutex<Vec<usize>>,
-    permits: Arc<Semaphore>,
+    steps: Free,
+    calls: Free,
     /// Held for writing while everything is down.
     pub(crate) up: Arc<RwLock<()>>,
     mood: Mood,
@@ -42,6 +70,7 @@ pub(crate) struct Cluster {
 /// A worker that is one's own for an invocation.
 pub(crate) struct Lease {
     at: usize,
+    pool: Pool,
     _permit: OwnedSemaphorePermit,
     _up: Option<OwnedRwLockReadGuard<()>>,
 }
@@ -49,8 +78,9 @@ pub(crate) struct Lease {
 impl Cluster {
     pub(crate) fn new(sim: &Arc<Sim>, engine: &Engine, workers: usize, mood: Mood, http: Http) -> Result<Self, String> {
         let dice = Dice::new(sim.seed, "workers");
-        let mut machines = Vec::with_capacity(workers);
-        for n in 0..workers {
+        let all = workers + sim.calls_at_once;
+        let mut machines = Vec::with_capacity(all);
+        for n in 0..all {
             let name = format!("w{n}");
             let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)));
             let worker = Arc::new(Worker::new(name.clone(), Arc::clone(&clock)));
@@ -61,8 +91,8 @@ impl Cluster {
         Ok(Self {
             sim: Arc::clone(sim),
             machines,
-            free: Mutex::new((0..workers).collect()),
-            permits: Arc::new(Semaphore::new(workers)),
+            steps: Free::new(0..workers),
+            calls: Free::new(workers..all),
             up: Arc::default(),
             mood,
             http,
@@ -72,16 +102,24 @@ impl Cluster {
 
     /// Workers that run something.
     pub(crate) fn busy(&self) -> usize {
-        self.machines.len() - lock(&self.free).len()
+        self.machines.len() - lock(&self.steps.machines).len() - lock(&self.calls.machines).len()
+    }
+
+    fn pool(&self, pool: Pool) -> &Free {
+        match pool {
+            Pool::Calls => &self.calls,
+            Pool::Steps => &self.steps,
+        }
     }
 
     /// Waits for a worker, any of those that are free. `down`: although everything is down.
-    pub(crate) async fn lease(&self, down: bool) -> Option<Lease> {
+    pub(crate) async fn lease(&self, pool: Pool, down: bool) -> Option<Lease> {
         let up = if down { None } else { Some(Arc::clone(&self.up).read_owned().await) };
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
-        let mut free = lock(&self.free);
-        let at = self.dice.below(free.len());
-        Some(Lease { at: free.swap_remove(at), _permit: permit, _up: up })
+        let free = self.pool(pool);
+        let permit = Arc::clone(&free.permits).acquire_owned().await.ok()?;
+        let mut machines = lock(&free.machines);
+        let at = self.dice.below(machines.len());
+        Some(Lease { at: machines.swap_remove(at), pool, _permit: permit, _up: up })
     }
 
     /// Runs an invocation; none if its worker died. Another process takes the worker's place then.
@@ -110,7 +148,7 @@ impl Cluster {
 
     /// The worker is free again.
     pub(crate) fn give_back(&self, lease: Lease) {
-        lock(&self.free).push(lease.at);
+        lock(&self.pool(lease.pool).machines).push(lease.at);
         drop(lease);
     }
 

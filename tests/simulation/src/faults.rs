@@ -39,6 +39,8 @@ pub(crate) struct FaultPlan {
     pub(crate) restarts: u64,
     /// Nothing fails and nothing is lost, messages only repeat, reorder and lag: then no sweep may be needed.
     pub(crate) calm: bool,
+    /// Calm, messages come once and soon, clocks are right: then what waits waits for a place only.
+    pub(crate) quiet: bool,
     /// Time between two sweeps while faults last.
     pub(crate) sweep_every: Duration,
 }
@@ -57,6 +59,7 @@ impl FaultPlan {
         let seconds = Duration::from_secs;
         let plan = Self {
             calm: dice.chance(1_200),
+            quiet: false,
             crash: rate(6_000, 30, 500),
             refuse: rate(4_000, 50, 1_200),
             lose: rate(5_000, 50, 1_000),
@@ -82,7 +85,14 @@ impl FaultPlan {
         if !plan.calm {
             return plan;
         }
-        Self { crash: 0, refuse: 0, lose: 0, late: 0, slow: 0, partial: 0, message_lost: 0, restarts: 0, ..plan }
+        let none = Duration::ZERO;
+        let calm =
+            Self { crash: 0, refuse: 0, lose: 0, late: 0, slow: 0, partial: 0, message_lost: 0, restarts: 0, ..plan };
+        if !dice.chance(4_000) {
+            return calm;
+        }
+        let quiet = Self { quiet: true, message_again: 0, message_late: 0, skew: none, ..calm };
+        Self { read_lag: none, index_lag: none, until: quiet.until.max(seconds(900)), ..quiet }
     }
 }
 

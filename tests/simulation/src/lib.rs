@@ -14,6 +14,7 @@ mod lag;
 mod mail;
 mod model;
 mod observe;
+mod outage;
 mod pace;
 mod permissions;
 mod producer;

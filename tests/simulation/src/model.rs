@@ -7,10 +7,15 @@ use fanfold::backoff::Backoff;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::notice::Notice;
+use fanfold_handle::api::Call;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::pace::Pace;
 use crate::working::Working;
+
+/// Within this time a task gets to the batch API that waits for its own kind only, in a run in which nothing else hangs.
+const UNHINDERED: Duration = Duration::from_secs(150);
 
 /// What holds for a kind over all versions of its policy.
 #[derive(Clone, Debug)]
@@ -34,6 +39,17 @@ pub(crate) struct TaskModel {
     pub(crate) key: Option<Key>,
     /// Whether the request was accepted: from then on it must be handled.
     pub(crate) accepted: bool,
+    /// When it was asked for.
+    pub(crate) asked_at: Instant,
+}
+
+/// What calls are held to.
+#[derive(Clone, Debug)]
+pub(crate) struct CallLimits {
+    /// How far clocks are apart at most.
+    pub(crate) apart: Duration,
+    /// The kind whose batch API hangs, where nothing else delays the tasks of others.
+    pub(crate) hangs: Option<String>,
 }
 
 /// A fan-out.
@@ -94,7 +110,13 @@ impl Model {
         if let Some(key) = &key {
             self.by_key.entry(key.clone()).or_default().insert(id);
         }
-        let task = TaskModel { kind: request.kind.clone(), content: request.content.clone(), key, accepted: false };
+        let task = TaskModel {
+            kind: request.kind.clone(),
+            content: request.content.clone(),
+            key,
+            accepted: false,
+            asked_at: Instant::now(),
+        };
         self.tasks.entry(id).or_insert(task);
     }
 
@@ -133,10 +155,20 @@ impl Model {
         self.attempts.keys().copied().collect()
     }
 
-    /// The batch API is called; what is wrong with the call, if clocks are at most so far `apart`.
-    pub(crate) fn call(&mut self, key: &str, call: &fanfold_handle::api::Call, apart: Duration) -> Vec<String> {
-        let mut problems = Vec::new();
-        if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > apart) {
+    /// Tasks that are called so late that they waited for another kind's calls.
+    fn starved(&self, call: &Call, limits: &CallLimits) -> Vec<String> {
+        if limits.hangs.as_ref().is_none_or(|hangs| *hangs == call.kind) || call.attempt > 1 {
+            return Vec::new();
+        }
+        let waited = |id| self.tasks.get(id).map_or(Duration::ZERO, |task: &TaskModel| task.asked_at.elapsed());
+        let starved = call.members.iter().filter(|member| waited(&member.id) > UNHINDERED);
+        starved.map(|member| format!("task {} waited for {:?}, {limits:?}", member.id, waited(&member.id))).collect()
+    }
+
+    /// The batch API is called; what is wrong with the call.
+    pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
+        let mut problems = self.starved(call, limits);
+        if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }
         let attempts = self.attempts.entry(call.batch_id).or_default();

@@ -9,7 +9,7 @@ use fanfold::messages::HandleMessage;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::clock::epoch_millis;
+use crate::clock;
 use crate::model::Model;
 use crate::request::{Record, Request, text};
 use crate::sim::Sim;
@@ -60,11 +60,10 @@ pub(crate) fn next_attempt(queue: &str, body: &str) -> Option<(Record, u32)> {
 /// time that the batch's record names, or as long as SQS can.
 pub(crate) fn too_early(sim: &Sim, batch: &Value, attempt: u32, delay: Duration) -> Option<Duration> {
     let time = number(&batch["retry_at"]).filter(|_| number(&batch["attempts"]) == Some(attempt.saturating_sub(1)));
-    let left = Duration::from_millis(u64::saturating_sub(time?, epoch_millis(sim.start)));
-    // Whoever wrote the time may have had a clock that was fast, whoever sends one that is fast too.
-    // What is left of less than a second is waited for in the invocation.
-    let early = left.min(DELAY_MAX).saturating_sub(delay + sim.plan.skew * 2 + Duration::from_secs(1));
-    (!early.is_zero()).then_some(early)
+    let left = Duration::from_millis(u64::saturating_sub(time?, clock::right(sim.start).0));
+    // Whoever sends may have a clock that is fast, and waits itself for what is less than a second.
+    let early = left.min(DELAY_MAX).saturating_sub(delay + sim.plan.skew * 2);
+    (early >= Duration::from_secs(1)).then_some(early)
 }
 
 /// A number, as DynamoDB's JSON has it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::backoff::Backoff;
 use fanfold::clock::Timestamp;
-use fanfold::limits::DELAY_MAX;
+use fanfold::limits::RETRY_AFTER_MAX;
 use fanfold::retry_after::RetryAfter;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -26,10 +26,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// An attempt was answered.
-    pub(crate) fn answered(&mut self, batch: Uuid, attempt: u32, retry_after: Option<RetryAfter>) {
-        let asked = |asked: RetryAfter| asked.delay(Timestamp::default());
-        let retry_after = retry_after.map(asked).unwrap_or_default().min(DELAY_MAX);
+    /// An attempt was answered; what time it is for whose clock is right.
+    pub(crate) fn answered(&mut self, batch: Uuid, attempt: u32, retry_after: Option<RetryAfter>, now: Timestamp) {
+        let retry_after = retry_after.map(|asked| asked.delay(now)).unwrap_or_default().min(RETRY_AFTER_MAX);
         self.answers.insert((batch, attempt), Answered { at: Instant::now(), retry_after });
     }
 

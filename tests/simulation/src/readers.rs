@@ -12,6 +12,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::clients::Clients;
+use crate::cluster::Pool;
 use crate::lock;
 
 /// A function behind the HTTP API may take as long.
@@ -58,7 +59,7 @@ fn paths(clients: &Clients) -> Vec<String> {
 async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     let sim = &clients.cluster.sim;
     let opened = id_of(path, "/fanouts/").is_some_and(|id| sim.is_opened(id));
-    let Some(lease) = clients.cluster.lease(false).await else { return false };
+    let Some(lease) = clients.cluster.lease(Pool::Steps, false).await else { return false };
     let asked = path.to_owned();
     let run = clients.cluster.run(lease, "api", TIMEOUT, move |steps| {
         async move {

@@ -8,11 +8,10 @@ use fanfold_local::{Engine, Template};
 use fanfold_notify::Http;
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clients::Clients;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Pool};
 use crate::faults::FaultPlan;
 use crate::lock;
 use crate::scenario::Scenario;
@@ -65,7 +64,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     let engine = Engine::memory().map_err(|error| error.to_string())?;
     engine.provision(&template).await.map_err(|error| error.to_string())?;
     let plan = FaultPlan::draw(&crate::dice::Dice::new(seed, "plan"));
-    let scenario = Scenario::draw(seed, plan.until);
+    let scenario = Scenario::draw(seed, plan.until, plan.quiet);
     let sim = Arc::new(Sim::new(seed, plan, &template));
     sim.trace.line("-", &format!("{:?}", sim.plan));
     for part in scenario.describe() {
@@ -163,7 +162,7 @@ async fn sweep_while_waiting(cluster: &Arc<Cluster>, healed: Instant) {
 
 /// Runs a sweep.
 async fn sweep(cluster: &Arc<Cluster>, request: SweepRequest, down: bool) -> Option<SweepReport> {
-    let lease = cluster.lease(down).await?;
+    let lease = cluster.lease(Pool::Steps, down).await?;
     let step = if request.workers_dead { "resume" } else { "sweep" };
     let run = cluster.run(lease, step, Duration::from_secs(55), move |steps| {
         async move { steps.sweep.sweep(request).await }.boxed()
@@ -215,24 +214,18 @@ async fn change_policies(clients: Arc<Clients>, plan: crate::scenario::KindPlan)
 /// Hands the messages of a queue to its step as the event source does.
 async fn pump(cluster: Arc<Cluster>, name: String) {
     let sim = Arc::clone(&cluster.sim);
-    let at_once = if name == "HandleQueue" { sim.places().0 } else { Semaphore::MAX_PERMITS };
-    let at_once = Arc::new(Semaphore::new(at_once));
     loop {
         let Some(queue) = sim.queues.get(&name) else { return };
         queue.ready().await;
         sleep(sim.post.skewed(Duration::from_millis(1), Duration::from_millis(1_500))).await;
-        let Ok(slot) = Arc::clone(&at_once).acquire_owned().await else { return };
-        let Some(lease) = cluster.lease(false).await else { return };
+        let Some(lease) = cluster.lease(Pool::behind(&name), false).await else { return };
         let received = queue.receive(&sim.post, sim.rate(sim.plan.message_again));
         if received.is_empty() {
             cluster.give_back(lease);
             continue;
         }
         let (cluster, name) = (Arc::clone(&cluster), name.clone());
-        tokio::spawn(async move {
-            deliver(&cluster, &name, lease, received).await;
-            drop(slot);
-        });
+        tokio::spawn(async move { deliver(&cluster, &name, lease, received).await });
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
-use fanfold::policy::Policy;
+use fanfold::policy::{Policy, Span};
 use serde_json::json;
 
 use crate::api::Mood;
@@ -81,11 +81,11 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    pub(crate) fn draw(seed: u64, until: Duration) -> Self {
+    pub(crate) fn draw(seed: u64, until: Duration, quiet: bool) -> Self {
         let dice = Dice::new(seed, "scenario");
         let kinds = (0..1 + dice.below(3)).map(|n| KindPlan::draw(&dice, n, until)).collect();
         let busy = until.mul_f64(0.7);
-        Self {
+        let scenario = Self {
             workers: 2 + dice.below(6),
             kinds,
             fanouts: (0..dice.below(4)).map(|n| FanoutPlan::draw(&dice, n, busy)).collect(),
@@ -93,8 +93,31 @@ impl Scenario {
             targets: 1 + dice.below(4),
             keys: dice.pick(&[2, 4, 40, 40]),
             doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
-            mood: Mood::draw(&dice),
+            mood: Mood::draw(&dice, until),
+        };
+        if quiet { scenario.hanging() } else { scenario }
+    }
+
+    /// The same, but the batch API of one kind hangs and has a crowd of tasks; all others work.
+    fn hanging(mut self) -> Self {
+        while self.kinds.len() < 2 {
+            let mut other = self.kinds[0].clone();
+            other.versions.iter_mut().for_each(|(_, policy)| policy.kind.push_str("-too"));
+            self.kinds.push(other);
         }
+        for (_, policy) in &mut self.kinds[0].versions {
+            (policy.max_batch, policy.max_in_flight) = (1, 4);
+            policy.handler.timeout = Span::from_secs(60);
+        }
+        for (_, policy) in self.kinds.iter_mut().skip(1).flat_map(|kind| &mut kind.versions) {
+            (policy.max_batch, policy.max_in_flight) = (8, 4);
+        }
+        self.targets = self.targets.max(3);
+        for plan in &mut self.singles {
+            (plan.tasks, plan.pace) = (plan.tasks.max(40), plan.pace.min(Duration::from_secs(2)));
+        }
+        self.mood = Mood { hangs: Some(self.kinds[0].versions[0].1.kind.clone()), ..Mood::default() };
+        self
     }
 
     /// The scenario in lines for people.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_smithy_types::date_time::{DateTime, Format};
 use fanfold::ids::TaskId;
 use fanfold_handle::answer;
 use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
@@ -11,12 +12,17 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::api::Mood;
+use crate::clock;
 use crate::lock;
+use crate::model::CallLimits;
 use crate::sim::Sim;
 use crate::working::{AtOnce, Work};
 
 /// The longest that the batch API asks to wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long a call takes at most in a quiet run.
+const LONGEST_QUIET_CALL: Duration = Duration::from_secs(2);
 
 /// The batch API of a run.
 #[derive(Clone)]
@@ -52,12 +58,12 @@ impl Server {
             let lane = &work.lane;
             self.sim.violate(format!("{at_once:?} work at the batch API, lane {lane} may have {most}: {calls:?}"));
         }
-        let (plan, (all, share)) = (&self.sim.plan, self.sim.places());
+        let (all, share) = self.sim.places();
         if self.counted() && at_once.of_kind > share {
             self.sim.violate(format!("{at_once:?} work at the batch API, kind {} may have {share}", work.kind));
         }
-        let nobody_dies = (plan.crash, plan.slow, plan.restarts) == (0, 0, 0);
-        if nobody_dies && at_once.all > all {
+        // What the dead left behind works beside the calls of those who came after them.
+        if self.sim.plan.calm && at_once.all > all {
             self.sim.violate(format!("{at_once:?} work at the batch API, {all} may"));
         }
         self.reached(at_once);
@@ -80,10 +86,19 @@ impl Server {
     async fn decide(&self, call: &Call, timeout: Duration) -> Result<Answer, CallError> {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         let rate = |rate| sim.rate(rate);
-        tokio::time::sleep(dice.skewed(Duration::from_millis(5), timeout.min(Duration::from_secs(20)))).await;
+        if self.mood.hangs.as_ref() == Some(&call.kind) && !sim.healed() {
+            sim.count("batch API: hangs");
+            tokio::time::sleep(timeout * 2).await;
+        }
+        if let Some(error) = self.outage(&call.kind) {
+            sim.count("batch API: outage");
+            tokio::time::sleep(dice.skewed(Duration::from_millis(1), Duration::from_secs(5))).await;
+            return Err(error);
+        }
+        tokio::time::sleep(dice.skewed(Duration::from_millis(5), self.longest(timeout))).await;
         if dice.chance(rate(self.mood.again)) {
             sim.count("batch API: come again");
-            let retry_after = dice.chance(3_000).then(|| RetryAfter::Delay(self.wait()));
+            let retry_after = if dice.chance(3_000) { RetryAfter::parse(&self.retry_after()) } else { None };
             let status = dice.pick(&[429, 503, 409]);
             return Err(CallError { retry_after, ..CallError::new(Cause::Status(status), status.to_string()) });
         }
@@ -105,14 +120,36 @@ impl Server {
         answer::parse(body.as_bytes())
     }
 
-    /// How long it asks to wait: mostly seconds, up to a day.
-    fn wait(&self) -> Duration {
-        let dice = &self.sim.dice;
-        if dice.chance(1_500) {
-            self.sim.count("batch API: come again much later");
-            return dice.skewed(Duration::from_secs(60), LONGEST_WAIT);
-        }
-        Duration::from_secs(dice.between(0, 30))
+    /// How long work takes at most, if it does not hang.
+    fn longest(&self, timeout: Duration) -> Duration {
+        timeout.min(if self.sim.plan.quiet { LONGEST_QUIET_CALL } else { Duration::from_secs(20) })
+    }
+
+    /// What every call of a kind meets now, if there is an outage.
+    fn outage(&self, kind: &str) -> Option<CallError> {
+        let outages = self.mood.outages.iter().filter(|_| !self.sim.healed());
+        outages.filter_map(|outage| outage.meets(kind, self.sim.start.elapsed())).next()
+    }
+
+    /// What calls are held to.
+    pub(crate) fn limits(&self) -> CallLimits {
+        let starves = self.sim.plan.quiet && !self.sim.healed();
+        let other = self.mood.hangs.clone().filter(|_| starves);
+        CallLimits { apart: self.sim.plan.skew * 2, hangs: other }
+    }
+
+    /// How long it asks to wait, mostly seconds, up to a day: as a number of seconds or as a date.
+    fn retry_after(&self) -> String {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        let wait = if dice.chance(1_500) {
+            sim.count("batch API: come again much later");
+            dice.skewed(Duration::from_secs(60), LONGEST_WAIT)
+        } else {
+            Duration::from_secs(dice.between(0, 30))
+        };
+        let then = i64::try_from(clock::right(sim.start).plus(wait).seconds()).unwrap_or(i64::MAX);
+        let date = DateTime::from_secs(then).fmt(Format::HttpDate).ok().filter(|_| dice.chance(5_000));
+        date.unwrap_or_else(|| wait.as_secs().to_string())
     }
 
     /// An answer with outcomes, as bytes.

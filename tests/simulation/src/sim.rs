@@ -48,6 +48,8 @@ pub(crate) struct Sim {
     pub(crate) model: Mutex<Model>,
     pub(crate) stats: Mutex<Stats>,
     pub(crate) variables: BTreeMap<String, String>,
+    /// Calls of batch APIs at once, as the stack's parameter says.
+    pub(crate) calls_at_once: usize,
     healed: AtomicBool,
     invocations: AtomicU64,
     requests: AtomicU64,
@@ -58,9 +60,11 @@ impl Sim {
     pub(crate) fn new(seed: u64, plan: FaultPlan, template: &Template) -> Self {
         let start = Instant::now();
         let functions = template.functions();
+        let mut environment: BTreeMap<String, String> =
+            functions.flat_map(|function| function.environment.clone()).collect();
         // Few enough for kinds to get in each other's way.
-        let concurrency = Dice::new(seed, "concurrency").pick(&["2", "4", "6", "20"]);
-        let concurrency = (variables::BATCH_API_CONCURRENCY.to_owned(), concurrency.to_owned());
+        let calls_at_once = Dice::new(seed, "stack").pick(if plan.quiet { &[4, 8][..] } else { &[2, 3, 4, 8][..] });
+        environment.insert(variables::BATCH_API_CONCURRENCY.to_owned(), calls_at_once.to_string());
         Self {
             seed,
             start,
@@ -72,7 +76,8 @@ impl Sim {
             lag: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),
-            variables: functions.flat_map(|function| function.environment.clone()).chain([concurrency]).collect(),
+            variables: environment,
+            calls_at_once,
             healed: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
             requests: AtomicU64::new(0),
@@ -126,8 +131,7 @@ impl Sim {
 
     /// Calls of batch APIs at once: in all, and of one kind.
     pub(crate) fn places(&self) -> (usize, usize) {
-        let all = self.variables.get(variables::BATCH_API_CONCURRENCY).and_then(|all| all.parse().ok()).unwrap_or(0);
-        (all as usize, share(all) as usize)
+        (self.calls_at_once, share(self.calls_at_once as u32) as usize)
     }
 
     /// Something does not hold that must hold.

@@ -15,13 +15,25 @@ use crate::store::{Item, StoreError};
 const CONCURRENT_CALLS: usize = 4;
 
 impl Tasks {
-    /// Executes one statement for many parameters, each conditional on its own. Tries again those that were throttled or
-    /// met a conflict. Answers positions and old items of those whose condition failed.
+    /// The same as [`Self::execute_telling`], and nobody is told.
     pub(super) async fn execute(
         &self,
         what: &'static str,
         statement: &str,
         parameters: Vec<Vec<AttributeValue>>,
+    ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
+        self.execute_telling(what, statement, parameters, |_| {}).await
+    }
+
+    /// Executes one statement for many parameters, each conditional on its own. Tries again those that were throttled or
+    /// met a conflict. Answers positions and old items of those whose condition failed. `applied` is told after each call how
+    /// many others there were.
+    pub(super) async fn execute_telling(
+        &self,
+        what: &'static str,
+        statement: &str,
+        parameters: Vec<Vec<AttributeValue>>,
+        applied: impl Fn(u64),
     ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..parameters.len()).collect();
@@ -34,6 +46,7 @@ impl Tasks {
             let mut answers = stream::iter(calls).buffer_unordered(CONCURRENT_CALLS);
             while let Some(answer) = answers.next().await {
                 let answered = answer?;
+                applied(answered.applied);
                 refused.extend(answered.refused);
                 again.extend(answered.again);
                 last = answered.reason.unwrap_or(last);
@@ -69,7 +82,7 @@ impl Tasks {
         let mut answered = Answered { again, ..Answered::default() };
         for (at, response) in chunk.into_iter().zip(responses) {
             match response.error {
-                None => {}
+                None => answered.applied += 1,
                 Some(error) if is_refused(&error) => answered.refused.push((at, error.item)),
                 Some(error) if is_passing(&error) => {
                     answered.again.push(at);
@@ -101,6 +114,8 @@ impl Tasks {
 /// What became of the statements of one call.
 #[derive(Default)]
 struct Answered {
+    /// How many were applied.
+    applied: u64,
     /// Positions and old items of those whose condition failed.
     refused: Vec<(usize, Option<Item>)>,
     /// Positions of those to be tried again.

@@ -1,0 +1,69 @@
+//! A program and whatever it started: on Unix a process group of its own, so that all of it can be ended.
+
+use std::process::Stdio;
+
+use tokio::process::{Child, Command};
+
+/// How it is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// It may tidy up.
+    Terminate,
+    /// It may not.
+    Kill,
+}
+
+/// A process group.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) child: Child,
+    #[cfg(unix)]
+    id: Option<rustix::process::Pid>,
+}
+
+impl Group {
+    /// Starts a program with pipes for its standard streams.
+    pub(super) fn spawn(command: &mut Command) -> std::io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.spawn()?;
+        Ok(Self {
+            // Its leader's process id names the group.
+            #[cfg(unix)]
+            id: child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw),
+            child,
+        })
+    }
+
+    /// Sends all of it a signal. What has ended already does not mind.
+    #[cfg(unix)]
+    pub(super) fn ask(&mut self, ask: Ask) {
+        let signal = match ask {
+            Ask::Terminate => rustix::process::Signal::TERM,
+            Ask::Kill => rustix::process::Signal::KILL,
+        };
+        if let Some(id) = self.id {
+            let _ = rustix::process::kill_process_group(id, signal);
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn ask(&mut self, _: Ask) {
+        let _ = self.child.start_kill();
+    }
+
+    /// Nothing of it is left to be ended.
+    pub(super) fn is_over(&mut self) {
+        #[cfg(unix)]
+        {
+            self.id = None;
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.ask(Ask::Kill);
+    }
+}

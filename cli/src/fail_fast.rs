@@ -1,0 +1,63 @@
+//! `--fail-fast`: once so many tasks have failed, no further call is begun.
+
+use std::sync::Arc;
+
+use fanfold::delivery::{Delivery, Failures, Step};
+use fanfold::metrics::MEMBERS_FAILED;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::Notify;
+
+use crate::counters::Counters;
+
+/// A limit of failed tasks. Those of earlier processes do not count: whoever goes on after a stop wants more than none.
+#[derive(Debug)]
+pub(crate) struct FailFast {
+    most: u64,
+    counters: Counters,
+    reached: Notify,
+}
+
+impl FailFast {
+    pub(crate) fn new(most: u64, counters: Counters) -> Self {
+        Self { most, counters, reached: Notify::new() }
+    }
+
+    /// Waits until so many tasks have failed.
+    pub(crate) async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    fn is_reached(&self) -> bool {
+        self.counters.get(MEMBERS_FAILED) >= self.most
+    }
+}
+
+/// A step that does nothing more once the limit is reached.
+pub(crate) struct Limited<S> {
+    step: S,
+    limit: Arc<FailFast>,
+}
+
+impl<S: Step> Limited<S> {
+    pub(crate) fn new(step: S, limit: Arc<FailFast>) -> Self {
+        Self { step, limit }
+    }
+}
+
+impl<S: Step> Step for Limited<S> {
+    fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
+        async move {
+            if self.limit.is_reached() {
+                return deliveries.into_iter().map(|delivery| delivery.message_id).collect();
+            }
+            let failures = self.step.deliver(deliveries).await;
+            if self.limit.is_reached() {
+                // Kept for whoever waits later.
+                self.limit.reached.notify_one();
+            }
+            failures
+        }
+        .boxed()
+    }
+}

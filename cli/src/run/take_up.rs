@@ -1,0 +1,96 @@
+//! A data folder belongs to its run: which run it holds, and what is to be done with it.
+
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::record::{Place, Record};
+use super::summary::Summary;
+use crate::args::RunArgs;
+use crate::check::Checked;
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::job::Job;
+
+/// What is to be done with a data folder.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// The run is finished; its summary is shown.
+    Show(Box<Summary>),
+    /// The run goes on.
+    GoOn(Box<Record>),
+    /// A new run.
+    New,
+}
+
+/// Looks at the data folder, if there is one, and refuses it if it belongs to another run.
+pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, Failure> {
+    let Some(data) = args.data.as_deref() else { return Ok(Plan::New) };
+    let Some(held) = Place::in_folder(data).read()? else { return Ok(Plan::New) };
+    // A folder that was moved, with everything in it, is the same folder.
+    let moved = held.fingerprint == checked.fingerprint && !held.input.exists();
+    decide(held, &record(job, checked, Uuid::nil()), moved, args.again)
+        .map_err(|problem| Fault::new(data.display(), problem).into())
+}
+
+/// The run that a data folder goes on with, or a new one, written down there.
+pub(super) fn take_up(args: &RunArgs, job: &Job, checked: Checked, new: Uuid) -> Result<(Record, bool), Failure> {
+    if let Plan::GoOn(record) = plan(args, job, checked)? {
+        return Ok((*record, true));
+    }
+    let record = record(job, checked, new);
+    if let Some(data) = &args.data {
+        Place::in_folder(data).write(&record)?;
+    }
+    Ok((record, false))
+}
+
+fn record(job: &Job, checked: Checked, key: Uuid) -> Record {
+    let input = &job.input.file;
+    Record {
+        key,
+        input: input.canonicalize().unwrap_or_else(|_| input.clone()),
+        fingerprint: checked.fingerprint,
+        kind: job.policy.policy.kind.clone(),
+        summary: None,
+    }
+}
+
+/// Compares the run that is held with the one that is wanted.
+fn decide(held: Record, wanted: &Record, moved: bool, again: bool) -> Result<Plan, String> {
+    let state = if held.summary.is_some() { "finished" } else { "unfinished" };
+    let (input, new) = (held.input.display(), wanted.input.display());
+    // Before paths were written from the root on, only the name can be compared.
+    let same_input = if held.input.is_absolute() {
+        held.input == wanted.input
+    } else {
+        Path::new(wanted.input.file_name().unwrap_or_default()).ends_with(held.input.file_name().unwrap_or_default())
+    };
+    if !same_input && !moved {
+        return Err(format!(
+            "holds the {state} run of {input}; a data folder belongs to its run. Give {new} a folder of its own with --data"
+        ));
+    }
+    let mut differences = Vec::new();
+    if held.fingerprint != wanted.fingerprint {
+        differences.push("other tasks than the file has now (or another --limit)".to_owned());
+    }
+    if held.kind != wanted.kind {
+        differences.push(format!("tasks of kind `{}`, not `{}`", held.kind, wanted.kind));
+    }
+    if held.summary.is_some() && again {
+        return Ok(Plan::New);
+    }
+    if !differences.is_empty() {
+        let advice = if held.summary.is_some() {
+            "start a new run here with --again, or use another folder"
+        } else {
+            "finish that one as it was, or use another folder"
+        };
+        return Err(format!("holds the {state} run of {input} with {}; {advice}", differences.join(" and ")));
+    }
+    Ok(match held.summary {
+        Some(summary) => Plan::Show(Box::new(summary)),
+        None => Plan::GoOn(Box::new(held)),
+    })
+}

@@ -1,0 +1,124 @@
+//! Batch APIs that the runner starts: they are given up, ended, and what they said is told.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::folder::{Folder, RECORD, policy, stderr};
+
+/// A folder with a server in Python; `body` may use `port`.
+fn with_server(body: &str, settings: &str) -> Folder {
+    let folder = Folder::with_rows(8, RECORD);
+    let text = policy("content.shop", "x")
+        .replace("{command: [sh, -c, 'x'], timeout: 10s}", "{url: 'http://127.0.0.1:${PORT}/', timeout: 10s}");
+    folder.write("policy.yaml", text);
+    let head = "import http.server, os, signal, sys, time\nport = int(os.environ['PORT'])\nopen('pid', 'w').write(str(os.getpid()))\n";
+    folder.write("server.py", format!("{head}{body}"));
+    folder.write("run.yaml", format!("start: [sh, -c, 'python3 server.py; exit $?']\n{settings}"));
+    folder
+}
+
+const SERVE: &str = "
+class Api(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers['content-length']))
+        self.send_response(200)
+        self.send_header('content-length', '0')
+        self.end_headers()
+    def log_message(self, *_): pass
+http.server.ThreadingHTTPServer(('127.0.0.1', port), Api).serve_forever()
+";
+
+/// Waits until the server is gone: the shell that started it is not there any more to wait for it.
+fn wait_for_its_end(folder: &Folder) {
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    let alive = || Command::new("kill").args(["-0", &pid]).stderr(Stdio::null()).status().unwrap().success();
+    let zombie = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    for _ in 0..1_000 {
+        if !alive() || zombie() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("the server {pid} was left behind");
+}
+
+#[test]
+fn a_server_that_never_listens_is_given_up() {
+    let folder = with_server("print('warming up', flush=True)\ntime.sleep(1000)\n", "start_timeout: 2s\n");
+    let output = folder.run(&["--check"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    for part in ["run.yaml", "did not open port", "127.0.0.1", "within 2s", "start_timeout", "warming up"] {
+        assert!(told.contains(part), "`{part}` is not in: {told}");
+    }
+    wait_for_its_end(&folder);
+}
+
+#[test]
+fn a_server_that_ends_by_itself_is_told_with_its_last_lines() {
+    let folder = with_server(
+        "print('x' * 100000)\nprint('bytes', flush=True)\nos.write(1, b'\\xff\\n')\n\
+         sys.exit('cannot bind: no licence')\n",
+        "",
+    );
+    let output = folder.run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("exit status: 1") && told.contains("no licence"), "{told}");
+    assert!(told.len() < 5_000, "{} bytes", told.len());
+    // In the middle of the run, too.
+    let dying =
+        SERVE.replace("self.send_response(200)", "print('out of paper', file=sys.stderr, flush=True); os._exit(7)");
+    let output = with_server(&dying, "").run(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains("exit status: 7") && told.contains("out of paper"), "{told}");
+}
+
+/// Neither the end of its standard input nor SIGTERM ends it. The summary is larger than a pipe, so it is told only as far as
+/// it is read; until then the server's standard input must not have ended.
+#[test]
+fn a_server_that_does_not_want_to_end_does_not_hold_the_summary_back() {
+    let watch = "
+import json, threading
+signal.signal(signal.SIGTERM, lambda *_: open('asked', 'w'))
+threading.Thread(target=lambda: (sys.stdin.read(), open('ended', 'w')), daemon=True).start()
+";
+    let refuse = "body = json.loads(self.rfile.read(int(self.headers['content-length'])))
+        members = [{'id': member['id'], 'outcome': 'failed', 'error': 'x' * 200} for member in body['members']]
+        answer = json.dumps({'members': members}).encode()
+        self.send_response(200)
+        self.send_header('content-length', str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)";
+    let (head, rest) = SERVE.split_once("self.rfile").unwrap();
+    let (_, tail) = rest.split_once("self.end_headers()").unwrap();
+    let folder = with_server(&format!("{watch}{head}{refuse}{tail}"), "");
+    let rows: String = (0..600).map(|n| format!("R-{n},shop-{}\n", n % 3)).collect();
+    folder.write("rows.csv", format!("ref,shop\n{rows}"));
+    let text = std::fs::read_to_string(folder.path().join("policy.yaml")).unwrap();
+    folder.write("policy.yaml", text.replace("max_batch: 8", "max_batch: 200"));
+    let mut child = folder.command(&["--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = child.stdout.take().unwrap();
+    told.read_exact(&mut [0; 1]).unwrap();
+    assert!(!folder.path().join("ended").exists(), "the server was ended before the summary was told");
+    told.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert!(folder.path().join("asked").exists(), "it was killed without having been asked");
+    wait_for_its_end(&folder);
+}
+
+#[test]
+fn a_server_is_ended_after_ctrl_c() {
+    let folder = with_server(&SERVE.replace("self.send_response(200)", "time.sleep(0.5); self.send_response(200)"), "");
+    let mut child = folder.start();
+    while !folder.path().join("pid").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    wait_for_its_end(&folder);
+}

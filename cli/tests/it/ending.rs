@@ -1,0 +1,150 @@
+//! How the command ends: exit statuses, `--fail-fast`, Ctrl-C, pipes that close, no colours in files.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::folder::{Folder, RECORD, policy, stderr, summary};
+
+const ROWS: usize = 200;
+
+fn data(folder: &Folder) -> [String; 2] {
+    ["--data".to_owned(), folder.data().to_str().unwrap().to_owned()]
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn the_exit_status_tells_whether_tasks_failed() {
+    assert_eq!(Folder::with_rows(9, RECORD).run(&[]).status.code(), Some(0));
+    let folder = Folder::with_rows(9, "echo no >&2; exit 3");
+    let [option, value] = data(&folder);
+    assert_eq!(folder.run(&[&option, &value]).status.code(), Some(3));
+    // And so it does when it is only shown again.
+    assert_eq!(folder.run(&[&option, &value]).status.code(), Some(3));
+    // A duplicate is no failure.
+    let folder = Folder::new();
+    folder.write("rows.csv", "ref,shop\nR-1,a\nR-1,a\n");
+    folder.write("policy.yaml", policy("content.shop", RECORD));
+    assert_eq!(folder.run(&[]).status.code(), Some(0));
+}
+
+#[test]
+fn too_many_failures_stop_a_run_which_goes_on_when_told_to() {
+    // Calls of small targets, of up to eight tasks each, fail for good; those after them are not begun.
+    let folder = Folder::with_rows(ROWS, &format!("{RECORD}; exit 1"));
+    let one_try = policy("content.shop", &format!("{RECORD}; sleep 0.2; exit 1"))
+        .replace("max_attempts: 4", "max_attempts: 1")
+        .replace("max_in_flight: 2", "max_in_flight: 1");
+    folder.write("policy.yaml", &one_try);
+    let [option, value] = data(&folder);
+    let output = folder.run(&["--json", &option, &value, "--fail-fast", "3"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    for part in ["stopped by --fail-fast 3", "tasks failed", "are open", "with the same --data"] {
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+    let stopped = summary(&output);
+    let count = |summary: &serde_json::Value, field: &str| summary[field].as_u64().unwrap();
+    assert_eq!(stopped["ended"], "fail_fast");
+    assert!(count(&stopped, "failed") >= 3 && count(&stopped, "open") > 0, "{stopped}");
+    assert_eq!(count(&stopped, "failed") + count(&stopped, "open"), ROWS as u64);
+    // With the batch API mended, the rest is handled; what failed has failed.
+    folder.write("policy.yaml", policy("content.shop", RECORD));
+    let rest = folder.summary(&[&option, &value]);
+    assert_eq!((&rest["failed"], &rest["ended"]), (&stopped["failed"], &serde_json::json!("completed")));
+    assert_eq!(count(&rest, "succeeded"), count(&stopped, "open"));
+    folder.assert_each_row_once(ROWS);
+    assert_eq!(folder.run(&["--fail-fast", "0"]).status.code(), Some(2));
+}
+
+/// Ends a run in the middle of calls; it must say what it did, and nothing else.
+fn stop(name: &str, status: i32) {
+    let folder = Folder::with_rows(ROWS, &format!("sleep 0.3; {RECORD}"));
+    let mut child = folder.start();
+    while std::fs::read_dir(folder.path().join("calls")).unwrap().next().is_none() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, name);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(status));
+    let told = stderr(&output);
+    let told: Vec<&str> = told.lines().filter(|line| !line.starts_with("waiting for the calls")).collect();
+    assert_eq!(told, ["fanfold: stopped; start it again with the same --data to go on"]);
+    let [option, value] = data(&folder);
+    let summary = folder.summary(&[&option, &value]);
+    // Calls in progress came to their end: none was made twice.
+    assert_eq!((&summary["succeeded"], &summary["retries"]), (&serde_json::json!(ROWS), &serde_json::json!(0)));
+    folder.assert_each_row_once(ROWS);
+}
+
+#[test]
+fn ctrl_c_lets_calls_in_progress_end_and_says_nothing_of_errors() {
+    stop("-INT", 130);
+}
+
+#[test]
+fn being_terminated_is_the_same() {
+    stop("-TERM", 143);
+}
+
+#[test]
+fn a_second_ctrl_c_waits_for_nothing() {
+    let folder = Folder::with_rows(8, "touch begun; sleep 100");
+    let policy = policy("content.shop", "touch begun; sleep 100").replace("timeout: 10s", "timeout: 90s");
+    folder.write("policy.yaml", policy);
+    let child = folder.start();
+    while !folder.path().join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "-INT");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, "-INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_error() {
+    let folder = Folder::with_rows(20, RECORD);
+    for arguments in [&["--json"][..], &[]] {
+        let mut child = folder.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("ipe"), "{}", stderr(&output));
+    }
+    // Nor is it on standard error.
+    let script = "\"$0\" run \"$1\" --json -v 2>&1 >/dev/null | head -n 1; exit ${PIPESTATUS[0]}";
+    let output = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_fanfold")]).arg(folder.path()).output();
+    assert_eq!(output.unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn there_are_no_colours_where_there_is_no_terminal() {
+    let folder = Folder::with_rows(20, "echo no >&2; exit 1");
+    let output = folder.run(&["-vv"]);
+    let all = [output.stdout, output.stderr].concat();
+    assert!(all.len() > 1_000 && !all.contains(&0x1b), "{}", String::from_utf8_lossy(&all));
+}
+
+#[test]
+fn a_server_is_ended_by_sigterm_as_by_ctrl_c() {
+    for name in ["-TERM", "-INT"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fanfold"))
+            .args(["serve", "--listen", "localhost:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        told.read_line(&mut line).unwrap();
+        assert!(line.contains("http://127.0.0.1:"), "{line}");
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        let mut rest = String::new();
+        told.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "");
+    }
+}
