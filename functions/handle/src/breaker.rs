@@ -54,7 +54,8 @@ impl Handle {
         result: &Result<Answer, CallError>,
     ) -> Option<Timestamp> {
         let says = says(result);
-        let put_off = (says == Says::Refused && policy.refusals == Refusals::Wait) || (pass.probes && says != Says::Works);
+        let put_off =
+            (says == Says::Refused && policy.refusals == Refusals::Wait) || (pass.probes && says != Says::Works);
         match self.write_down(pass, batch, policy, says, put_off, result).await {
             Ok(probe_at) => put_off.then_some(probe_at.unwrap_or_default()),
             Err(error) => {

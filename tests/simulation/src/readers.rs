@@ -45,7 +45,7 @@ pub(crate) async fn read_everything(clients: &Arc<Clients>) {
 /// Everything there is to look at, in the same order for the same state.
 fn paths(clients: &Clients) -> Vec<String> {
     let model = lock(&clients.cluster.sim.model);
-    let mut paths = vec!["/policies".to_owned()];
+    let mut paths = vec!["/policies".to_owned(), "/health".to_owned()];
     paths.extend(model.kinds.keys().map(|kind| format!("/policies/{kind}")));
     paths.extend(model.fanouts.keys().map(|id| format!("/fanouts/{id}")));
     // Of many, some will do.

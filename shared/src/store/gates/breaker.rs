@@ -137,9 +137,7 @@ impl Gates {
         match self.0.send_update(update).await? {
             Write::Done(_) => Ok(true),
             // Perhaps one's own write whose answer was lost.
-            Write::Refused(Some(item)) => {
-                Ok(Gate::decode(&item)?.places.get(&place.holder) == Some(&place.until))
-            }
+            Write::Refused(Some(item)) => Ok(Gate::decode(&item)?.places.get(&place.holder) == Some(&place.until)),
             Write::Refused(None) => Ok(false),
         }
     }
