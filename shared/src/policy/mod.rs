@@ -55,7 +55,7 @@ pub struct Policy {
     pub max_in_flight: u32,
     /// Calls of the batch API for one batch before its members fail; those lost with their worker aside.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS)))]
-    #[serde(default = "five", deserialize_with = "crate::whole::u32")]
+    #[serde(default = "twenty", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.
     #[serde(default)]
@@ -106,7 +106,7 @@ pub struct BackoffPolicy {
 
 impl Default for BackoffPolicy {
     fn default() -> Self {
-        Self { base: Span::from_secs(1), max: Span::from_secs(60) }
+        Self { base: Span::from_secs(1), max: Span::from_secs(600) }
     }
 }
 
@@ -165,8 +165,9 @@ pub enum NoticesQueue {
 fn one() -> u32 {
     1
 }
-fn five() -> u32 {
-    5
+/// With the default backoff these take more than an hour: a downstream's bad one is survived.
+fn twenty() -> u32 {
+    20
 }
 fn hundred() -> u32 {
     100

@@ -105,6 +105,8 @@ fn check(clients: &Clients, path: &str, body: &Value) {
         batch(body)
     } else if let Some(kind) = path.strip_prefix("/policies/") {
         (body["kind"] != kind).then(|| "is another policy".to_owned())
+    } else if path == "/health" {
+        (body["status"] != "ok").then(|| "is not well".to_owned())
     } else {
         let known = lock(&clients.cluster.sim.model).kinds.len();
         (body["policies"].as_array().map(Vec::len) != Some(known)).then(|| format!("does not list {known} policies"))
