@@ -51,14 +51,23 @@ async fn gate(stack: &Stack) -> Gate {
     stack.gates.get_many(&["parcel"]).await.unwrap().pop().unwrap_or_default()
 }
 
-/// Lets everything work for some minutes, with a sweep in each.
+/// Lets everything work for some seconds. While a kind stands still, its probes never end.
+async fn seconds(stack: &Stack, seconds: u32) {
+    for _ in 0..seconds.div_ceil(3) {
+        for queue in QueueName::STEPS {
+            stack.deliver(queue).await;
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+}
+
+/// The same for some minutes, with a sweep in each.
 async fn minutes(stack: &Stack, minutes: u32) {
     for _ in 0..minutes {
-        stack.drain().await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        seconds(stack, 60).await;
         stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
     }
-    stack.drain().await;
+    seconds(stack, 60).await;
 }
 
 const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
@@ -90,10 +99,10 @@ async fn one_tenants_refusals_do_not_stop_a_kind() {
     });
     let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
     register(&stack, &["117"]).await;
-    stack.drain().await;
+    seconds(&stack, 30).await;
     assert!(gate(&stack).await.stopped.is_some());
     register(&stack, &["200"]).await;
-    stack.drain().await;
+    seconds(&stack, 30).await;
     assert!(api.seen().iter().any(|seen| seen.call.target == "200"), "it was called without a sweep");
     let others = stack.all_batches().await.into_iter().filter(|batch| batch.lane.target == "200");
     assert!(others.map(|batch| batch.status).eq([BatchStatus::Done]));
@@ -162,7 +171,6 @@ async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
         stack.take(QueueName::Handle).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(stack.backlog().await, 0);
     status.store(200, Ordering::Relaxed);
     minutes(&stack, 5).await;
     stack.assert_settled(&tasks, 10).await;

@@ -138,7 +138,7 @@ impl Handle {
         };
         let begun = self.begin(message, &batch, &policy, &pass.place).await;
         let Ok(Begun::Attempt(batch, prepared)) = begun else {
-            self.give_back(&pass.place).await;
+            self.give_back(&pass).await;
             return match begun? {
                 Begun::Refused(batch) => self.go_on(batch).await,
                 _ => Ok(self.handle.send(&message).await?),
@@ -150,7 +150,7 @@ impl Handle {
         let put_off = match &called {
             Some(result) => self.leave(&pass, &batch, &policy, result).await,
             None => {
-                self.give_back(&pass.place).await;
+                self.give_back(&pass).await;
                 None
             }
         };

@@ -94,9 +94,10 @@ impl Handle {
         }
     }
 
-    /// Gives a place back. If that fails, its lease ends it.
-    pub(crate) async fn give_back(&self, place: &Place) {
-        if let Err(error) = self.gates.give_back(place).await {
+    /// Gives a place back that no call was made from. If that fails, its lease ends it.
+    pub(crate) async fn give_back(&self, Pass { place, probes, .. }: &Pass) {
+        let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
+        if let Err(error) = given {
             tracing::warn!(%error, kind = %place.kind, "a place was not given back; it is free when its lease ends");
         }
     }

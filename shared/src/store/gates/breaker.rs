@@ -183,6 +183,18 @@ impl Gates {
         Ok(matches!(self.0.send_update(update).await?, Write::Done(_)))
     }
 
+    /// The probe was not made after all: somebody else may.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn leave_probe(&self, place: &Place) -> Result<(), StoreError> {
+        let update = self
+            .of_place(place)
+            .update_expression("REMOVE places.#me, probing")
+            .condition_expression("attribute_exists(places.#me)");
+        self.0.send_update(update).await.map(|_| ())
+    }
+
     /// The kind goes on, since what is known of its batch API holds for another version of its policy.
     ///
     /// # Errors
