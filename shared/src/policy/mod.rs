@@ -64,6 +64,9 @@ pub struct Policy {
     /// stand still after a few in a row; `fail` takes them for what other failed calls are.
     #[serde(default)]
     pub refusals: Refusals,
+    /// What becomes of the key of a task that failed.
+    #[serde(default)]
+    pub key_after_failure: KeyAfterFailure,
     /// The batch API.
     pub handler: Handler,
     /// Where failures of tasks are told, if anywhere.
@@ -89,6 +92,18 @@ impl Policy {
     pub fn version(&self) -> Uuid {
         derived("policy", &[serde_json::to_string(self).unwrap_or_default().as_bytes()])
     }
+}
+
+/// What becomes of the key of a task that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum KeyAfterFailure {
+    /// Another task may take it, if the batch API answered that the task failed; not after silence: it may have worked.
+    #[default]
+    Release,
+    /// The task keeps it.
+    Keep,
 }
 
 /// Delays between attempts: doubling from `base` to `max`, with jitter.
