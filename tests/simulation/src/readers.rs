@@ -1,5 +1,6 @@
 //! Users who only look: what the HTTP API tells of fan-outs, tasks, batches and policies must be so, and stay so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub(crate) async fn read_everything(clients: &Arc<Clients>) {
 /// Everything there is to look at, in the same order for the same state.
 fn paths(clients: &Clients) -> Vec<String> {
     let model = lock(&clients.cluster.sim.model);
-    let mut paths = vec!["/policies".to_owned()];
+    let mut paths = vec!["/policies".to_owned(), "/health".to_owned()];
     paths.extend(model.kinds.keys().map(|kind| format!("/policies/{kind}")));
     paths.extend(model.fanouts.keys().map(|id| format!("/fanouts/{id}")));
     // Of many, some will do.
@@ -108,6 +109,8 @@ fn check(clients: &Clients, path: &str, body: &Value) {
         batch(body)
     } else if let Some(kind) = path.strip_prefix("/policies/") {
         (body["kind"] != kind).then(|| "is another policy".to_owned())
+    } else if path == "/health" {
+        (body["status"] != "ok").then(|| "is not well".to_owned())
     } else {
         let known = lock(&clients.cluster.sim.model).kinds.len();
         (body["policies"].as_array().map(Vec::len) != Some(known)).then(|| format!("does not list {known} policies"))
@@ -149,6 +152,14 @@ fn fanout(clients: &Clients, body: &Value) -> Option<String> {
     let model = lock(&clients.cluster.sim.model);
     let id: Uuid = body["id"].as_str()?.parse().ok()?;
     let known = model.fanouts.get(&id)?;
+    // The index may lag, so some may not be named yet; but none that is not there, and none twice.
+    let groups = body["groups"].as_array().into_iter().flatten();
+    let named: BTreeMap<&str, u64> =
+        groups.filter_map(|group| Some((group["id"].as_str()?, group["upto"].as_u64()?))).collect();
+    let sizes: u64 = named.values().sum();
+    if Some(named.len()) != body["groups"].as_array().map(Vec::len) || sizes > total {
+        return Some(format!("names groups of {sizes} items"));
+    }
     if complete && !(known.sealing && known.items.iter().all(|item| model.may_be_done(item))) {
         return Some("is complete too early".to_owned());
     }
