@@ -58,7 +58,8 @@ def send(server):
     send("PUT", "/policies/{kind}", "/policies/probe", {"target": "(", "handler": {"url": "https://example.com/"}})
     for method, route in [
         ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("POST", "/fanouts/{id}/items"),
-        ("POST", "/fanouts/{id}/seal"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"), ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"),
+        ("POST", "/fanouts/{id}/seal"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
+        ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"),
     ]:  # fmt: skip
         for named in (NOBODY, "x:y"):
             path = route.replace("{id}", named).replace("{kind}", named)
