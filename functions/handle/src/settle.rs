@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, RETRY_AFTER_MAX};
+use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, REFUSED_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -15,19 +15,23 @@ use crate::api::{Answer, CallError, MemberAnswer, MemberOutcome, RetryAfter};
 /// Where errors are counted that are too many to be kept apart.
 const FURTHER: &str = "further errors";
 
-/// Works out what an attempt leaves behind. `gone`: slots whose task no longer exists.
-pub(crate) fn settle(
-    batch: &Batch,
-    result: Result<Answer, CallError>,
-    gone: &BTreeSet<usize>,
-    policy: &Policy,
-    now: Timestamp,
-    random: u64,
-) -> Settlement {
+/// How an attempt ended.
+pub(crate) struct Ended {
+    /// What the batch API said.
+    pub(crate) result: Result<Answer, CallError>,
+    /// Slots whose task no longer exists.
+    pub(crate) gone: BTreeSet<usize>,
+    /// The attempt counts for none, since the batch API lets nobody in; not before then comes the next.
+    pub(crate) put_off: Option<Timestamp>,
+}
+
+/// Works out what an attempt leaves behind.
+pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
+    let Ended { result, gone, put_off } = ended;
     let mut outcomes = Outcomes::of(batch);
     let mut retry: Vec<(usize, String)> = Vec::new();
     let mut retry_after = None;
-    for slot in gone {
+    for slot in &gone {
         outcomes.fail(*slot, "the task's record is gone");
     }
     let called = batch.unsettled().into_iter().filter(|slot| !gone.contains(slot));
@@ -58,17 +62,25 @@ pub(crate) fn settle(
                 }
             }
         }
-        Err(error) if error.retriable => {
+        Err(error) if error.retriable || put_off.is_some() => {
             retry_after = error.retry_after;
             retry = called.map(|slot| (slot, error.message.clone())).collect();
         }
         Err(error) => called.for_each(|slot| outcomes.fail(slot, &error.message)),
     }
     let ended = batch.ended + 1;
-    let exhausted = ended >= policy.max_attempts;
-    if exhausted {
+    let refused = batch.refused + u32::from(put_off.is_some());
+    let counted = ended.saturating_sub(refused);
+    let gave_up = match put_off {
+        None if counted >= policy.max_attempts => Some(format!("gave up after {counted} attempts")),
+        Some(_) if now.since(batch.created_at) > REFUSED_MAX => {
+            Some(format!("gave up after {} days", REFUSED_MAX.as_secs() / 86_400))
+        }
+        _ => None,
+    };
+    if let Some(gave_up) = gave_up {
         for (slot, error) in retry.drain(..) {
-            outcomes.fail(slot, &format!("gave up after {ended} attempts: {error}"));
+            outcomes.fail(slot, &format!("{gave_up}: {error}"));
         }
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
@@ -80,7 +92,8 @@ pub(crate) fn settle(
         failed: outcomes.failed,
         errors: outcomes.errors,
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
-        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay)) },
+        refused,
+        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay).max(put_off.unwrap_or_default())) },
     }
 }
 
@@ -140,6 +153,7 @@ mod tests {
             members: Members::new((0..size).map(id)),
             attempts,
             ended: attempts.saturating_sub(1),
+            refused: 0,
             rounds: 0,
             lease_until: Some(Timestamp(1)),
             retry_at: None,
@@ -167,7 +181,8 @@ mod tests {
     }
 
     fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
-        settle(batch, result, &BTreeSet::new(), &policy(3), Timestamp(1_000), 0)
+        let ended = Ended { result, gone: BTreeSet::new(), put_off: None };
+        settle(batch, ended, &policy(3), Timestamp(1_000), 0)
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Settlement {
     pub failed: Bits,
     /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
     pub silent: Bits,
+    /// Attempts that count for none, this one counted if it does.
+    pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
     /// Rounds, this one counted if it settled some members but not all.
@@ -209,6 +211,10 @@ impl Batches {
             update = update
                 .expression_attribute_values(":failed", binary(settlement.failed.as_bytes()))
                 .expression_attribute_values(":errors", AttributeValue::M(errors));
+        }
+        if settlement.refused > 0 {
+            set.push_str(", refused = :refused");
+            update = update.expression_attribute_values(":refused", number(settlement.refused));
         }
         let mut remove = "lease_until, call_until";
         if !settlement.silent.is_zero() {

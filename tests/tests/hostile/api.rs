@@ -131,7 +131,7 @@ async fn a_delay_is_taken_only_if_it_is_one() {
 /// A stack whose batch API is that server, in real time.
 async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
     let changes = json!({
-        "linger": 0, "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
+        "linger": 0, "refusals": "fail", "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
         "handler": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;

@@ -54,6 +54,8 @@ pub struct Batch {
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
     pub ended: u32,
+    /// Attempts that ended and count for none: the batch API lets nobody in.
+    pub refused: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
     /// While an attempt runs: until when nobody else should begin one.
@@ -129,6 +131,7 @@ impl Batch {
             members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
+            refused: reader.small("refused")?,
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
