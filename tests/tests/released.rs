@@ -89,8 +89,9 @@ async fn a_key_is_free_after_an_answered_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_kept_after_silence() {
-    let scripts: [fn(&Call) -> Said; 4] = [
+    let scripts: [fn(&Call) -> Said; 5] = [
         |_| silence(),
+        |call| if call.attempt == 1 { silence() } else { members(call, MemberOutcome::Retry) },
         |call| if call.attempt == 1 { silence() } else { Err(CallError::for_good("400")) },
         |call| if call.attempt == 3 { silence() } else { Err(CallError::again("503")) },
         |_| Err(CallError::new(Cause::BadAnswer, "<html>")),

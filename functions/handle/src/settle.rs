@@ -47,7 +47,8 @@ pub(crate) fn settle(
             for slot in called {
                 let member = batch.members.ids().get(slot).and_then(|id| told.remove(id));
                 let error = |error: Option<String>| error.unwrap_or_else(|| "failed, no error was told".to_owned());
-                if member.is_some() {
+                // That it is to come again does not say that an earlier call, which nobody heard of, did nothing.
+                if member.as_ref().is_some_and(|member| member.outcome != MemberOutcome::Retry) {
                     outcomes.silent.remove(&slot);
                 }
                 match member.map(|member| (member.outcome, member.error)) {
@@ -221,6 +222,8 @@ mod tests {
         assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1, 2]);
         let answer = vec![member(0, MemberOutcome::Failed, None), member(1, MemberOutcome::Succeeded, None)];
         assert_eq!(silent(&before, Ok(Answer::Members(answer))), [2]);
+        let answer = (0..3).map(|slot| member(slot, MemberOutcome::Retry, None)).collect();
+        assert_eq!(silent(&before, Ok(Answer::Members(answer))), [0, 1, 2]);
         assert!(silent(&before, Ok(Answer::AllSucceeded)).is_empty());
         // A worker was lost: nobody knows what its call did.
         let before = Batch { ended: 1, ..batch(2, 3) };
