@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::{Clock, Timestamp, World};
-use fanfold::config::Surroundings;
 use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
@@ -179,8 +178,9 @@ async fn later(stack: &Stack, days: u32, id: u128) -> Outcome {
             stack.delete_record("TasksTable", item["id"].as_s().unwrap()).await;
         }
     }
-    let world = World { clock, ..stack.world.clone() };
-    let register = Register::from_environment(&Surroundings { world, ..surroundings.clone() }).unwrap();
+    let mut surroundings = surroundings.clone();
+    surroundings.world = World { clock, ..stack.world.clone() };
+    let register = Register::from_environment(&surroundings).unwrap();
     register.register(vec![task(id, 7)], "r").await.unwrap().remove(0).outcome
 }
 
