@@ -36,7 +36,7 @@ impl Write<'_> {
 
     /// An attempt begins when the one before it has ended, or when its lease ran out by the clock of who begins.
     fn begins_in_turn(&self) -> bool {
-        if !self.tells(":worker") {
+        if !self.tells(":attempt") {
             return true;
         }
         let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());
