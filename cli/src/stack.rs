@@ -144,7 +144,7 @@ impl Stack {
             "AckFunction" => Arc::<Ack>::clone(&self.ack),
             "NotifyFunction" => {
                 let http = Http::new().map_err(|error| Failure::Tls(error.to_string()))?;
-                Arc::new(Notify::new(&surroundings, http)?)
+                Arc::new(Notify::new(&surroundings, Arc::new(http))?)
             }
             other => return Err(Failure::Internal(format!("no step goes by the name {other}"))),
         })

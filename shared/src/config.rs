@@ -120,6 +120,10 @@ pub mod variables {
     pub const ACK_QUEUE_URL: &str = "ACK_QUEUE_URL";
     /// Queue of `notify`.
     pub const NOTIFY_QUEUE_URL: &str = "NOTIFY_QUEUE_URL";
+    /// Where notices go that were given up.
+    pub const NOTIFY_DEAD_LETTER_QUEUE_URL: &str = "NOTIFY_DEAD_LETTER_QUEUE_URL";
+    /// Invocations of `notify` at once.
+    pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
     /// Calls of batch APIs at once, over all kinds.
     pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
     /// Queue that users read notices from.

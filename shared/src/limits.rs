@@ -99,7 +99,7 @@ pub const KIND_SHARE: u32 = 2;
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const MOST_DEAD: usize = 32;
 
-/// The longest that a batch waits before it looks for a place again.
+/// The longest that a batch, or a notice, waits before it looks for a place again.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Lambda: a synchronous invocation takes and gives at most 6 MB.
@@ -160,3 +160,32 @@ pub const PLACES_CLEARED: usize = 10;
 
 /// How long the record of a party's places is kept after the last one was taken.
 pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long one try to tell a notice may last before another worker takes it for lost: the time-out of the notify function in
+/// template.yaml.
+pub const NOTICE_LEASE: Duration = Duration::from_secs(60);
+
+/// How long a receiver of notices may take.
+pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long one try goes on to the next part of a notice that is told in several: with one more time-out it stays below the
+/// lease.
+pub const NOTICE_TURN: Duration = Duration::from_secs(30);
+
+/// Pause after the first try to tell a notice, and the longest one: each is twice the one before. Jitter may halve them.
+pub const NOTICE_RETRY: Duration = Duration::from_secs(4);
+
+/// See [`NOTICE_RETRY`].
+pub const NOTICE_RETRY_MAX: Duration = Duration::from_secs(3_600);
+
+/// The longest a receiver of notices may ask to wait by `Retry-After`.
+pub const NOTICE_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// A try that fails so long after the first one is the last. Well below what DynamoDB and the dead-letter queue keep.
+pub const NOTICE_GIVE_UP: Duration = Duration::from_secs(3 * 24 * 3_600);
+
+/// One receiver of notices holds at most one in so many of the invocations of notify.
+pub const RECEIVER_SHARE: u32 = 4;
+
+/// The first pause of a notice whose receiver holds its share already; the longest is [`PLACE_WAIT_MAX`].
+pub const PLACE_WAIT: Duration = Duration::from_secs(2);

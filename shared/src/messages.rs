@@ -1,5 +1,7 @@
 //! The messages steps send each other, and what users send. All are hints or requests: the tables hold the truth.
 
+mod notify;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,6 +12,8 @@ use crate::limits::NAMED_TASKS;
 #[cfg(feature = "openapi")]
 use crate::limits::{CONTENT_BYTES, CONTENT_DEPTH, TASKS_PER_REQUEST};
 use crate::members::Members;
+
+pub use notify::{About, NotifyMessage, Undelivered};
 
 /// One task to register, as HTTP and SQS give it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,14 +170,4 @@ pub struct HandleMessage {
     pub batch: Uuid,
     /// Which attempt this is, from 1.
     pub attempt: u32,
-}
-
-/// Something is to be told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum NotifyMessage {
-    /// The end of a fan-out.
-    Fanout(Uuid),
-    /// The failures of a batch, after which it is settled.
-    Batch(Settles),
 }

@@ -22,3 +22,7 @@ pub const ITEMS_ACKED: &str = "fanfold_items_acked";
 pub const ITEMS_REFUSED: &str = "fanfold_items_refused";
 /// Notices delivered.
 pub const NOTICES_DELIVERED: &str = "fanfold_notices_delivered";
+/// Tries to deliver a notice that failed.
+pub const NOTICE_TRIES_FAILED: &str = "fanfold_notice_tries_failed";
+/// Notices given up.
+pub const NOTICES_GIVEN_UP: &str = "fanfold_notices_given_up";

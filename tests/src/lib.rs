@@ -8,8 +8,10 @@ mod crash;
 mod pumps;
 mod stack;
 mod told;
+mod webhooks;
 
 pub use api::{ScriptedApi, Seen};
 pub use crash::{Crash, Moment};
 pub use stack::{QueueName, Stack, order};
 pub use told::{listen, told};
+pub use webhooks::{Posted, Reply, ScriptedWebhooks};

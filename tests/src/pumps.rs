@@ -8,7 +8,7 @@ use fanfold_elect::Elect;
 use fanfold_group::Grouper;
 use fanfold_handle::Handle;
 use fanfold_local::{Pump, PumpHandle, Template};
-use fanfold_notify::{Http, Notify};
+use fanfold_notify::Notify;
 use fanfold_register::Register;
 
 use crate::stack::{QueueName, Stack};
@@ -48,7 +48,7 @@ impl Stack {
             QueueName::Handle => Arc::new(Handle::new(surroundings, self.api.clone()).unwrap()),
             QueueName::Ack => Arc::new(Ack::from_environment(surroundings).unwrap()),
             QueueName::Notify | QueueName::Notices => {
-                Arc::new(Notify::new(surroundings, Http::new().unwrap()).unwrap())
+                Arc::new(Notify::new(surroundings, self.webhooks.clone()).unwrap())
             }
         }
     }

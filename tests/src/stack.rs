@@ -22,13 +22,14 @@ use fanfold_elect::Elect;
 use fanfold_group::Grouper;
 use fanfold_handle::Handle;
 use fanfold_local::{Engine, Template};
-use fanfold_notify::{Http, Notify};
+use fanfold_notify::Notify;
 use fanfold_register::{Register, RegisterError};
 use fanfold_sweep::{Sweep, SweepRequest};
 use uuid::Uuid;
 
 use crate::api::ScriptedApi;
 use crate::crash::Crash;
+use crate::webhooks::ScriptedWebhooks;
 
 /// Tokio's time as the time of the steps.
 struct TestClock(tokio::time::Instant);
@@ -81,6 +82,7 @@ impl QueueName {
 pub struct Stack {
     pub crash: Arc<Crash>,
     pub api: Arc<ScriptedApi>,
+    pub webhooks: Arc<ScriptedWebhooks>,
     pub register: Register,
     pub elect: Elect,
     pub group: Grouper,
@@ -129,6 +131,7 @@ impl Stack {
         let lookup = variables.clone();
         let observer =
             Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| lookup.get(name).cloned());
+        let webhooks = Arc::new(ScriptedWebhooks::default());
         let all = QueueName::STEPS.into_iter().chain([QueueName::Notices]);
         let stack = Self {
             register: Register::from_environment(&surroundings).unwrap(),
@@ -136,7 +139,7 @@ impl Stack {
             group: Grouper::from_environment(&surroundings).unwrap(),
             handle: Handle::new(&surroundings, api.clone()).unwrap(),
             ack: Ack::from_environment(&surroundings).unwrap(),
-            notify: Notify::new(&surroundings, Http::new().unwrap()).unwrap(),
+            notify: Notify::new(&surroundings, webhooks.clone()).unwrap(),
             sweeper: Sweep::from_environment(&surroundings).unwrap(),
             tracking: Tracking::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap(), world.clone()),
@@ -150,6 +153,7 @@ impl Stack {
             world: world.clone(),
             crash,
             api,
+            webhooks,
             surroundings,
         };
         let policy: Policy = serde_json::from_value(policy).unwrap();

@@ -123,7 +123,7 @@ async fn variables_read(
         "HandleFunction" => drop(fanfold_handle::Handle::new(&surroundings, ScriptedApi::always_succeeds())?),
         "AckFunction" => drop(fanfold_ack::Ack::from_environment(&surroundings)?),
         "NotifyFunction" => {
-            drop(fanfold_notify::Notify::new(&surroundings, fanfold_notify::Http::new().unwrap())?);
+            drop(fanfold_notify::Notify::new(&surroundings, Arc::new(fanfold_notify::Http::new().unwrap()))?);
         }
         "SweepFunction" => drop(fanfold_sweep::Sweep::from_environment(&surroundings)?),
         other => panic!("{other} is not made here"),

@@ -33,7 +33,7 @@ impl Notices {
             ids: BTreeSet::new(),
         };
         // Told to an earlier process, which did not live to write it down.
-        if fanout.complete() && fanout.notified.is_some() {
+        if fanout.complete() && fanout.telling.told.is_some() {
             notices.take(Notice::completed(fanout));
         }
         Ok(notices)

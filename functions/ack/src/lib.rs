@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::TaskId;
-use fanfold::messages::{AckRequest, NotifyMessage, Settles};
+use fanfold::messages::{About, AckRequest, NotifyMessage, Settles};
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
@@ -155,9 +155,13 @@ impl Ack {
                     continue;
                 }
             };
-            let tell = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
-            if tell {
-                notices.push(NotifyMessage::Batch(Settles { batch: batch.id, lane: batch.lane.clone() }));
+            let tells = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
+            if tells && !batch.telling.over() {
+                // Once somebody began with it, its own messages go on with it.
+                if !batch.telling.begun() {
+                    let settles = Settles { batch: batch.id, lane: batch.lane.clone() };
+                    notices.push(NotifyMessage::first(About::Batch(settles)));
+                }
             } else {
                 settled.entry(&batch.lane).or_default().push(batch.id);
             }

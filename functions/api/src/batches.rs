@@ -12,6 +12,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::Api;
+use crate::notice::NoticeView;
 
 /// A batch as it is told.
 #[derive(Debug, Serialize)]
@@ -36,6 +37,9 @@ pub(crate) struct BatchView {
     retry_at: Option<u64>,
     /// Its members.
     members: Vec<MemberView>,
+    /// How far the telling of its failures has come, once it has begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<NoticeView>,
     /// When it was formed, in milliseconds since 1970.
     created_at: u64,
     /// When it last changed, in milliseconds since 1970.
@@ -96,6 +100,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Re
         attempts: batch.attempts,
         retry_at: batch.retry_at.map(|at| at.0),
         members,
+        notice: batch.telling.begun().then(|| NoticeView::of(&batch.telling)),
         created_at: batch.created_at.0,
         updated_at: batch.updated_at.0,
         lane: batch.lane,

@@ -6,6 +6,8 @@ use fanfold::tracking::Progress;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::notice::NoticeView;
+
 /// A fan-out as it is told. Completion is exact, progress is not always.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanout"))]
@@ -35,6 +37,9 @@ pub(crate) struct FanoutView {
     /// When its end was told, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     notified_at: Option<u64>,
+    /// How far the telling of its end has come, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<NoticeView>,
 }
 
 /// Whether `done`, `failed` and `succeeded` are what they say, or may lag.
@@ -56,6 +61,8 @@ impl FanoutView {
         let most = if exact { fanout.total } else { fanout.total.saturating_sub(fanout.open_groups) };
         let done = progress.done.clamp(least_done(&fanout), most);
         let failed = progress.failed.min(done);
+        let tells = fanout.complete() && fanout.notify.is_some();
+        let notice = tells.then(|| NoticeView::of(&fanout.telling));
         Self {
             id: fanout.id,
             state: fanout.state,
@@ -68,7 +75,8 @@ impl FanoutView {
             user_key: fanout.user_key,
             created_at: fanout.created_at.0,
             updated_at: fanout.updated_at.0,
-            notified_at: fanout.notified.map(|at| at.0),
+            notified_at: fanout.telling.told.map(|at| at.0),
+            notice,
         }
     }
 
@@ -96,6 +104,7 @@ fn least_done(fanout: &Fanout) -> u64 {
 mod tests {
     use fanfold::bits::Bits;
     use fanfold::clock::Timestamp;
+    use fanfold::store::telling::Telling;
 
     use super::*;
 
@@ -110,7 +119,7 @@ mod tests {
             inline: None,
             user_key: None,
             notify: None,
-            notified: None,
+            telling: Telling::default(),
             cursor: 0,
             created_at: Timestamp(1),
             updated_at: Timestamp(2),

@@ -18,7 +18,7 @@ use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS};
 use fanfold::members::Members;
-use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
+use fanfold::messages::{About, AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::queue::{Queue, QueueError};
@@ -243,7 +243,10 @@ impl Handle {
         let done = batch.status == BatchStatus::Done;
         let items = batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)));
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let tell = done && !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
+        let tell = done
+            && !batch.failed.is_zero()
+            && !batch.telling.over()
+            && policy.is_some_and(|policy| policy.notify.is_some());
         let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
         if done {
             let lock = self.locks.leave(&batch.lane, batch.id, items || tell).await?;
@@ -260,8 +263,8 @@ impl Handle {
         let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
         if items && outcomes {
             self.ack.send(&AckRequest { settles: Some(settles()), ..AckRequest::default() }).await?;
-        } else if tell {
-            self.notify.send(&NotifyMessage::Batch(settles())).await?;
+        } else if tell && !batch.telling.begun() {
+            self.notify.send(&NotifyMessage::first(About::Batch(settles()))).await?;
         }
         if !done {
             let wait = batch.retry_at.unwrap_or_default().since(self.world.now());

@@ -123,6 +123,7 @@ mod tests {
     use fanfold::ids::TaskId;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
+    use fanfold::store::telling::Telling;
     use proptest::prelude::*;
     use std::time::Duration;
     use uuid::Uuid;
@@ -147,6 +148,7 @@ mod tests {
             failed: Bits::default(),
             silent: Bits::default(),
             errors: Vec::new(),
+            telling: Telling::default(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }

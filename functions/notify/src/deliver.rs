@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use fanfold::clock::Timestamp;
+use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::Notice;
 use fanfold::queue::QueueError;
-use reqwest::Client;
-use reqwest::header::CONTENT_TYPE;
-
-/// How long a receiver may take.
-const TIMEOUT: Duration = Duration::from_secs(15);
+use fanfold::retry_after;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, StatusCode, Url};
 
 /// A notice was not delivered.
 #[derive(Debug, thiserror::Error)]
@@ -16,15 +18,57 @@ pub enum DeliveryError {
     /// It did not get into the queue.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// The receiver can not be reached or did not answer.
-    #[error("the receiver of notices can not be reached")]
-    Unreachable(#[from] reqwest::Error),
+    /// The receiver cannot be reached, or did not answer.
+    #[error("{0}")]
+    Silent(String),
     /// The receiver did not take it.
-    #[error("the receiver of notices answered {0}")]
-    Refused(reqwest::StatusCode),
-    /// It can not be written as JSON.
-    #[error("the notice can not be written as JSON")]
+    #[error("the receiver answered {status}")]
+    Refused {
+        /// Its answer.
+        status: StatusCode,
+        /// How long it asks to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// It cannot be written as JSON.
+    #[error("the notice cannot be written as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+impl DeliveryError {
+    /// Whether the receiver wants to hear of it never again.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { status: StatusCode::GONE, .. })
+    }
+
+    /// How long the receiver asks to be left alone, at most a day.
+    pub(crate) fn retry_after(&self) -> Duration {
+        match self {
+            Self::Refused { retry_after: Some(wait), .. } => (*wait).min(NOTICE_RETRY_AFTER_MAX),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// What kept the receiver from answering.
+fn failure(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("the receiver did not answer within {} s", NOTICE_TIMEOUT.as_secs());
+    }
+    let what = if error.is_connect() { "the receiver cannot be reached" } else { "the connection broke off" };
+    // The innermost cause tells it best, such as "Connection refused (os error 111)".
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    format!("{what}: {cause}")
+}
+
+/// Where notices are posted to.
+pub trait Webhooks: Send + Sync {
+    /// Posts a notice. The header `webhook-id` is the notice's id, as in Standard Webhooks, for receivers to tell repeats.
+    /// Fails if the receiver cannot be reached, or answers anything but success.
+    fn post<'a>(&'a self, url: &'a str, notice: &'a Notice, now: Timestamp)
+    -> BoxFuture<'a, Result<(), DeliveryError>>;
 }
 
 /// Posts notices to HTTPS endpoints. Follows no redirects.
@@ -40,18 +84,54 @@ impl Http {
         // The first to ask decides for the process; that another part of it did already is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().redirect(reqwest::redirect::Policy::none()).user_agent("fanfold");
-        Ok(Self(client.timeout(TIMEOUT).build()?))
+        Ok(Self(client.timeout(NOTICE_TIMEOUT).build()?))
     }
 
-    /// Posts a notice. The header `webhook-id` is the notice's id, as in Standard Webhooks, for receivers to tell repeats.
-    ///
-    /// # Errors
-    /// The receiver can not be reached, or answers anything but success.
-    pub async fn post(&self, url: &str, notice: &Notice) -> Result<(), DeliveryError> {
+    async fn send(&self, url: &str, notice: &Notice, now: Timestamp) -> Result<(), DeliveryError> {
         let body = serde_json::to_vec(notice)?;
         let request =
             self.0.post(url).header(CONTENT_TYPE, "application/json").header("webhook-id", notice.id.to_string());
-        let status = request.body(body).send().await?.status();
-        if status.is_success() { Ok(()) } else { Err(DeliveryError::Refused(status)) }
+        let answer = request.body(body).send().await.map_err(|error| DeliveryError::Silent(failure(&error)))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        Err(DeliveryError::Refused { status, retry_after: retry_after.and_then(|text| retry_after::parse(text, now)) })
+    }
+}
+
+impl Webhooks for Http {
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        notice: &'a Notice,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<(), DeliveryError>> {
+        self.send(url, notice, now).boxed()
+    }
+}
+
+/// The receiver behind a URL: scheme, host and port. What is no URL is a receiver of its own, which cannot be reached.
+pub(crate) fn receiver(url: &str) -> String {
+    let parsed = Url::parse(url).ok();
+    let parts = parsed.as_ref().and_then(|url| Some((url.scheme(), url.host_str()?, url.port_or_known_default()?)));
+    parts.map_or_else(|| url.to_owned(), |(scheme, host, port)| format!("{scheme}://{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_is_scheme_host_and_port() {
+        for (url, name) in [
+            ("https://Example.com/a?b=c", "https://example.com:443"),
+            ("https://user:word@example.com:8443/", "https://example.com:8443"),
+            ("http://localhost:80/x", "http://localhost:80"),
+            ("http://[::1]:9000", "http://[::1]:9000"),
+        ] {
+            assert_eq!(receiver(url), name);
+        }
     }
 }

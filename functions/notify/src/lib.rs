@@ -1,46 +1,60 @@
-//! The step `notify`: delivers completion and failure notices.
+//! The step `notify`: delivers completion and failure notices, each by one chain of tries.
 
 mod deliver;
+mod look;
+mod receivers;
+mod tell;
 
+use std::sync::Arc;
+
+use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::messages::{NotifyMessage, Settles};
-use fanfold::metrics::NOTICES_DELIVERED;
+use fanfold::limits::RECEIVER_SHARE;
+use fanfold::messages::NotifyMessage;
 use fanfold::notice::Notice;
-use fanfold::policy::Destination;
-use fanfold::queue::Queue;
+use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
-use fanfold::store::batches::{BatchStatus, Batches};
+use fanfold::store::batches::Batches;
 use fanfold::store::fanouts::Fanouts;
 use fanfold::store::locks::Locks;
+use fanfold::store::places::Places;
 use fanfold::store::policies::Policies;
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
 
-pub use deliver::{DeliveryError, Http};
-
-/// Notices delivered at once by one invocation.
-const CONCURRENT_NOTICES: usize = 10;
+pub use deliver::{DeliveryError, Http, Webhooks};
 
 /// Delivers notices.
-#[derive(Debug)]
 pub struct Notify {
     fanouts: Fanouts,
     batches: Batches,
     locks: Locks,
+    places: Places,
     policies: Policies,
+    notify: Queue<NotifyMessage>,
+    dead: Queue<NotifyMessage>,
     notices: Queue<Notice>,
-    http: Http,
+    webhooks: Arc<dyn Webhooks>,
+    /// Invocations that one receiver may hold at once.
+    share: u32,
+    world: World,
 }
 
-/// A notice was not delivered; its message comes again.
+impl std::fmt::Debug for Notify {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notify").finish_non_exhaustive()
+    }
+}
+
+/// What is to be told could not be looked at or written down; its message comes again.
 #[derive(Debug, thiserror::Error)]
 enum NotifyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Delivery(#[from] DeliveryError),
+    Queue(#[from] QueueError),
     #[error("there is no {0}")]
     Unknown(String),
     #[error("batch {0} is not done; its failures are told together, when it is")]
@@ -51,63 +65,22 @@ impl Notify {
     /// The step in the tables and queues that the environment names.
     ///
     /// # Errors
-    /// A variable is missing.
-    pub fn new(surroundings: &Surroundings, http: Http) -> Result<Self, ConfigError> {
+    /// A variable is missing or cannot be used.
+    pub fn new(surroundings: &Surroundings, webhooks: Arc<dyn Webhooks>) -> Result<Self, ConfigError> {
         let world = surroundings.world.clone();
         Ok(Self {
             fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?, world.clone()),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            places: Places::new(surroundings.table(variables::LOCKS_TABLE)?),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
+            dead: surroundings.queue(variables::NOTIFY_DEAD_LETTER_QUEUE_URL)?,
             notices: surroundings.queue(variables::NOTICES_QUEUE_URL)?,
-            http,
+            webhooks,
+            share: (surroundings.number(variables::NOTIFY_CONCURRENCY)? / RECEIVER_SHARE).max(1),
+            world,
         })
-    }
-
-    async fn tell(&self, message: &NotifyMessage) -> Result<(), NotifyError> {
-        match message {
-            NotifyMessage::Fanout(id) => self.tell_end(*id).await,
-            NotifyMessage::Batch(settles) => self.tell_failures(settles).await,
-        }
-    }
-
-    /// Tells a fan-out's end, then marks it told. A crash in between tells it again, under the same id.
-    async fn tell_end(&self, id: Uuid) -> Result<(), NotifyError> {
-        let fanout = self.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
-        if !fanout.to_notify() {
-            return Ok(());
-        }
-        if let Some(destination) = &fanout.notify {
-            self.deliver(destination, &Notice::completed(&fanout)).await?;
-        }
-        Ok(self.fanouts.mark_notified(id).await?)
-    }
-
-    /// Tells a batch's failures; with that the batch is settled.
-    async fn tell_failures(&self, settles: &Settles) -> Result<(), NotifyError> {
-        let batch = self.batches.get(settles.batch).await?;
-        let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", settles.batch)))?;
-        // Told too early, the notice would keep its id and change its failures.
-        if batch.status != BatchStatus::Done {
-            return Err(NotifyError::NotDone(batch.id));
-        }
-        let policy = self.policies.get(&batch.lane.kind).await?;
-        let destination = policy.as_ref().and_then(|policy| policy.notify.as_ref());
-        if let Some(destination) = destination {
-            for notice in Notice::failed(&batch) {
-                self.deliver(destination, &notice).await?;
-            }
-        }
-        Ok(self.locks.settled(&batch.lane, &[batch.id]).await?)
-    }
-
-    async fn deliver(&self, destination: &Destination, notice: &Notice) -> Result<(), NotifyError> {
-        match destination {
-            Destination::Queue(_) => self.notices.send(notice).await.map_err(DeliveryError::from)?,
-            Destination::Url(url) => self.http.post(url, notice).await?,
-        }
-        metrics::counter!(NOTICES_DELIVERED).increment(1);
-        Ok(())
     }
 }
 
@@ -115,15 +88,10 @@ impl Step for Notify {
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<NotifyMessage>(deliveries);
-            let told = messages.into_iter().map(|(delivery, message)| async move {
-                let result = self.tell(&message).await;
-                (delivery.message_id, message, result)
-            });
-            let mut told = stream::iter(told).buffer_unordered(CONCURRENT_NOTICES);
-            while let Some((message_id, message, result)) = told.next().await {
+            for (delivery, message, result) in self.tell_all(messages).await {
                 if let Err(error) = result {
-                    tracing::error!(%error, ?message, "a notice was not delivered");
-                    failures.push(message_id);
+                    tracing::error!(%error, ?message, "the step could not do its work");
+                    failures.push(delivery.message_id);
                 }
             }
             failures

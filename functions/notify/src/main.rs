@@ -1,10 +1,12 @@
 //! The Lambda function `notify`.
 
+use std::sync::Arc;
+
 use fanfold_lambda::Error;
 use fanfold_notify::{Http, Notify};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start().await;
-    fanfold_lambda::queue(Notify::new(&surroundings, Http::new()?)?).await
+    fanfold_lambda::queue(Notify::new(&surroundings, Arc::new(Http::new()?))?).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::REMINDER_PAUSE;
-use fanfold::messages::HandleMessage;
+use fanfold::messages::{About, HandleMessage, Settles};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::Place;
 use fanfold::store::locks::Lock;
@@ -29,6 +29,14 @@ impl Sweep {
         let mut messages = Vec::new();
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
+            if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
+                // Its acks are through; what is left of it is a notice.
+                let about = About::Batch(Settles { batch: batch.id, lane: batch.lane.clone() });
+                let tellings = self.batches.tellings();
+                let again = self.tell_again(&tellings, about, &batch.telling, batch.updated_at, request).await?;
+                report.batches += u64::from(again);
+                continue;
+            }
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);
             } else if self.lost(&batch, request, full.contains(&batch.lane.kind)).await? {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use fanfold::clock::Timestamp;
+use fanfold::messages::About;
 use fanfold::store::fanouts::FanoutState;
+use fanfold::store::telling::{Telling, Tellings};
 use uuid::Uuid;
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
@@ -19,11 +22,33 @@ impl Sweep {
         ids.extend(self.tracking.fanouts.notifying().await?);
         let ids: Vec<Uuid> = ids.into_iter().collect();
         for fanout in self.tracking.fanouts.get_many(&ids).await? {
-            if (fanout.drained() || fanout.to_notify()) && fanout.updated_at <= horizon {
+            if fanout.drained() && fanout.updated_at <= horizon {
                 self.tracking.finish(fanout).await?;
                 report.fanouts += 1;
+            } else if fanout.to_notify() {
+                let tellings = self.tracking.fanouts.tellings();
+                let about = About::Fanout(fanout.id);
+                let again = self.tell_again(&tellings, about, &fanout.telling, fanout.updated_at, request).await?;
+                report.fanouts += u64::from(again);
             }
         }
         Ok(())
+    }
+
+    /// Sends the message of a notice again if it should long have come; `ended`: when what it tells of happened.
+    pub(crate) async fn tell_again(
+        &self,
+        tellings: &Tellings,
+        about: About,
+        telling: &Telling,
+        ended: Timestamp,
+        request: SweepRequest,
+    ) -> Result<bool, SweepError> {
+        if request.workers_dead {
+            self.tracking.resume(about, telling).await?;
+            return Ok(true);
+        }
+        let lost = telling.waiting_since(ended) <= self.horizon(request);
+        Ok(lost && self.tracking.remind(tellings, about, telling).await?)
     }
 }

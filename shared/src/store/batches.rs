@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
 use super::attributes::{Reader, binary, number, text, time};
+use super::telling::Tellings;
 use super::{Item, StoreError, Table, Write};
 use crate::bits::Bits;
 use crate::clock::{Timestamp, World};
@@ -46,6 +47,12 @@ impl Batches {
     #[must_use]
     pub fn new(table: Table, world: World) -> Self {
         Self { table, world }
+    }
+
+    /// The telling of their failures.
+    #[must_use]
+    pub fn tellings(&self) -> Tellings {
+        Tellings::new(self.table.clone(), self.world.clone(), false)
     }
 
     /// One batch, strongly consistent.

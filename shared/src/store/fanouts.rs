@@ -7,11 +7,12 @@ use uuid::Uuid;
 
 use super::attributes::{Reader, binary, number, text, time};
 use super::groups::{Cleared, Group};
-use super::{StoreError, Table, Write};
+use super::telling::Tellings;
+use super::{Item, StoreError, Table, Write};
 use crate::clock::World;
 use crate::limits::RETENTION;
 
-use self::record::NOTIFYING;
+pub(super) use self::record::NOTIFYING;
 pub use self::record::{Fanout, FanoutState};
 
 /// The fan-outs.
@@ -150,11 +151,12 @@ impl Fanouts {
         self.stands(update).await
     }
 
-    /// Completes a drained fan-out: of all who try, one write is applied. Answers the fan-out as it stands then.
+    /// Completes a drained fan-out: of all who try, one write is applied. `Err` holds the fan-out that refused, if it exists:
+    /// somebody else completed it.
     ///
     /// # Errors
     /// The table can not be written, or the record is corrupt.
-    pub async fn complete(&self, drained: &Fanout) -> Result<Option<Fanout>, StoreError> {
+    pub async fn complete(&self, drained: &Fanout) -> Result<Result<Fanout, Option<Fanout>>, StoreError> {
         let now = self.world.now();
         let mut set = "SET #state = :completed, updated_at = :now, #ttl = :ttl".to_owned();
         let mut update = self.table.update("id", drained.id.to_string());
@@ -173,21 +175,17 @@ impl Fanouts {
             .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()))
             .expression_attribute_values(":now", time(now))
             .return_values(ReturnValue::AllNew);
-        self.stands(update).await
+        let decoded = |item: Option<Item>| item.as_ref().map(Fanout::decode).transpose();
+        Ok(match self.table.send_update(update).await? {
+            Write::Done(item) => decoded(item)?.ok_or(None),
+            Write::Refused(item) => Err(decoded(item)?),
+        })
     }
 
-    /// Its end was told.
-    ///
-    /// # Errors
-    /// The table can not be written.
-    pub async fn mark_notified(&self, id: Uuid) -> Result<(), StoreError> {
-        let update = self
-            .table
-            .update("id", id.to_string())
-            .update_expression("SET notified = :now REMOVE notifying")
-            .condition_expression("attribute_exists(id) AND attribute_not_exists(notified)")
-            .expression_attribute_values(":now", time(self.world.now()));
-        self.table.send_update(update).await.map(|_| ())
+    /// The telling of their ends.
+    #[must_use]
+    pub fn tellings(&self) -> Tellings {
+        Tellings::new(self.table.clone(), self.world.clone(), true)
     }
 
     /// Rows of a producer up to here are registered.

@@ -210,6 +210,21 @@ impl Locks {
         self.0.send_update(update).await.map(|_| ())
     }
 
+    /// The failures of a batch that was settled are to be told anew: it is settling again, and its lane is busy.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn settles(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
+        let update = self
+            .0
+            .update("lane", lane.to_string())
+            .update_expression("SET active = if_not_exists(active, :index) REMOVE #ttl ADD settling :batch")
+            .expression_attribute_names("#ttl", "ttl")
+            .expression_attribute_values(":index", text(lane.shard()))
+            .expression_attribute_values(":batch", id_set([&batch]));
+        self.0.send_update(update).await.map(|_| ())
+    }
+
     /// The lanes of one shard that were busy when last looked at.
     ///
     /// # Errors

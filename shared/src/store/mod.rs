@@ -11,6 +11,7 @@ pub mod locks;
 pub mod places;
 pub mod policies;
 pub mod tasks;
+pub mod telling;
 
 pub use attributes::Item;
 pub use table::{StoreError, Table, Write};

@@ -226,14 +226,13 @@ impl Tracking {
             let refusal = out_of_range(&group, mask);
             let cleared = clear(&group.pending, &group.failed, mask);
             if cleared.newly == 0 {
-                self.finish(fanout).await?;
                 return Ok(refusal);
             }
             match self.fanouts.write_inline(&fanout, &group, &cleared).await? {
                 Write::Done(()) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
                     if cleared.pending.is_zero() {
-                        self.check(id).await?;
+                        self.tell(&fanout).await?;
                     }
                     return Ok(refusal);
                 }

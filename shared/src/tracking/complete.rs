@@ -3,8 +3,9 @@
 use uuid::Uuid;
 
 use super::{Tracking, TrackingError};
-use crate::messages::NotifyMessage;
+use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::Fanout;
+use crate::store::telling::{Telling, Tellings};
 
 /// How far a fan-out's items have come, as well as can be told at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -25,22 +26,22 @@ impl Tracking {
         self.finish(sealed).await
     }
 
-    /// Completes a fan-out that is drained, and has its end told if it was not yet. The notice is a hint that may be sent
-    /// again: `notify` marks the header once it was delivered.
+    /// Completes a fan-out that is drained. Whoever completes it has its end told; of all who come later nobody does, but for
+    /// `sweep`.
     ///
     /// # Errors
     /// The table can not be written, or the hint not sent.
     pub async fn finish(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
-        let fanout = if fanout.drained() {
-            let id = fanout.id;
-            self.fanouts.complete(&fanout).await?.ok_or(TrackingError::UnknownFanout(id))?
-        } else {
-            fanout
-        };
-        if fanout.to_notify() {
-            self.tell(&fanout).await?;
+        if !fanout.drained() {
+            return Ok(fanout);
         }
-        Ok(fanout)
+        match self.fanouts.complete(&fanout).await? {
+            Ok(completed) => {
+                self.tell(&completed).await?;
+                Ok(completed)
+            }
+            Err(before) => before.ok_or(TrackingError::UnknownFanout(fanout.id)),
+        }
     }
 
     /// Reads the header and finishes the fan-out if it is drained.
@@ -54,8 +55,32 @@ impl Tracking {
         }
     }
 
+    /// Has the end of a fan-out told that was completed just now.
     pub(super) async fn tell(&self, fanout: &Fanout) -> Result<(), TrackingError> {
-        Ok(self.notify.send(&NotifyMessage::Fanout(fanout.id)).await?)
+        if fanout.notify.is_none() {
+            return Ok(());
+        }
+        Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
+    }
+
+    /// Sends the message again that tells the end of a fan-out, or the failures of a batch, as far as it was told: it is
+    /// taken for lost. Of the messages before it none counts any more. False: somebody went on with it meanwhile.
+    ///
+    /// # Errors
+    /// The table can not be written, or the message not sent.
+    pub async fn remind(&self, tellings: &Tellings, about: About, telling: &Telling) -> Result<bool, TrackingError> {
+        let Some(due) = tellings.remind(about.id(), telling).await? else { return Ok(false) };
+        self.notify.send(&NotifyMessage::due(about, Some(due))).await?;
+        Ok(true)
+    }
+
+    /// Sends the message again that is lost with its queue, for the moment it is due.
+    ///
+    /// # Errors
+    /// The message can not be sent.
+    pub async fn resume(&self, about: About, telling: &Telling) -> Result<(), TrackingError> {
+        let message = NotifyMessage::due(about, telling.due);
+        Ok(self.notify.send_all([(&message, telling.wait(self.world.now()))]).await?)
     }
 
     /// How far the items have come. The index of unfinished groups may lag, so this may, too.

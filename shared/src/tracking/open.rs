@@ -11,6 +11,7 @@ use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::groups::Group;
+use crate::store::telling::Telling;
 
 /// What a fan-out is opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +78,7 @@ impl Tracking {
             inline: inline.then(|| (Bits::ones(request.items as usize), Bits::default())),
             user_key: request.user_key.clone(),
             notify: request.notify.clone(),
-            notified: None,
+            telling: Telling::default(),
             cursor: 0,
             created_at: now,
             updated_at: now,
@@ -88,12 +89,14 @@ impl Tracking {
             self.put_with_groups(&fanout, &groups).await?
         };
         let fanout = match before {
-            None => fanout,
+            None => {
+                if fanout.complete() {
+                    self.tell(&fanout).await?;
+                }
+                fanout
+            }
             Some(before) => same_request(before, &request, inline)?,
         };
-        if fanout.to_notify() {
-            self.tell(&fanout).await?;
-        }
         let groups = if inline { fanout.inline_groups() } else { groups };
         Ok(Opened { fanout, groups })
     }

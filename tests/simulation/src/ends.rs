@@ -77,7 +77,7 @@ fn ended(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, failed
     if fanout.complete() != complete || !counts {
         sim.violate(format!("a fan-out of {total}, {failed} failed, complete: {complete}, is {fanout:?}"));
     }
-    if complete && fanout.notify.is_some() != fanout.notified.is_some() {
+    if complete && fanout.notify.is_some() != fanout.telling.told.is_some() {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }
 }

@@ -43,7 +43,7 @@ impl Steps {
             group: Grouper::from_environment(surroundings)?,
             handle: Handle::new(surroundings, api)?,
             ack: Ack::from_environment(surroundings)?,
-            notify: Notify::new(surroundings, http)?,
+            notify: Notify::new(surroundings, Arc::new(http))?,
             sweep: Sweep::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),

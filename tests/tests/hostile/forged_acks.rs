@@ -3,7 +3,7 @@
 use fanfold::ids::{ItemGroup, ItemId, TaskId};
 use fanfold::lane::Lane;
 use fanfold::limits::GROUP_ITEMS;
-use fanfold::messages::{AckRequest, NotifyMessage, Settles};
+use fanfold::messages::{About, AckRequest, NotifyMessage, Settles};
 use fanfold_handle::api::{Answer, Call, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
 use serde_json::json;
@@ -138,9 +138,9 @@ async fn a_notice_is_not_told_before_its_time() {
     let ask = || {
         let settles = |lane: &str| Settles { batch: batch.id, lane: lane.parse().unwrap() };
         vec![
-            message("fan-out", &NotifyMessage::Fanout(fanout)),
-            message("batch", &NotifyMessage::Batch(settles("parcel:0:117"))),
-            message("batch elsewhere", &NotifyMessage::Batch(settles("parcel:0:900"))),
+            message("fan-out", &NotifyMessage::first(About::Fanout(fanout))),
+            message("batch", &NotifyMessage::first(About::Batch(settles("parcel:0:117")))),
+            message("batch elsewhere", &NotifyMessage::first(About::Batch(settles("parcel:0:900")))),
             delivery("nobody", json!({"fanout": Uuid::nil()})),
         ]
     };

@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::lane::Lane;
 use crate::members::Members;
 use crate::store::attributes::Reader;
+use crate::store::telling::Telling;
 use crate::store::{Item, StoreError};
 
 /// How far a batch has come.
@@ -69,6 +70,8 @@ pub struct Batch {
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
+    /// How far the telling of its failures has come.
+    pub telling: Telling,
     /// When it was formed.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -134,6 +137,7 @@ impl Batch {
             failed: reader.bits("failed")?,
             silent: reader.bits("silent")?,
             errors,
+            telling: Telling::decode(&reader)?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })

@@ -9,6 +9,7 @@ use crate::limits::RETENTION;
 use crate::policy::Destination;
 use crate::store::attributes::{Reader, binary, number, text, time};
 use crate::store::groups::Group;
+use crate::store::telling::Telling;
 use crate::store::{Item, StoreError};
 
 /// How far a fan-out has come.
@@ -57,8 +58,8 @@ pub struct Fanout {
     pub user_key: Option<String>,
     /// Where its end is told.
     pub notify: Option<Destination>,
-    /// When its end was told.
-    pub notified: Option<Timestamp>,
+    /// How far the telling of its end has come.
+    pub telling: Telling,
     /// Rows of a producer that are registered.
     pub cursor: u64,
     /// When it was opened.
@@ -83,7 +84,7 @@ impl Fanout {
     /// Whether its end is still to be told.
     #[must_use]
     pub fn to_notify(&self) -> bool {
-        self.complete() && self.notify.is_some() && self.notified.is_none()
+        self.complete() && self.notify.is_some() && !self.telling.over()
     }
 
     /// The bitfield of a small fan-out, as the group it is.
@@ -120,7 +121,7 @@ impl Fanout {
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
-            notified: reader.time("notified")?,
+            telling: Telling::decode(&reader)?,
             cursor: reader.number("cursor")?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
@@ -157,4 +158,4 @@ impl Fanout {
 }
 
 /// The one partition of the sparse index of fan-outs whose end is still to be told.
-pub(super) const NOTIFYING: &str = "1";
+pub(in crate::store) const NOTIFYING: &str = "1";

@@ -1,0 +1,53 @@
+//! How far the telling of a notice has come, as it is told.
+
+use fanfold::store::telling::Telling;
+use serde::Serialize;
+
+/// How far the telling of a notice has come.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Telling"))]
+pub(crate) struct NoticeView {
+    /// How far.
+    state: NoticeState,
+    /// Tries begun.
+    tries: u32,
+    /// When the next one is due, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_at: Option<u64>,
+    /// When it was given up, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given_up_at: Option<u64>,
+    /// Why the last try failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// How far the telling of a notice has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum NoticeState {
+    /// It is still to be told.
+    Pending,
+    /// It was told.
+    Delivered,
+    /// It was given up; a dead letter holds it.
+    Undeliverable,
+}
+
+impl NoticeView {
+    pub(crate) fn of(telling: &Telling) -> Self {
+        let state = match (telling.told, telling.given_up) {
+            (Some(_), _) => NoticeState::Delivered,
+            (None, Some(_)) => NoticeState::Undeliverable,
+            (None, None) => NoticeState::Pending,
+        };
+        Self {
+            state,
+            tries: telling.tries,
+            next_at: telling.due.filter(|_| !telling.over()).map(|at| at.0),
+            given_up_at: telling.given_up.map(|at| at.0),
+            error: telling.error.clone(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a message asks for, as the record that its notice is about says.
+
+use std::time::Duration;
+
+use fanfold::clock::Timestamp;
+use fanfold::messages::{About, NotifyMessage, Settles};
+use fanfold::notice::Notice;
+use fanfold::policy::Destination;
+use fanfold::store::batches::BatchStatus;
+use fanfold::store::telling::{Next, Telling, Tellings};
+use uuid::Uuid;
+
+use crate::{Notify, NotifyError};
+
+/// What a message asks for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Nothing, or nothing any more.
+    Nothing,
+    /// To come again after this time.
+    Later(Duration),
+    /// A try.
+    Try(Box<Due>),
+}
+
+/// A notice whose next try is due.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) about: About,
+    pub(crate) telling: Telling,
+    pub(crate) destination: Destination,
+    /// All parts of it.
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Notify {
+    /// The records that say how far the telling has come.
+    pub(crate) fn tellings(&self, about: &About) -> Tellings {
+        match about {
+            About::Fanout(_) => self.fanouts.tellings(),
+            About::Batch(_) => self.batches.tellings(),
+        }
+    }
+
+    /// Looks what a message asks for.
+    pub(crate) async fn look(&self, message: &NotifyMessage) -> Result<Asked, NotifyError> {
+        match &message.about {
+            About::Fanout(id) => self.look_at_end(message, *id).await,
+            About::Batch(settles) => self.look_at_failures(message, settles).await,
+        }
+    }
+
+    async fn look_at_end(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
+        let fanout = self.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
+        let Some(destination) = fanout.notify.clone().filter(|_| fanout.complete()) else { return Ok(Asked::Nothing) };
+        let notices = || vec![Notice::completed(&fanout)];
+        self.next(message, fanout.telling.clone(), destination, notices).await
+    }
+
+    async fn look_at_failures(&self, message: &NotifyMessage, settles: &Settles) -> Result<Asked, NotifyError> {
+        let batch = self.batches.get(settles.batch).await?;
+        let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", settles.batch)))?;
+        // Told too early, the notice would keep its id and change its failures.
+        if batch.status != BatchStatus::Done {
+            return Err(NotifyError::NotDone(batch.id));
+        }
+        let policy = self.policies.get(&batch.lane.kind).await?;
+        let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
+        let revives = message.undelivered.is_some() && batch.telling.given_up.is_some();
+        let Some(destination) = destination.filter(|_| revives || !batch.telling.over()) else {
+            self.locks.settled(&batch.lane, &[batch.id]).await?;
+            return Ok(Asked::Nothing);
+        };
+        if revives {
+            // From now on `sweep` looks after it again.
+            self.locks.settles(&batch.lane, batch.id).await?;
+        }
+        self.next(message, batch.telling.clone(), destination, || Notice::failed(&batch)).await
+    }
+
+    /// What follows from a message and how far the telling has come.
+    async fn next(
+        &self,
+        message: &NotifyMessage,
+        mut telling: Telling,
+        destination: Destination,
+        notices: impl FnOnce() -> Vec<Notice>,
+    ) -> Result<Asked, NotifyError> {
+        let about = message.about.clone();
+        let mut due = message.due;
+        if message.undelivered.is_some()
+            && telling.given_up.is_some()
+            && let Some(now) = self.tellings(&about).revive(about.id()).await?
+        {
+            telling = Telling { given_up: None, due: Some(now), since: Some(now), ..telling };
+            due = Some(now);
+        }
+        Ok(match telling.next(due, self.world.now()) {
+            Next::Over | Next::Superseded => Asked::Nothing,
+            Next::Wait(wait) => Asked::Later(wait),
+            Next::Turn => Asked::Try(Box::new(Due { about, telling, destination, notices: notices() })),
+        })
+    }
+
+    /// Sends a message again, which comes after `wait`, or as late as a message can.
+    pub(crate) async fn later(
+        &self,
+        message: &NotifyMessage,
+        due: Option<Timestamp>,
+        wait: Duration,
+    ) -> Result<(), NotifyError> {
+        let message = NotifyMessage { due, undelivered: None, ..message.clone() };
+        Ok(self.notify.send_all([(&message, wait)]).await?)
+    }
+}

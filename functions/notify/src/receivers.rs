@@ -1,0 +1,104 @@
+//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold its
+//! share of them and no more, so that the rest go on with others.
+
+use std::collections::BTreeMap;
+
+use fanfold::backoff::Backoff;
+use fanfold::delivery::Delivery;
+use fanfold::limits::{NOTICE_LEASE, PLACE_WAIT, PLACE_WAIT_MAX};
+use fanfold::messages::NotifyMessage;
+use fanfold::policy::Destination;
+use fanfold::store::places::{PREFIX, Taken};
+use futures::{StreamExt, stream};
+
+use crate::deliver::receiver;
+use crate::look::{Asked, Due};
+use crate::{Notify, NotifyError};
+
+/// Notices looked at, or delivered to one receiver, at once by one invocation.
+const CONCURRENT_NOTICES: usize = 10;
+
+/// Pauses of those that find no place.
+const WAIT: Backoff = Backoff { base: PLACE_WAIT, max: PLACE_WAIT_MAX };
+
+/// A message and what became of it.
+type Handled = (Delivery, NotifyMessage, Result<(), NotifyError>);
+
+/// A message whose notice is due.
+type Ready = (Delivery, NotifyMessage, Box<Due>);
+
+impl Notify {
+    /// Does what the messages of an invocation ask for.
+    pub(crate) async fn tell_all(&self, messages: Vec<(Delivery, NotifyMessage)>) -> Vec<Handled> {
+        let looked = messages.into_iter().map(|(delivery, message)| async move {
+            let asked = match self.look(&message).await {
+                Ok(Asked::Later(wait)) => self.later(&message, message.due, wait).await.map(|()| Asked::Nothing),
+                asked => asked,
+            };
+            (delivery, message, asked)
+        });
+        let mut looked = stream::iter(looked).buffer_unordered(CONCURRENT_NOTICES);
+        let mut handled = Vec::new();
+        let mut receivers: BTreeMap<Option<String>, Vec<Ready>> = BTreeMap::new();
+        while let Some((delivery, message, asked)) = looked.next().await {
+            match asked {
+                Ok(Asked::Try(due)) => {
+                    let name = match &due.destination {
+                        Destination::Queue(_) => None,
+                        Destination::Url(url) => Some(receiver(url)),
+                    };
+                    receivers.entry(name).or_default().push((delivery, message, due));
+                }
+                Ok(_) => handled.push((delivery, message, Ok(()))),
+                Err(error) => handled.push((delivery, message, Err(error))),
+            }
+        }
+        drop(looked);
+        let told = receivers.into_iter().map(|(name, ready)| self.tell_receiver(name, ready));
+        let told = stream::iter(told).buffer_unordered(CONCURRENT_NOTICES).collect::<Vec<_>>().await;
+        handled.extend(told.into_iter().flatten());
+        handled
+    }
+
+    /// Delivers to one receiver, if there is a place for this invocation; otherwise the notices wait for one, which uses up
+    /// no try.
+    async fn tell_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
+        // The stack's own queue does not hang.
+        let Some(name) = name else { return self.tell_each(ready).await };
+        let (key, holder) = (format!("{PREFIX}endpoint/{name}"), self.world.uuid());
+        match self.places.take(&key, holder, self.share, NOTICE_LEASE, self.world.now()).await {
+            Ok(Taken::Yes) => {
+                let told = self.tell_each(ready).await;
+                if let Err(error) = self.places.give_back(&key, holder).await {
+                    tracing::warn!(%error, name, "a place is held until its lease is over");
+                }
+                told
+            }
+            Ok(Taken::Full { .. }) => self.wait_for_place(ready).await,
+            Err(error) => {
+                tracing::error!(%error, name, "no place can be taken");
+                self.wait_for_place(ready).await
+            }
+        }
+    }
+
+    async fn tell_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
+        let told = ready.into_iter().map(|(delivery, message, due)| async move {
+            let result = self.tell(&due).await;
+            (delivery, message, result)
+        });
+        stream::iter(told).buffer_unordered(CONCURRENT_NOTICES).collect().await
+    }
+
+    async fn wait_for_place(&self, ready: Vec<Ready>) -> Vec<Handled> {
+        let mut handled = Vec::with_capacity(ready.len());
+        for (delivery, message, due) in ready {
+            let waits = message.waits.saturating_add(1);
+            let wait = WAIT.after(waits, self.world.random.next());
+            let again = NotifyMessage { waits, ..message.clone() };
+            let result = self.later(&again, due.telling.due, wait).await;
+            handled.push((delivery, message, result));
+        }
+        handled
+    }
+}

@@ -1,0 +1,111 @@
+//! One try to tell a notice, and what follows from it.
+
+use std::time::Duration;
+
+use fanfold::backoff::Backoff;
+use fanfold::limits::{ERROR_BYTES, NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX, NOTICE_TURN};
+use fanfold::messages::{About, NotifyMessage, Undelivered};
+use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
+use fanfold::notice::Notice;
+use fanfold::policy::Destination;
+use fanfold::store::telling::Turn;
+use fanfold::text::shorten;
+
+use crate::look::Due;
+use crate::{DeliveryError, Notify, NotifyError};
+
+/// Pauses between tries.
+const RETRY: Backoff = Backoff { base: NOTICE_RETRY, max: NOTICE_RETRY_MAX };
+
+impl Notify {
+    /// Takes the turn, tries to deliver, and writes down what came of it. A crash between delivery and mark tells it again,
+    /// under the same id.
+    pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
+        let tellings = self.tellings(&due.about);
+        let Some(turn) = tellings.begin(due.about.id(), &due.telling).await? else { return Ok(()) };
+        let mut parts = due.telling.parts;
+        for notice in due.notices.iter().skip(parts as usize) {
+            if self.world.now().since(turn.began) >= NOTICE_TURN {
+                return self.try_again(due, &turn, parts, Duration::ZERO, None).await;
+            }
+            if let Err(error) = self.deliver_one(&due.destination, notice).await {
+                return self.failed(due, &turn, parts, &error).await;
+            }
+            parts += 1;
+        }
+        tellings.told(turn.id).await?;
+        self.settle(&due.about).await
+    }
+
+    async fn deliver_one(&self, destination: &Destination, notice: &Notice) -> Result<(), DeliveryError> {
+        match destination {
+            Destination::Queue(_) => self.notices.send(notice).await?,
+            Destination::Url(url) => self.webhooks.post(url, notice, self.world.now()).await?,
+        }
+        metrics::counter!(NOTICES_DELIVERED).increment(1);
+        Ok(())
+    }
+
+    /// The next try comes later, unless there is to be none.
+    async fn failed(&self, due: &Due, turn: &Turn, parts: u32, error: &DeliveryError) -> Result<(), NotifyError> {
+        metrics::counter!(NOTICE_TRIES_FAILED).increment(1);
+        let text = error.to_string();
+        let text = shorten(&text, ERROR_BYTES);
+        if error.is_gone() || self.world.now().since(turn.since) >= NOTICE_GIVE_UP {
+            return self.give_up(due, turn, parts, &text).await;
+        }
+        let pause = RETRY.after(turn.tries, self.world.random.next()).max(error.retry_after());
+        let (to, seconds) = (receiver_of(&due.destination), pause.as_secs());
+        tracing::warn!(about = ?due.about, to, tries = turn.tries, error = %text, seconds, "a notice was not delivered");
+        self.try_again(due, turn, parts, pause, Some(&text)).await
+    }
+
+    /// Writes down when the next try is due, then sends its message.
+    async fn try_again(
+        &self,
+        due: &Due,
+        turn: &Turn,
+        parts: u32,
+        pause: Duration,
+        error: Option<&str>,
+    ) -> Result<(), NotifyError> {
+        let at = self.world.now().plus(pause);
+        if self.tellings(&due.about).again(turn, at, parts, error).await? {
+            self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves what was not told to the dead-letter queue, then says so in the record: a crash in between tries once more.
+    async fn give_up(&self, due: &Due, turn: &Turn, parts: u32, error: &str) -> Result<(), NotifyError> {
+        let to = receiver_of(&due.destination);
+        let dead = |notice: &Notice| {
+            let (notice, to, error) = (notice.clone(), to.to_owned(), error.to_owned());
+            let undelivered = Some(Box::new(Undelivered { notice, to, tries: turn.tries, error }));
+            NotifyMessage { undelivered, ..NotifyMessage::first(due.about.clone()) }
+        };
+        let letters: Vec<NotifyMessage> = due.notices.iter().skip(parts as usize).map(dead).collect();
+        self.dead.send_all(letters.iter().map(|letter| (letter, Duration::ZERO))).await?;
+        if !self.tellings(&due.about).give_up(turn, parts, error).await? {
+            return Ok(());
+        }
+        metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
+        tracing::error!(about = ?due.about, to, tries = turn.tries, %error, "a notice was given up");
+        self.settle(&due.about).await
+    }
+
+    /// With the telling of its failures a batch is settled.
+    async fn settle(&self, about: &About) -> Result<(), NotifyError> {
+        match about {
+            About::Fanout(_) => Ok(()),
+            About::Batch(settles) => Ok(self.locks.settled(&settles.lane, &[settles.batch]).await?),
+        }
+    }
+}
+
+fn receiver_of(destination: &Destination) -> &str {
+    match destination {
+        Destination::Queue(_) => "the queue of notices",
+        Destination::Url(url) => url,
+    }
+}

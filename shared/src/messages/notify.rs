@@ -1,0 +1,154 @@
+//! What `notify` is asked to tell.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Settles;
+use crate::clock::Timestamp;
+use crate::notice::Notice;
+
+/// Something is to be told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Fields", into = "Fields")]
+pub struct NotifyMessage {
+    /// What it is about.
+    pub about: About,
+    /// When the try it asks for is due, as the record says; none: the first. For any other try it came too late.
+    pub due: Option<Timestamp>,
+    /// How often it found no place at the receiver.
+    pub waits: u32,
+    /// What could not be told: the message is a dead letter. Sent again, it asks for another beginning.
+    pub undelivered: Option<Box<Undelivered>>,
+}
+
+/// What a notice is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The end of a fan-out.
+    Fanout(Uuid),
+    /// The failures of a batch, after which it is settled.
+    Batch(Settles),
+}
+
+impl About {
+    /// The id of the record that says how far the telling has come.
+    #[must_use]
+    pub fn id(&self) -> Uuid {
+        match self {
+            Self::Fanout(id) => *id,
+            Self::Batch(settles) => settles.batch,
+        }
+    }
+}
+
+/// A notice that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Undelivered {
+    /// The notice.
+    pub notice: Notice,
+    /// Where it was to be told.
+    pub to: String,
+    /// Tries made.
+    pub tries: u32,
+    /// Why the last one failed.
+    pub error: String,
+}
+
+impl NotifyMessage {
+    /// Asks for the first try.
+    #[must_use]
+    pub fn first(about: About) -> Self {
+        Self { about, due: None, waits: 0, undelivered: None }
+    }
+
+    /// Asks for the try that is due then.
+    #[must_use]
+    pub fn due(about: About, due: Option<Timestamp>) -> Self {
+        Self { due, ..Self::first(about) }
+    }
+}
+
+/// The fields as they are sent.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fanout: Option<Uuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch: Option<Settles>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due: Option<u64>,
+    #[serde(default, skip_serializing_if = "none")]
+    waits: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    undelivered: Option<Box<Undelivered>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn none(number: &u32) -> bool {
+    *number == 0
+}
+
+impl TryFrom<Fields> for NotifyMessage {
+    type Error = &'static str;
+
+    fn try_from(fields: Fields) -> Result<Self, Self::Error> {
+        let Fields { fanout, batch, due, waits, undelivered } = fields;
+        let about = match (fanout, batch) {
+            (Some(id), None) => About::Fanout(id),
+            (None, Some(settles)) => About::Batch(settles),
+            (Some(_), Some(_)) => return Err("`fanout` stands beside `batch`, one of the two is allowed"),
+            (None, None) => return Err("neither `fanout` nor `batch` is there"),
+        };
+        Ok(Self { about, due: due.map(Timestamp), waits, undelivered })
+    }
+}
+
+impl From<NotifyMessage> for Fields {
+    fn from(message: NotifyMessage) -> Self {
+        let NotifyMessage { about, due, waits, undelivered } = message;
+        let (fanout, batch) = match about {
+            About::Fanout(id) => (Some(id), None),
+            About::Batch(settles) => (None, Some(settles)),
+        };
+        Self { fanout, batch, due: due.map(|due| due.0), waits, undelivered }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::delivery::read;
+
+    const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
+
+    #[test]
+    fn the_first_message_names_what_it_is_about_and_nothing_else() {
+        let first = NotifyMessage::first(About::Fanout(NOBODY.parse().unwrap()));
+        let text = serde_json::to_string(&first).unwrap();
+        assert_eq!(text, format!("{{\"fanout\":\"{NOBODY}\"}}"));
+        assert_eq!(read::<NotifyMessage>(&text).unwrap(), first);
+    }
+
+    #[test]
+    fn whatever_is_sent_is_read() {
+        let settles = Settles { batch: NOBODY.parse().unwrap(), lane: "parcel:0:NY".parse().unwrap() };
+        let message = NotifyMessage { waits: 3, ..NotifyMessage::due(About::Batch(settles), Some(Timestamp(17))) };
+        assert_eq!(read::<NotifyMessage>(&serde_json::to_string(&message).unwrap()).unwrap(), message);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let batch = format!("\"batch\": {{\"batch\": \"{NOBODY}\", \"lane\": \"parcel:0:NY\"}}");
+        for body in [
+            "{}".to_owned(),
+            "{\"due\": 1}".to_owned(),
+            format!("{{\"fanout\": \"{NOBODY}\", {batch}}}"),
+            format!("{{{batch}, \"tries\": 1}}"),
+        ] {
+            assert!(read::<NotifyMessage>(&body).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! How far the telling of a notice has come, and how it is stored. No I/O but reading an item.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::store::StoreError;
+use crate::store::attributes::Reader;
+
+/// How far the telling of a notice has come. It stands in the record that the notice is about, and never grows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    /// When it was told.
+    pub told: Option<Timestamp>,
+    /// When it was given up: nobody tries again by himself.
+    pub given_up: Option<Timestamp>,
+    /// Tries begun.
+    pub tries: u32,
+    /// When the first of them began, or the first since somebody asked for it anew.
+    pub since: Option<Timestamp>,
+    /// When the next one is due; none: the first, at once. It also names the message that is to begin it: any other is a
+    /// copy that came too late.
+    pub due: Option<Timestamp>,
+    /// While one runs: until when nobody else should begin another.
+    pub lease_until: Option<Timestamp>,
+    /// Parts of the notice that were told, of one that is told in several.
+    pub parts: u32,
+    /// Why the last try failed.
+    pub error: Option<String>,
+}
+
+/// What follows from a message that asks for a notice to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: it was told, or given up.
+    Over,
+    /// Nothing: another message goes on with it.
+    Superseded,
+    /// It is not due, or a try runs: the message comes again after this time.
+    Wait(Duration),
+    /// A try may begin.
+    Turn,
+}
+
+impl Telling {
+    /// Whether nothing more is to be done.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        self.told.is_some() || self.given_up.is_some()
+    }
+
+    /// Whether somebody began with it. Then its own messages go on with it.
+    #[must_use]
+    pub fn begun(&self) -> bool {
+        self.tries > 0 || self.due.is_some()
+    }
+
+    /// What follows from a message for the try that is due at `due`.
+    #[must_use]
+    pub fn next(&self, due: Option<Timestamp>, now: Timestamp) -> Next {
+        if self.over() {
+            Next::Over
+        } else if due != self.due {
+            Next::Superseded
+        } else {
+            let wait = self.wait(now);
+            if wait.is_zero() { Next::Turn } else { Next::Wait(wait) }
+        }
+    }
+
+    /// How long nobody may begin a try.
+    #[must_use]
+    pub fn wait(&self, now: Timestamp) -> Duration {
+        self.due.max(self.lease_until).map_or(Duration::ZERO, |until| until.since(now))
+    }
+
+    /// Since when somebody should have begun a try; `ended`: when what it tells of happened.
+    #[must_use]
+    pub fn waiting_since(&self, ended: Timestamp) -> Timestamp {
+        self.lease_until.or(self.due).unwrap_or(ended)
+    }
+
+    pub(in crate::store) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            told: reader.time("notified")?,
+            given_up: reader.time("undeliverable")?,
+            tries: reader.small("tell_tries")?,
+            since: reader.time("tell_since")?,
+            due: reader.time("tell_due")?,
+            lease_until: reader.time("tell_lease")?,
+            parts: reader.small("tell_parts")?,
+            error: reader.optional_text("tell_error")?.map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn later(seconds: u64) -> Timestamp {
+        NOW.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn the_first_message_begins_and_waits_while_its_try_runs() {
+        let fresh = Telling::default();
+        assert_eq!(fresh.next(None, NOW), Next::Turn);
+        let running = Telling { tries: 1, lease_until: Some(later(60)), ..fresh };
+        assert_eq!(running.next(None, NOW), Next::Wait(Duration::from_secs(60)));
+        assert_eq!(running.next(None, later(60)), Next::Turn, "its worker died");
+        assert_eq!(running.waiting_since(NOW), later(60));
+    }
+
+    #[test]
+    fn after_a_failure_only_the_next_message_counts() {
+        let failed = Telling { tries: 1, due: Some(later(4)), ..Telling::default() };
+        assert_eq!(failed.next(None, later(9)), Next::Superseded);
+        assert_eq!(failed.next(Some(later(4)), later(1)), Next::Wait(Duration::from_secs(3)));
+        assert_eq!(failed.next(Some(later(4)), later(4)), Next::Turn);
+        assert_eq!(failed.waiting_since(NOW), later(4));
+    }
+
+    #[test]
+    fn what_is_over_stays_over() {
+        for over in [
+            Telling { told: Some(NOW), ..Telling::default() },
+            Telling { given_up: Some(NOW), tries: 40, due: Some(NOW), ..Telling::default() },
+        ] {
+            assert_eq!((over.next(None, NOW), over.next(over.due, later(1))), (Next::Over, Next::Over));
+        }
+    }
+}

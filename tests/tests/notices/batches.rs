@@ -1,0 +1,87 @@
+//! Notices of failures: the batch's record keeps their chain, and the batch is settled when it ends.
+
+use fanfold::notice::Event;
+use fanfold::store::batches::Batch;
+use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_tests::{QueueName, Reply, order};
+
+use super::*;
+
+/// A stack whose tasks all fail, with so long an error each, and `tasks` of them in one batch.
+async fn failing(tasks: usize) -> (Stack, Batch) {
+    let script = |call: &Call| -> Result<Answer, CallError> {
+        let failed = |(n, member): (usize, &fanfold_handle::api::CallMember)| {
+            let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
+            MemberAnswer { id: member.id, outcome: MemberOutcome::Failed, error }
+        };
+        Ok(Answer::Members(call.members.iter().enumerate().map(failed).collect()))
+    };
+    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]},
+        "max_batch": 2_000, "notify": {"url": URL}});
+    let stack = Stack::new(policy, ScriptedApi::new(script), Crash::never()).await;
+    stack.webhooks.answer(|_, _| Reply::Refuses(500));
+    stack.register((0..tasks).map(|n| order(None, "117", n)).collect()).await;
+    for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        stack.deliver(queue).await;
+    }
+    let batch = stack.all_batches().await.remove(0);
+    (stack, batch)
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_told_by_one_chain_and_then_the_batch_is_settled() {
+    let (stack, batch) = failing(3).await;
+    for _ in 0..20 {
+        run_for(&stack, 6 * MINUTE, Duration::from_secs(5)).await;
+        stack.sweeper.sweep(fanfold_sweep::SweepRequest::default()).await.unwrap();
+        assert!(stack.backlog().await <= 1, "one message a notice");
+    }
+    let calls = stack.webhooks.posted().len();
+    assert!((9..16).contains(&calls), "{calls} calls in hours");
+    assert!(stack.locks.get(&batch.lane).await.unwrap().settling.contains(&batch.id));
+    stack.webhooks.answer(|_, _| Reply::Takes);
+    stack.drain().await;
+    assert_eq!((stack.webhooks.posted().len(), stack.webhooks.by_notice().len()), (calls + 1, 1));
+    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.told.is_some());
+    stack.assert_locks_free().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_was_told_is_not_told_again() {
+    let (stack, batch) = failing(2_000).await;
+    // Of the first two parts each is refused once.
+    stack.webhooks.answer(|_, before| if before == 0 { Reply::Refuses(500) } else { Reply::Takes });
+    stack.drain().await;
+    let by_notice = stack.webhooks.by_notice();
+    assert!(by_notice.len() > 1 && by_notice.values().all(|calls| *calls == 2), "{by_notice:?}");
+    let mut told = 0;
+    for posted in stack.webhooks.posted() {
+        let Event::TasksFailed(failed) = posted.notice.event else { panic!("of failures") };
+        told += failed.failures.len();
+    }
+    assert_eq!(told, 2 * 2_000);
+    let telling = stack.batches.get(batch.id).await.unwrap().unwrap().telling;
+    assert_eq!((telling.told.is_some(), telling.tries as usize), (true, by_notice.len() + 1));
+    stack.assert_locks_free().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_nobody_takes_are_given_up_and_sent_back() {
+    let (stack, batch) = failing(3).await;
+    stack.webhooks.answer(|_, _| Reply::Refuses(410));
+    stack.drain().await;
+    stack.assert_locks_free().await;
+    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.given_up.is_some());
+    let dead = stack.dead(QueueName::Notify).await;
+    assert_eq!(dead.len(), 1);
+    for _ in 0..3 {
+        stack.sweep().await;
+        assert_eq!(stack.backlog().await, 0);
+    }
+    stack.webhooks.answer(|_, _| Reply::Takes);
+    stack.send(QueueName::Notify, &dead[0]).await;
+    stack.drain().await;
+    assert_eq!(stack.webhooks.posted().len(), 2);
+    stack.assert_locks_free().await;
+}

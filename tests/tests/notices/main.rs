@@ -1,0 +1,67 @@
+//! Notices: each told by one chain of tries, in the time its receiver asks for, and given up in the end.
+#![allow(clippy::unwrap_used)]
+
+mod batches;
+mod chain;
+mod crashes;
+mod once;
+mod receivers;
+
+use std::time::Duration;
+
+use fanfold::ids::{ItemId, expand};
+use fanfold::messages::AckRequest;
+use fanfold::policy::Destination;
+use fanfold::store::fanouts::Fanout;
+use fanfold::tracking::OpenRequest;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use serde_json::json;
+use uuid::Uuid;
+
+const URL: &str = "https://receiver.example/hook";
+
+async fn stack() -> Stack {
+    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+    Stack::new(policy, ScriptedApi::always_succeeds(), Crash::never()).await
+}
+
+/// Opens a small sealed fan-out that tells its end to a URL. The producer repeats a call that fails.
+async fn open(stack: &Stack, url: &str, items: u32, key: &str) -> (Uuid, Vec<ItemId>) {
+    loop {
+        let notify = Some(Destination::Url(url.to_owned()));
+        let request = OpenRequest { items, seal: true, user_key: None, notify };
+        let opened = stack.tracking.open(request, Some(key)).await;
+        stack.crash.revive();
+        if let Ok(opened) = opened {
+            return (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect());
+        }
+    }
+}
+
+fn done(items: &[ItemId]) -> AckRequest {
+    AckRequest { items: items.to_vec(), ..AckRequest::default() }
+}
+
+/// A fan-out that just completed, with its hint in the queue.
+async fn completed(stack: &Stack, url: &str) -> Uuid {
+    let (fanout, ids) = open(stack, url, 2, url).await;
+    stack.ack.apply(&done(&ids)).await.unwrap();
+    fanout
+}
+
+async fn header(stack: &Stack, fanout: Uuid) -> Fanout {
+    stack.tracking.fanouts.get(fanout).await.unwrap().unwrap()
+}
+
+/// Delivers what comes to `notify` for so long, looking every `step`.
+async fn run_for(stack: &Stack, span: Duration, step: Duration) {
+    let end = stack.world.now().plus(span);
+    while stack.world.now() < end {
+        while stack.deliver(QueueName::Notify).await > 0 {}
+        tokio::time::sleep(step).await;
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(24 * 3_600);

@@ -1,0 +1,59 @@
+//! A receiver that hangs does not keep `notify` from others.
+
+use fanfold::store::places::{Places, Taken};
+use fanfold_tests::{QueueName, Reply};
+
+use super::*;
+
+const HANGS: &str = "https://hangs.example/hook";
+
+#[tokio::test(start_paused = true)]
+async fn sixty_that_hang_do_not_delay_another() {
+    let stack = stack().await;
+    stack.webhooks.answer(|url, _| if url.starts_with(HANGS) { Reply::Hangs } else { Reply::Takes });
+    let pumps = stack.pumps();
+    for n in 0..60 {
+        completed(&stack, &format!("{HANGS}/{n}")).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let began = stack.world.now();
+    let count = |prefix: &str| stack.webhooks.posted().iter().filter(|posted| posted.url.starts_with(prefix)).count();
+    for n in 0..20 {
+        completed(&stack, &format!("{URL}/{n}")).await;
+    }
+    while count(URL) < 20 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let waited = stack.world.now().since(began);
+        assert!(waited < Duration::from_secs(10), "{} of 20 were told after {waited:?}", count(URL));
+    }
+    assert!(count(HANGS) > 0 && count(HANGS) < 60, "some wait for a place");
+    drop(pumps);
+}
+
+/// Who waits for a place uses up no try, and is told once there is one.
+#[tokio::test(start_paused = true)]
+async fn who_finds_no_place_waits_for_one() {
+    let stack = stack().await;
+    let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap());
+    let key = "places/endpoint/https://receiver.example:443";
+    let holders: Vec<Uuid> = (0..5).map(Uuid::from_u128).collect();
+    let lease = Duration::from_secs(50);
+    for holder in &holders {
+        let taken = places.take(key, *holder, 5, lease, stack.world.now()).await.unwrap();
+        assert_eq!(taken, Taken::Yes);
+    }
+    let fanout = completed(&stack, URL).await;
+    run_for(&stack, Duration::from_secs(40), Duration::from_secs(1)).await;
+    assert_eq!(stack.webhooks.posted().len(), 0);
+    assert_eq!((stack.backlog().await, header(&stack, fanout).await.telling.tries), (1, 0));
+    // The others died: their leases end.
+    stack.drain().await;
+    assert_eq!(stack.webhooks.posted().len(), 1);
+    assert_eq!(header(&stack, fanout).await.telling.tries, 1);
+    for _ in 0..12 {
+        let url = format!("{URL}/{}", stack.webhooks.posted().len());
+        completed(&stack, &url).await;
+        stack.deliver(QueueName::Notify).await;
+    }
+    assert_eq!(stack.webhooks.posted().len(), 13, "places are given back");
+}
