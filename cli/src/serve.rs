@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use fanfold::config::variables;
 use fanfold::store::policies::Policies;
+use fanfold_local::http::{self, Patience};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -75,9 +76,7 @@ pub(crate) fn start(listener: TcpListener, stack: &Stack) -> Result<Server, Fail
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let router = stack.router(address.ip().is_loopback())?;
     let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, guard(router)).await {
-            tracing::error!(%error, "the HTTP API broke down");
-        }
+        http::serve(listener, guard(router), Patience::default()).await;
     });
     Ok(Server { address, task })
 }

@@ -1,5 +1,5 @@
 //! Runs a Fanfold stack inside one process: an embedded DynamoDB and SQS under the real AWS SDK, a reader of the stack's
-//! `template.yaml`, and the pump that moves messages from queues to steps as Lambda's event sources do.
+//! `template.yaml`, the pump that moves messages from queues to steps as Lambda's event sources do, and an HTTP server.
 //!
 //! ```no_run
 //! # async fn example(step: std::sync::Arc<dyn fanfold::delivery::Step>) -> Result<(), Box<dyn std::error::Error>> {
@@ -17,6 +17,7 @@
 //! ```
 
 mod engine;
+pub mod http;
 mod provision;
 mod pump;
 mod template;

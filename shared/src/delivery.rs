@@ -21,7 +21,7 @@ pub struct Delivery {
 /// The ids of the messages that must be delivered again (`ReportBatchItemFailures`). Empty: all are done.
 pub type Failures = Vec<String>;
 
-/// A step that takes deliveries. An error fails the whole batch of messages.
+/// A step that takes deliveries. Each fails or succeeds for itself.
 pub trait Step: Send + Sync {
     /// Handles one batch of messages and names those to be delivered again.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures>;

@@ -17,6 +17,12 @@ pub const KEYS_PER_READ: usize = 100;
 /// DynamoDB: statements in one BatchExecuteStatement.
 pub const STATEMENTS_PER_CALL: usize = 25;
 
+/// Groups that one answer of the HTTP API names: some 60 KB, far below Lambda's 6 MB.
+pub const GROUPS_PER_PAGE: usize = 1_000;
+
+/// Groups that the answer about a fan-out names at once; it is asked for often.
+pub const GROUPS_AT_ONCE: usize = 100;
+
 /// SQS: entries in one batch call.
 pub const MESSAGES_PER_CALL: usize = 10;
 
@@ -160,6 +166,15 @@ pub const PLACES_CLEARED: usize = 10;
 
 /// How long the record of a party's places is kept after the last one was taken.
 pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+
+/// The local HTTP API: how long headers of a request are waited for, and the next request on a connection; hyper's own default.
+pub const REQUEST_HEADERS_WAIT: Duration = Duration::from_secs(30);
+
+/// The local HTTP API: how long the whole body of a request is waited for. API Gateway gives a whole request no more.
+pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// The local HTTP API: how long it takes what a client still sends after its answer.
+pub const REQUEST_FAREWELL: Duration = Duration::from_secs(5);
 
 /// How long one try to tell a notice may last before another worker takes it for lost: the time-out of the notify function in
 /// template.yaml.

@@ -7,6 +7,7 @@ mod data_folder;
 mod ending;
 mod example;
 mod folder;
+mod letters;
 mod resume;
 mod run;
 mod serve;

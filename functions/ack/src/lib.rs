@@ -40,7 +40,7 @@ pub struct Ack {
 pub struct AckAnswer {
     /// The fan-outs it names, as they stand now.
     pub fanouts: Vec<FanoutAnswer>,
-    /// Groups whose acks were refused; nothing of these was applied.
+    /// Groups of which acks were refused: all of a group that there is not, else those of items that the group does not have.
     pub refused: Vec<RefusedGroup>,
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use fanfold::ids::ItemGroup;
+use fanfold::limits::{GROUPS_AT_ONCE, GROUPS_PER_PAGE};
 use fanfold::policy::PolicyError;
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_http::{IdempotencyKey, Json, Path, Problem};
+use fanfold_http::{After, IdempotencyKey, Json, Path, Problem};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -42,6 +43,28 @@ pub(crate) struct Opened {
     groups: Vec<ItemGroup>,
 }
 
+/// A fan-out, and which groups its items are in.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub(crate) struct Told {
+    #[serde(flatten)]
+    fanout: FanoutView,
+    #[serde(flatten)]
+    groups: Page,
+}
+
+/// Groups of a fan-out, those it was opened with first. Groups that were added show up within seconds: all are there once the
+/// sum of `upto` over all pages is the fan-out's `total`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Groups"))]
+pub(crate) struct Page {
+    /// The groups.
+    groups: Vec<ItemGroup>,
+    /// The path of the next page, if there may be more groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
 /// Items that were added.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
@@ -70,9 +93,32 @@ pub(crate) async fn open(
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)))
 }
 
-pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<FanoutView>, Problem> {
-    let fanout = api.tracking.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
-    view(&api, fanout).await
+pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<Told>, Problem> {
+    let fanout = find(&api, id).await?;
+    let groups = page(&api, &fanout, None, GROUPS_AT_ONCE).await?;
+    let Json(fanout) = view(&api, fanout).await?;
+    Ok(Json(Told { fanout, groups }))
+}
+
+/// A page of groups, with nothing else, so that it costs little.
+pub(crate) async fn groups(
+    State(api): State<Arc<Api>>,
+    Path(id): Path<Uuid>,
+    After(after): After,
+) -> Result<Json<Page>, Problem> {
+    let fanout = find(&api, id).await?;
+    Ok(Json(page(&api, &fanout, after, GROUPS_PER_PAGE).await?))
+}
+
+async fn find(api: &Api, id: Uuid) -> Result<Fanout, Problem> {
+    Ok(api.tracking.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?)
+}
+
+async fn page(api: &Api, fanout: &Fanout, after: Option<Uuid>, limit: usize) -> Result<Page, Problem> {
+    let page = api.tracking.groups_of(fanout, after, limit).await?;
+    let last = page.groups.last().filter(|_| page.more);
+    let next = last.map(|last| format!("/fanouts/{}/groups?after={}", fanout.id, last.id));
+    Ok(Page { groups: page.groups, next })
 }
 
 pub(crate) async fn add(

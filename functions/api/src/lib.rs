@@ -4,6 +4,7 @@ mod batches;
 mod fanouts;
 mod health;
 mod http;
+mod index;
 mod notice;
 #[cfg(feature = "openapi")]
 mod openapi;

@@ -9,18 +9,20 @@ use fanfold::tracking::OpenRequest;
 use fanfold_http::Kind;
 use fanfold_http::openapi::Describer;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::batches::BatchView;
-use crate::fanouts::{AddRequest, Added, Opened, SealRequest};
+use crate::fanouts::{AddRequest, Added, Opened, Page, SealRequest, Told};
 use crate::health::Health;
+use crate::index::Index;
 use crate::policies::List;
 use crate::tasks::TaskView;
 use crate::view::FanoutView;
 
 /// Describes the routes of this function.
 pub fn describe(describer: &mut Describer) {
+    index(describer);
     fanouts(describer);
     tasks_and_batches(describer);
     policies(describer);
@@ -28,6 +30,31 @@ pub fn describe(describer: &mut Describer) {
         .operation("GET", "/health", "health", "Tells whether the tables can be reached")
         .answers::<Health>(StatusCode::OK, "They can.")
         .end();
+}
+
+fn index(describer: &mut Describer) {
+    describer
+        .operation("GET", "/", "index", "Tells where to begin")
+        .says("A page, if that is what is accepted (`text/html`).")
+        .answers::<Index>(StatusCode::OK, "Paths to begin with.")
+        .end();
+    describer
+        .operation("GET", "/openapi.json", "getDescription", "Describes every route")
+        .answers::<Description>(StatusCode::OK, "This description.")
+        .end();
+}
+
+/// An OpenAPI document.
+#[derive(serde::Serialize, JsonSchema)]
+struct Description {
+    /// The version of OpenAPI.
+    openapi: String,
+    /// About the API as a whole.
+    info: Map<String, Value>,
+    /// The routes, by path and method.
+    paths: Map<String, Value>,
+    /// What the routes share.
+    components: Map<String, Value>,
 }
 
 const UNKNOWN_FANOUT: (StatusCode, &str, &str) =
@@ -50,7 +77,14 @@ fn fanouts(describer: &mut Describer) {
     describer
         .operation("GET", "/fanouts/{id}", "getFanout", "Tells how far a fan-out has come")
         .path::<Uuid>("id", "The fan-out.")
-        .answers::<FanoutView>(StatusCode::OK, "The fan-out as it stands.")
+        .answers::<Told>(StatusCode::OK, "The fan-out as it stands, and its groups, or the first of them.")
+        .problem(not_found, unknown_fanout, when)
+        .end();
+    describer
+        .operation("GET", "/fanouts/{id}/groups", "listGroups", "Tells a fan-out's groups, page by page")
+        .path::<Uuid>("id", "The fan-out.")
+        .paged("group")
+        .answers::<Page>(StatusCode::OK, "A page of its groups.")
         .problem(not_found, unknown_fanout, when)
         .end();
     describer

@@ -4,6 +4,7 @@
 mod dynamodb;
 mod faults;
 mod folder;
+mod http;
 mod provision;
 mod pump;
 mod queues;

@@ -1,5 +1,6 @@
 //! What the HTTP faces of Fanfold share: problem documents (RFC 9457), extractors that answer with them, and fallbacks.
 
+mod after;
 mod error;
 mod fallback;
 mod json;
@@ -9,6 +10,7 @@ pub mod openapi;
 mod path;
 mod problem;
 
+pub use after::After;
 pub use fallback::with_fallbacks;
 pub use json::Json;
 pub use key::IdempotencyKey;

@@ -11,9 +11,6 @@ use crate::text::shorten;
 use strict::Strict;
 pub use unique::Unique;
 
-/// What some editors and programs put before a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// Bytes told of a field's path, which may be nested deep or have a long name.
 const FIELD_BYTES: usize = 120;
 
@@ -39,7 +36,6 @@ pub enum JsonError {
 /// # Errors
 /// The text is no JSON, or of another shape; then the error names field, value and what is allowed.
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let text = std::str::from_utf8(text)
         .map_err(|error| JsonError::Malformed(format!("byte {} is not UTF-8", error.valid_up_to())))?;
     let object = text.bytes().find(|byte| !byte.is_ascii_whitespace()) == Some(b'{');

@@ -128,7 +128,7 @@ fn only_what_is_no_json_is_called_so() {
 #[test]
 fn what_is_right_is_read() {
     let outer = read::<Outer>(
-        b"\xef\xbb\xbf {\"items\": 3.0, \"place\": {\"queue\": \"large\"}, \"inner\": [{\"name\": \"a\", \"weight\": 2}]}\n",
+        b" {\"items\": 3.0, \"place\": {\"queue\": \"large\"}, \"inner\": [{\"name\": \"a\", \"weight\": 2}]}\n",
     );
     let inner = Inner { name: "a".to_owned(), weight: Some(2.0) };
     let expected = Outer { items: 3, place: Some(Place::Queue(Size::Large)), inner: vec![inner], ..Outer::default() };

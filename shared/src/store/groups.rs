@@ -1,5 +1,7 @@
 //! Item groups: a bitfield each, one bit an item, changed only by compare-and-set on its old bytes.
 
+mod listed;
+
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{Put, Update};
 use uuid::Uuid;
@@ -9,6 +11,8 @@ use super::{Item, StoreError, Table, Write};
 use crate::bits::Bits;
 use crate::clock::{Timestamp, World};
 use crate::limits::RETENTION;
+
+pub(crate) use listed::listed;
 
 /// An item group.
 #[derive(Clone, Debug, PartialEq, Eq)]

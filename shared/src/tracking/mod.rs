@@ -2,6 +2,7 @@
 
 mod ack;
 mod complete;
+mod groups;
 mod items;
 mod open;
 mod transaction;
@@ -16,6 +17,7 @@ use crate::store::groups::Groups;
 
 pub use ack::{AckRefusal, Acks, Refused, collect, collect_batch};
 pub use complete::Progress;
+pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
 

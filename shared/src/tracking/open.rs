@@ -10,7 +10,7 @@ use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState};
-use crate::store::groups::Group;
+use crate::store::groups::{Group, listed};
 use crate::store::telling::Telling;
 
 /// What a fan-out is opened with.
@@ -131,7 +131,8 @@ impl Tracking {
         // A repetition finds the first group, however many items it asks for: so that group knows how many the first brought.
         for (at, group) in groups.iter().enumerate() {
             let added = key.filter(|_| at == 0).map(|_| items);
-            actions.push(transaction::put(self.groups.put(group.id, fanout, group.upto, added)?));
+            let put = self.groups.put(group.id, fanout, group.upto, added)?;
+            actions.push(transaction::put(listed(put, fanout)));
         }
         actions.push(transaction::update(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?));
         let table = &self.fanouts.table;
@@ -153,6 +154,16 @@ impl Tracking {
 
 fn items_out_of_range(field: &'static str, items: u32, least: u32) -> TrackingError {
     TrackingError::OutOfRange { field, value: items.to_string(), allowed: format!("{least} to {ITEMS_PER_ADD} a call") }
+}
+
+/// The groups that a fan-out was opened with.
+pub(super) fn opening_groups(fanout: &Fanout) -> Vec<ItemGroup> {
+    if fanout.inline.is_some() {
+        return fanout.inline_groups();
+    }
+    // An add brings no more than fits a `u32`.
+    let sizes: Vec<u32> = group_sizes(u32::try_from(fanout.opened_with).unwrap_or(0)).collect();
+    name_groups(fanout.id, fanout.id.as_bytes(), &sizes)
 }
 
 fn name_groups(fanout: Uuid, seed: &[u8], sizes: &[u32]) -> Vec<ItemGroup> {

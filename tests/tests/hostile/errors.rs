@@ -25,7 +25,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
     vec![
         (Register, json!({}), vec!["`tasks`", "`kind`"]),
         (Register, json!({"kind": "parcel"}), vec!["missing field `content`"]),
-        (Register, json!({"tasks": [{"kind": "parcel"}]}), vec!["`tasks[0]`", "missing field `content`"]),
+        (Register, json!({"tasks": [{"kind": "parcel"}]}), vec!["`tasks[0].content`", "missing field `content`"]),
         (Register, json!({"tasks": [{"kind": 5, "content": 1}]}), vec!["`tasks[0].kind`", "`5`", "a string"]),
         (Register, json!({"task": []}), vec!["unknown field `task`", "`tasks`"]),
         (Register, json!({"tasks": []}), vec!["tasks: has 0 tasks", "1 to 10000"]),
@@ -36,7 +36,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
         (Elect, json!({"lane": "117", "workflow": NOBODY}), vec!["`lane`", "`117`", "<kind>:<partition>:<target>"]),
         (Elect, json!({"lane": "a b:0:1", "workflow": NOBODY}), vec!["`lane`", "`a b:0:1`", "is not a lane"]),
         (Elect, json!({"lane": "parcel:0:1", "workflow": "x"}), vec!["`workflow`", "UUID"]),
-        (Elect, json!({"lane": "parcel:0:1", "workflow": NOBODY, "tries": -1}), vec!["`tries`", "`-1`", "u32"]),
+        (Elect, json!({"lane": "parcel:0:1", "workflow": NOBODY, "tries": -1}), vec!["`tries`", "`-1`", "below 2^32"]),
         (Elect, json!({"lane": "letter:0:1", "workflow": NOBODY}), vec!["no policy of kind `letter`", "letter:0:1"]),
         (
             Elect,
@@ -44,7 +44,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
             vec!["`tasks`", "2001 tasks", "at most 2000"],
         ),
         (Group, json!({"lane": "parcel:0:1", "batch": NOBODY}), vec!["missing field `epoch`"]),
-        (Group, json!({"lane": "parcel:0:1", "batch": NOBODY, "epoch": 1.5}), vec!["`epoch`", "1.5", "u64"]),
+        (Group, json!({"lane": "parcel:0:1", "batch": NOBODY, "epoch": 1.5}), vec!["`epoch`", "1.5", "below 2^64"]),
         (
             Group,
             json!({"lane": "parcel:0:1", "batch": NOBODY, "epoch": 1, "tasks": "AQ=="}),
@@ -56,13 +56,13 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
             vec!["`tasks`", "2001 tasks", "at most 2000"],
         ),
         (Handle, json!([NOBODY, 1]), vec!["a JSON object is wanted"]),
-        (Handle, json!({"batch": NOBODY, "attempt": 4_294_967_296_u64}), vec!["`attempt`", "4294967296", "u32"]),
+        (Handle, json!({"batch": NOBODY, "attempt": 4_294_967_296_u64}), vec!["`attempt`", "4294967296", "below 2^32"]),
         (Handle, json!({"batch": NOBODY, "attempt": 1}), vec!["there is no batch", NOBODY]),
         (Ack, json!({"items": [NOBODY]}), vec!["`items[0]`", "is not an item id", NOBODY]),
         (Ack, json!({"items": [item("0"), item("-1")]}), vec!["`items[1]`", "-1` is not an item id", "below 7168"]),
         (Ack, json!({"failed": [item("65536")]}), vec!["`failed[0]`", "65536` is not an item id"]),
         (Ack, json!({"items": [item("0")]}), vec!["there is no item group", NOBODY]),
-        (Ack, json!({"settles": {"batch": NOBODY}}), vec!["`settles`", "missing field `lane`"]),
+        (Ack, json!({"settles": {"batch": NOBODY}}), vec!["`settles.lane`", "missing field `lane`"]),
         (Ack, json!({"settles": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
         (Notify, json!({"fan-out": NOBODY}), vec!["unknown variant `fan-out`", "`fanout`", "`batch`"]),
         (Notify, json!({"fanout": NOBODY}), vec!["there is no fan-out", NOBODY]),
@@ -88,7 +88,8 @@ async fn what_is_no_json_is_told_with_its_place() {
     listen();
     let stack = stack(json!({})).await;
     for queue in QueueName::STEPS {
-        for body in ["", "x", "{\"x\": NaN}", "{\"x\": [", "{} {}"] {
+        assert!(refusal(&stack, queue, "").await.contains("is empty, JSON is wanted"), "{queue:?}");
+        for body in ["x", "{\"x\": NaN}", "{\"x\": [", "{} {}"] {
             let told = refusal(&stack, queue, body).await;
             assert!(told.contains("not JSON") && told.contains("line 1 column"), "{queue:?}, {body}: {told}");
             assert!(told.contains("the-bad-one"), "{queue:?}: {told}");

@@ -1,9 +1,10 @@
 //! Well-formed messages that nobody should have sent, about items, fan-outs and their ends. What the tables say counts.
 
-use fanfold::ids::{ItemGroup, ItemId, TaskId};
+use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::lane::Lane;
 use fanfold::limits::GROUP_ITEMS;
 use fanfold::messages::{About, AckRequest, NotifyMessage, Settles};
+use fanfold::tracking::OpenRequest;
 use fanfold_handle::api::{Answer, Call, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
 use serde_json::json;
@@ -160,7 +161,8 @@ async fn a_notice_is_not_told_before_its_time() {
 async fn a_task_whose_item_is_gone_is_handled_and_counts_nowhere() {
     let stack = stack(json!({})).await;
     let (_, ids) = stack.open(2, true).await;
-    let (_, gone) = stack.open(2, false).await;
+    let other = stack.tracking.open(OpenRequest { items: 2, ..OpenRequest::default() }, None).await.unwrap();
+    let gone: Vec<ItemId> = expand(other.fanout.id, &other.groups).collect();
     let all = [ids.clone(), gone.clone()].concat();
     register(&stack, &all).await;
     stack.delete_record("GroupsTable", &gone[0].group.to_string()).await;

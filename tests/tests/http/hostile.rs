@@ -153,7 +153,7 @@ async fn an_id_that_is_none_is_refused() {
 async fn a_route_that_is_none_is_refused() {
     let server = Server::start().await;
     for (method, path) in
-        [("GET", "/"), ("GET", "/fanouts/"), ("POST", "/task"), ("DELETE", "/x/y"), ("GET", "/acks/1")]
+        [("GET", "/index"), ("GET", "/fanouts/"), ("POST", "/task"), ("DELETE", "/x/y"), ("GET", "/acks/1")]
     {
         let (detail, _) = server.send(method, path, &[], "").await.problem(404, "unknown_route");
         assert!(detail.contains(&format!("{method} {path}")), "{detail}");
@@ -203,5 +203,26 @@ async fn what_can_not_be_reached_is_unavailable() {
         for inner in ["Table", "Queue", "DynamoDB", "SQS"] {
             assert!(!detail.contains(inner), "{detail}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_index_leads_to_what_there_is() {
+    let server = Server::start().await;
+    let index = server.get("/").await.ok(200);
+    assert_eq!(index["name"], "fanfold");
+    let description = server.get("/openapi.json").await.ok(200);
+    for (name, path) in index["links"].as_object().unwrap() {
+        assert!(description["paths"][path.as_str().unwrap()].is_object(), "{name}");
+    }
+    let written: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+    assert_eq!(description, written);
+    for (accept, page) in
+        [("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", true), ("*/*", false), ("text/plain", false)]
+    {
+        let request = axum::http::Request::get("/").header("accept", accept).body(axum::body::Body::empty()).unwrap();
+        let reply = tower::ServiceExt::oneshot(server.router.clone(), request).await.unwrap();
+        let kind = reply.headers()["content-type"].to_str().unwrap().starts_with("text/html");
+        assert_eq!((reply.status().as_u16(), kind), (200, page), "{accept}");
     }
 }

@@ -74,6 +74,16 @@ impl<'a> Operation<'a> {
         self.problem(StatusCode::BAD_REQUEST, "invalid_id", "the path does not name what it should")
     }
 
+    /// Its answers are pages: see [`crate::After`].
+    #[must_use]
+    pub fn paged(mut self, of: &str) -> Self {
+        self.parameters.push(json!({
+            "name": "after", "in": "query", "required": false, "schema": fanfold::openapi::uuid().to_value(),
+            "description": format!("The last {of} of the page before."),
+        }));
+        self.problem(StatusCode::BAD_REQUEST, "invalid_id", "the query parameter `after` is no id")
+    }
+
     /// It honours `Idempotency-Key`.
     #[must_use]
     pub fn idempotent(mut self) -> Self {

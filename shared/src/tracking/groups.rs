@@ -1,0 +1,51 @@
+//! Which groups a fan-out has, told page by page.
+
+use uuid::Uuid;
+
+use super::open::opening_groups;
+use super::{Tracking, TrackingError};
+use crate::ids::ItemGroup;
+use crate::store::fanouts::Fanout;
+
+/// A page of a fan-out's groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupPage {
+    /// The groups.
+    pub groups: Vec<ItemGroup>,
+    /// Whether there may be more.
+    pub more: bool,
+}
+
+impl Tracking {
+    /// The groups of a fan-out after the one named, at most `limit`: first those it was opened with, which its header tells,
+    /// then those added, which an index tells and may tell late.
+    ///
+    /// # Errors
+    /// The table can not be read.
+    pub async fn groups_of(
+        &self,
+        fanout: &Fanout,
+        after: Option<Uuid>,
+        limit: usize,
+    ) -> Result<GroupPage, TrackingError> {
+        let opening = opening_groups(fanout);
+        let place = after.and_then(|after| opening.iter().position(|group| group.id == after));
+        // Whoever names a group that was added has read the others.
+        let rest = match (after, place) {
+            (None, _) => opening.as_slice(),
+            (Some(_), Some(place)) => &opening[place + 1..],
+            (Some(_), None) => &[],
+        };
+        let mut groups: Vec<ItemGroup> = rest.iter().take(limit).copied().collect();
+        let mut more = rest.len() > limit;
+        if !more && fanout.total > fanout.opened_with {
+            let after = after.filter(|_| place.is_none());
+            let left = limit - groups.len();
+            // One more tells whether that was all.
+            let added = self.groups.listed(fanout.id, after, left + 1).await?;
+            more = added.len() > left;
+            groups.extend(added.into_iter().take(left));
+        }
+        Ok(GroupPage { groups, more })
+    }
+}
