@@ -142,8 +142,13 @@ pub const HINT_AGE: Duration = Duration::from_secs(120);
 /// A batch whose message may only be late is reminded of at once, then after twice its age, then after pauses of this length.
 pub const REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long.
+/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long as the task that
+/// has it: unfinished ones keep theirs.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// How long a key's record is kept after it was taken, so that tasks may wait for long. What is remembered is decided by the
+/// task that has the key.
+pub const KEY_RETENTION: Duration = Duration::from_secs(12 * 7 * 24 * 3_600);
 
 /// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
 /// for more than four weeks.

@@ -115,6 +115,9 @@ pub struct AckRequest {
     /// Items that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<ItemId>,
+    /// Items that were dropped, because another task does the same. In one request, failed counts before this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duplicates: Vec<ItemId>,
     /// A batch whose record tells what is done. Only Fanfold's own steps send this.
     #[cfg_attr(feature = "openapi", schemars(skip))]
     #[serde(default, skip_serializing_if = "Option::is_none")]

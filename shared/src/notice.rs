@@ -46,6 +46,9 @@ pub struct FanoutCompleted {
     pub succeeded: u64,
     /// Items that failed.
     pub failed: u64,
+    /// Items that were dropped as duplicates. These, those that succeeded and those that failed make up the total.
+    #[serde(default)]
+    pub duplicates: u64,
     /// When it was opened, epoch milliseconds.
     pub opened_at: u64,
     /// When it was completed, epoch milliseconds.
@@ -87,8 +90,9 @@ impl Notice {
                 user_key: fanout.user_key.clone(),
                 state: fanout.state,
                 total: fanout.total,
-                succeeded: fanout.total.saturating_sub(fanout.failed),
+                succeeded: fanout.total.saturating_sub(fanout.failed + fanout.duplicates),
                 failed: fanout.failed,
+                duplicates: fanout.duplicates,
                 opened_at: fanout.created_at.0,
                 completed_at,
             }),

@@ -70,8 +70,9 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     }
     let completions = stack.completions().await;
     assert_eq!(completions.len(), 1, "one completion notice");
-    let counts = (completions[0].total, completions[0].succeeded, completions[0].failed);
-    assert_eq!((completions[0].fanout, counts), (fanout, (ITEMS as u64, ITEMS as u64 - 1, 1)));
+    let told = &completions[0];
+    let counts = (told.total, told.succeeded, told.failed, told.duplicates);
+    assert_eq!((told.fanout, counts), (fanout, (ITEMS as u64, ITEMS as u64 - 2, 1, 1)));
     stack.crash.struck()
 }
 

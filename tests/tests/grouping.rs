@@ -262,7 +262,9 @@ async fn a_key_is_accepted_once() {
     assert_eq!(other[1].outcome, Outcome::Registered);
     stack.drain().await;
     stack.assert_settled(&[TaskId::Item(ids[0]), TaskId::Item(ids[2])], 10).await;
-    assert_eq!(stack.completions().await.len(), 1, "the duplicate's item was acked");
+    let completions = stack.completions().await;
+    assert_eq!(completions.len(), 1, "the duplicate's item was acked");
+    assert_eq!((completions[0].total, completions[0].succeeded, completions[0].duplicates), (3, 2, 1));
 }
 
 /// A request takes a key and dies; the next one with that key must not be dropped for a task that never comes.
@@ -272,7 +274,7 @@ async fn a_duplicate_stands_in_for_a_task_that_was_never_stored() {
     let stack = stack(json!({"key": "content.order"})).await;
     let lost = TaskId::Single(Uuid::from_u128(1));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-1".to_owned() };
-    assert_eq!(stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap(), [lost]);
+    assert_eq!(stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap()[0].owner, lost);
     let registered = stack.register.register(vec![order(None, "117", 1)], "b").await.unwrap();
     assert_eq!(registered[0].outcome, Outcome::Duplicate { of: lost });
     stack.drain().await;

@@ -5,6 +5,8 @@
 mod acks;
 #[path = "http/description.rs"]
 mod description;
+#[path = "http/duplicates.rs"]
+mod duplicates;
 #[path = "http/fanouts.rs"]
 mod fanouts;
 #[path = "http/hostile.rs"]

@@ -30,7 +30,7 @@ async fn run(crash: Crash) -> Option<usize> {
     let stack = stack(crash).await;
     let first = stack.register.register_once(tasks(), "k").await;
     stack.crash.revive();
-    let left = stack.tasks.lanes(&ids("k")).await.unwrap().len();
+    let left = stack.tasks.stored(&ids("k")).await.unwrap().len();
     // What is there is handled, whether or not somebody repeats the request.
     stack.drain().await;
     stack.sweep().await;

@@ -238,7 +238,7 @@ async fn any_order_and_repetition_of_acks_ends_the_same() {
                 stack.seal(fanout).await;
             }
             let of = |fails: bool| chunk.iter().filter(|at| failing[**at] == fails).map(|at| ids[*at]).collect();
-            stack.ack.apply(&AckRequest { items: of(false), failed: of(true), settles: None }).await.unwrap();
+            stack.ack.apply(&AckRequest { items: of(false), failed: of(true), ..AckRequest::default() }).await.unwrap();
             stack.drain().await;
             told += stack.completions().await.len();
         }

@@ -65,8 +65,8 @@ impl Report<'_> {
                 let Event::FanoutCompleted(completed) = &notice.event else {
                     return Err(Failure::Internal("the notice is not one of completion".to_owned()));
                 };
-                let duplicates = completed.total.saturating_sub(tally.members);
                 let (total, succeeded, failed) = (completed.total, completed.succeeded, completed.failed);
+                let duplicates = completed.duplicates;
                 let counts = Counts { total, succeeded, failed, duplicates, open: 0 };
                 (Ended::Completed, Some(notice), counts)
             }

@@ -23,7 +23,7 @@ pub(crate) struct Summary {
     pub(crate) shown_again: bool,
     /// Tasks, which are the items of the fan-out.
     pub(crate) total: u64,
-    /// Items that succeeded, duplicates among them.
+    /// Items that succeeded.
     pub(crate) succeeded: u64,
     /// Items that failed.
     pub(crate) failed: u64,
@@ -125,12 +125,12 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_head(f)?;
         writeln!(f, "  succeeded   {:>9}", HumanCount(self.succeeded).to_string())?;
-        if self.duplicates > 0 {
-            let what = "of them duplicates, dropped because another task has their key";
-            writeln!(f, "              {:>9}   {what}", HumanCount(self.duplicates).to_string())?;
-        }
         writeln!(f, "  failed      {:>9}", HumanCount(self.failed).to_string())?;
         self.write_failures(f)?;
+        if self.duplicates > 0 {
+            let what = "dropped, because another task has their key";
+            writeln!(f, "  duplicates  {:>9}   {what}", HumanCount(self.duplicates).to_string())?;
+        }
         if self.open > 0 {
             writeln!(f, "  open        {:>9}   without an outcome yet", HumanCount(self.open).to_string())?;
         }

@@ -32,8 +32,12 @@ pub(crate) struct TaskView {
     partition: u32,
     /// How far it has come.
     status: TaskStatus,
-    /// What the batch API gets for it.
-    content: Value,
+    /// What the batch API gets for it; none, if it was dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Value>,
+    /// The task that has its key, if it was dropped as a duplicate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<TaskId>,
     /// The batch that claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<Uuid>,
@@ -62,6 +66,8 @@ enum TaskStatus {
     Succeeded,
     /// It failed.
     Failed,
+    /// It was dropped, because another task has its key.
+    Duplicate,
 }
 
 pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
@@ -69,6 +75,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> 
     let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     // A task's own record says no more than which batch claimed it.
     let (status, error) = match task.batch {
+        None if task.duplicate_of.is_some() => (TaskStatus::Duplicate, None),
         None => (TaskStatus::Created, None),
         Some(batch) => match api.batches.get(batch).await? {
             None => (TaskStatus::Batched, None),
@@ -79,7 +86,8 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> 
         TaskId::Item(item) => Some(api.tracking.item(item).await?),
         TaskId::Single(_) => None,
     };
-    let content = serde_json::from_str(&task.content).map_err(|error| Problem::internal(&error))?;
+    let content = task.content.as_deref().map(serde_json::from_str).transpose();
+    let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
     Ok(Json(TaskView {
         id,
         kind: task.lane.kind.clone(),
@@ -88,6 +96,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> 
         lane: task.lane,
         status,
         content,
+        duplicate_of: task.duplicate_of,
         batch: task.batch,
         error,
         item,

@@ -24,6 +24,8 @@ pub(crate) struct FanoutView {
     done: u64,
     /// Those of them that failed.
     failed: u64,
+    /// Those of them that were dropped, because another task has their key.
+    duplicates: u64,
     /// Those of them that succeeded.
     succeeded: u64,
     /// Whether these counts are exact.
@@ -42,7 +44,7 @@ pub(crate) struct FanoutView {
     notice: Option<NoticeView>,
 }
 
-/// Whether `done`, `failed` and `succeeded` are what they say, or may lag.
+/// Whether `done`, `failed`, `duplicates` and `succeeded` are what they say, or may lag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +63,7 @@ impl FanoutView {
         let most = if exact { fanout.total } else { fanout.total.saturating_sub(fanout.open_groups) };
         let done = progress.done.clamp(least_done(&fanout), most);
         let failed = progress.failed.min(done);
+        let duplicates = progress.duplicates.min(done - failed);
         let tells = fanout.complete() && fanout.notify.is_some();
         let notice = tells.then(|| NoticeView::of(&fanout.telling));
         Self {
@@ -70,7 +73,8 @@ impl FanoutView {
             total: fanout.total,
             done,
             failed,
-            succeeded: done - failed,
+            duplicates,
+            succeeded: done - failed - duplicates,
             progress: if exact { Exactness::Exact } else { Exactness::BestEffort },
             user_key: fanout.user_key,
             created_at: fanout.created_at.0,
@@ -82,12 +86,7 @@ impl FanoutView {
 
     /// A fan-out of which only the header is known, without a look at the groups.
     pub(crate) fn of_header(fanout: Fanout) -> Self {
-        let progress = match &fanout.inline {
-            Some((pending, failed)) => {
-                Progress { done: fanout.total.saturating_sub(pending.count()), failed: failed.count() }
-            }
-            None => Progress { done: least_done(&fanout), failed: fanout.failed },
-        };
+        let progress = Progress::of_header(&fanout, least_done(&fanout));
         Self::new(fanout, progress)
     }
 }
@@ -104,6 +103,7 @@ fn least_done(fanout: &Fanout) -> u64 {
 mod tests {
     use fanfold::bits::Bits;
     use fanfold::clock::Timestamp;
+    use fanfold::store::fanouts::Inline;
     use fanfold::store::telling::Telling;
 
     use super::*;
@@ -116,6 +116,7 @@ mod tests {
             total,
             open_groups,
             failed,
+            duplicates: 0,
             inline: None,
             user_key: None,
             notify: None,
@@ -132,12 +133,16 @@ mod tests {
 
     #[test]
     fn an_index_that_lags_tells_nothing_impossible() {
-        let view = |total, open, done, failed| FanoutView::new(fanout(total, open, 0), Progress { done, failed });
+        let view = |total, open, done, failed| {
+            FanoutView::new(fanout(total, open, 0), Progress { done, failed, duplicates: 0 })
+        };
         assert_eq!(counts(&view(10, 2, 5, 2)), (5, 2, 3, Exactness::BestEffort));
         assert_eq!(counts(&view(10, 2, 10, 0)), (8, 0, 8, Exactness::BestEffort), "no index entry yet");
         assert_eq!(counts(&view(10, 2, 1, 4)), (1, 1, 0, Exactness::BestEffort));
         assert_eq!(counts(&view(20_000, 1, 0, 0)).0, 20_000 - 7_168, "the other groups ended");
         assert_eq!(counts(&view(10, 0, 10, 3)), (10, 3, 7, Exactness::Exact));
+        let view = FanoutView::new(fanout(10, 2, 0), Progress { done: 5, failed: 2, duplicates: 9 });
+        assert_eq!((counts(&view), view.duplicates), ((5, 2, 0, Exactness::BestEffort), 3));
     }
 
     #[test]
@@ -146,7 +151,8 @@ mod tests {
         assert_eq!(counts(&FanoutView::of_header(fanout(10_000, 1, 7))), (2_832, 7, 2_825, Exactness::BestEffort));
         let mut pending = Bits::ones(3);
         pending = pending.minus(&[0, 1].into_iter().collect());
-        let inline = Fanout { inline: Some((pending, [1].into_iter().collect())), ..fanout(3, 0, 0) };
-        assert_eq!(counts(&FanoutView::of_header(inline)), (2, 1, 1, Exactness::Exact));
+        let inline = Inline { pending, failed: [1].into_iter().collect(), duplicates: [0].into_iter().collect() };
+        let view = FanoutView::of_header(Fanout { inline: Some(inline), ..fanout(3, 0, 0) });
+        assert_eq!((counts(&view), view.duplicates), ((2, 1, 0, Exactness::Exact), 1));
     }
 }

@@ -6,6 +6,7 @@ mod cause;
 pub mod http;
 mod pace;
 mod places;
+mod release;
 mod settle;
 mod step;
 
@@ -246,7 +247,8 @@ impl Handle {
         let tell = done
             && !batch.failed.is_zero()
             && !batch.telling.over()
-            && policy.is_some_and(|policy| policy.notify.is_some());
+            && policy.as_ref().is_some_and(|policy| policy.notify.is_some());
+        self.release(batch, policy.as_deref()).await?;
         let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
         if done {
             let lock = self.locks.leave(&batch.lane, batch.id, items || tell).await?;

@@ -50,8 +50,13 @@ impl TaskFault {
 const FAULTS: usize = 100;
 
 impl Register {
-    /// Checks tasks and works out lane and key of each.
-    pub(crate) async fn place(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Placed>, RegisterError> {
+    /// Checks tasks and works out lane and key of each. `answered`: whether the client is told the ids that tasks are given.
+    pub(crate) async fn place(
+        &self,
+        tasks: Vec<TaskRequest>,
+        request_id: &str,
+        answered: bool,
+    ) -> Result<Vec<Placed>, RegisterError> {
         if !(1..=TASKS_PER_REQUEST).contains(&tasks.len()) {
             let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST} are allowed", tasks.len());
             return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]));
@@ -67,6 +72,7 @@ impl Register {
         let mut placed = Vec::with_capacity(tasks.len());
         let mut ids = HashSet::with_capacity(tasks.len());
         for (index, task) in tasks.into_iter().enumerate() {
+            let told = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| task_id(request_id, index));
             let mut fault = |field: &str, problem: String| {
                 faults.push(TaskFault { index, field: field.to_owned(), problem });
@@ -96,7 +102,7 @@ impl Register {
                 Err((field, error)) => fault(field, error.to_string()),
                 Ok(placement) => {
                     let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
-                    placed.push(Placed { id, lane: placement.lane, key, content });
+                    placed.push(Placed { id, lane: placement.lane, key, content, told });
                 }
             }
         }

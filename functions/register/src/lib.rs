@@ -6,6 +6,7 @@ mod items;
 mod once;
 #[cfg(feature = "openapi")]
 mod openapi;
+mod owners;
 mod places;
 mod step;
 
@@ -23,7 +24,7 @@ use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::{Key, KeyClaim, NewTask, Tasks};
+use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
@@ -32,6 +33,7 @@ pub use http::router;
 pub use once::request_id;
 #[cfg(feature = "openapi")]
 pub use openapi::describe;
+use owners::Owners;
 use places::Places;
 
 /// Stores tasks and wakes their lanes.
@@ -103,6 +105,8 @@ pub(crate) struct Placed {
     pub(crate) lane: Lane,
     pub(crate) key: Option<Key>,
     pub(crate) content: String,
+    /// Whether a client knows its id, and may ask for it.
+    pub(crate) told: bool,
 }
 
 impl Register {
@@ -134,7 +138,7 @@ impl Register {
     /// # Errors
     /// A task can not be accepted, or tables or queues can not be reached.
     pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
-        let placed = self.place(tasks, request_id).await?;
+        let placed = self.place(tasks, request_id, true).await?;
         self.check_items(&placed).await?;
         self.store(&placed).await
     }
@@ -144,56 +148,44 @@ impl Register {
         let owners = self.owners(placed).await?;
         let tasks = to_store(placed, &owners);
         let known = self.tasks.insert(&tasks).await?;
-        let stored: HashMap<TaskId, bool> =
-            tasks.iter().enumerate().map(|(at, task)| (task.id, !known.contains(&at))).collect();
-        let stored = |id: &TaskId| stored.get(id).copied().unwrap_or(false);
-        let lanes = self.lanes(&tasks, &known).await?;
+        let dropped = to_drop(placed, &owners);
+        let noted = self.tasks.insert_duplicates(&dropped).await?;
+        let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
+        let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
+        let new: HashMap<TaskId, &Lane> = tasks
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !known.contains(at))
+            .map(|(_, task)| (task.id, &task.lane))
+            .collect();
         let mut duplicates = Vec::new();
         let mut awake: BTreeMap<&Lane, BTreeSet<TaskId>> = BTreeMap::new();
         let mut registered = Vec::with_capacity(placed.len());
-        for (task, owner) in placed.iter().zip(&owners) {
-            let own = *owner == task.id;
-            // A task stored before is woken, too: the hint of the delivery that stored it may never have been sent.
-            if (own || stored(owner))
-                && let Some(lane) = lanes.get(owner)
-            {
+        for (task, owner) in placed.iter().zip(&owners.of) {
+            let id = task.id;
+            if let Some(lane) = new.get(owner) {
                 awake.entry(lane).or_default().insert(*owner);
             }
-            let outcome = match (own, stored(owner)) {
-                (true, true) => Outcome::Registered,
-                (true, false) => Outcome::Known,
-                (false, _) => {
-                    duplicates.push(task.id);
-                    Outcome::Duplicate { of: *owner }
+            let outcome = match before.get(&id) {
+                // A task stored before is woken, too: the hint of the delivery that stored it may never have been sent.
+                Some(Stored::Task(lane)) => {
+                    awake.entry(lane).or_default().insert(id);
+                    Outcome::Known
                 }
+                Some(Stored::Duplicate(of)) => Outcome::Duplicate { of: *of },
+                None if *owner != id => Outcome::Duplicate { of: *owner },
+                None if new.contains_key(&id) => Outcome::Registered,
+                None => Outcome::Known,
             };
-            registered.push(Registered { id: task.id, outcome });
+            if matches!(outcome, Outcome::Duplicate { .. }) {
+                duplicates.push(id);
+            }
+            registered.push(Registered { id, outcome });
         }
         metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);
         self.wake(awake).await?;
         self.drop_items(&duplicates).await?;
         Ok(registered)
-    }
-
-    /// The lanes that tasks are stored in: those stored before may be in another one than they would be placed in now.
-    async fn lanes(&self, tasks: &[NewTask], known: &HashSet<usize>) -> Result<HashMap<TaskId, Lane>, RegisterError> {
-        let before: Vec<TaskId> = known.iter().filter_map(|at| tasks.get(*at)).map(|task| task.id).collect();
-        let mut lanes = self.tasks.lanes(&before).await?;
-        let new = tasks.iter().enumerate().filter(|(at, _)| !known.contains(at));
-        lanes.extend(new.map(|(_, task)| (task.id, task.lane.clone())));
-        Ok(lanes)
-    }
-
-    /// For every task the task that owns its key: itself, if it has no key or the key was free.
-    async fn owners(&self, placed: &[Placed]) -> Result<Vec<TaskId>, RegisterError> {
-        let claim = |task: &Placed| task.key.clone().map(|key| KeyClaim { key, owner: task.id });
-        let claims: Vec<KeyClaim> = placed.iter().filter_map(claim).collect();
-        let mut owners = self.tasks.take_keys(&claims).await?.into_iter();
-        let owner = |task: &Placed| match task.key {
-            Some(_) => owners.next().unwrap_or(task.id),
-            None => task.id,
-        };
-        Ok(placed.iter().map(owner).collect())
     }
 
     /// One message a lane, naming its tasks.
@@ -226,7 +218,7 @@ impl Register {
             return Ok(());
         }
         let mut acks = Acks::new();
-        collect(&mut acks, &AckRequest { items, ..AckRequest::default() });
+        collect(&mut acks, &AckRequest { duplicates: items, ..AckRequest::default() });
         for refusal in self.tracking.ack(&acks).await?.values() {
             tracing::warn!(%refusal, "the item of a duplicate was not acked");
         }
@@ -244,17 +236,25 @@ fn differs(first: u64, tasks: u64) -> String {
 }
 
 /// The tasks to store: every owner of a key as it is itself, if it is in the request. Otherwise its first duplicate stands in
-/// for it under its id: the owner's request may have died between key and task.
-fn to_store(placed: &[Placed], owners: &[TaskId]) -> Vec<NewTask> {
-    let themselves = placed.iter().zip(owners).filter(|(task, owner)| task.id == **owner);
-    let others = placed.iter().zip(owners).filter(|(task, owner)| task.id != **owner);
+/// for it under its id, if it is not stored: the owner's request may have died between key and task.
+fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
+    let all = || placed.iter().zip(&owners.of);
+    let themselves = all().filter(|(task, owner)| task.id == **owner);
+    let others = all().filter(|(task, owner)| task.id != **owner && !owners.stored.contains(*owner));
     let mut seen = HashSet::with_capacity(placed.len());
     let new = |(task, owner): (&Placed, &TaskId)| NewTask {
         id: *owner,
         lane: task.lane.clone(),
         content: task.content.clone(),
+        key: task.key.clone(),
     };
     themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()
+}
+
+/// The duplicates that somebody can ask for.
+fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
+    let told = placed.iter().zip(&owners.of).filter(|(task, owner)| task.told && task.id != **owner);
+    told.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
 }
 
 /// The id of a task that came without one.

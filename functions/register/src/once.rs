@@ -14,7 +14,7 @@ impl Register {
     /// A task can not be accepted, the key was used for another request, or tables or queues can not be reached.
     pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
         let request_id = request_id(key);
-        let placed = self.place(tasks, &request_id).await?;
+        let placed = self.place(tasks, &request_id, true).await?;
         self.check_items(&placed).await?;
         let note = note(&placed);
         let first = self.tasks.note_request(&request_id, note).await?;

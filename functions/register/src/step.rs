@@ -17,7 +17,7 @@ impl Step for Register {
             let mut requests = Vec::new();
             for (delivery, message) in messages {
                 // A redelivery has the same message id, so tasks without an id get the same ids.
-                match self.place(message.tasks(), &delivery.message_id).await {
+                match self.place(message.tasks(), &delivery.message_id, false).await {
                     Ok(tasks) => requests.push((delivery.message_id, tasks)),
                     Err(error) => {
                         log(&delivery.message_id, &error);

@@ -58,11 +58,26 @@ pub struct Policy {
     /// Delays between attempts.
     #[serde(default)]
     pub backoff: BackoffPolicy,
+    /// What becomes of the key of a task that failed.
+    #[serde(default)]
+    pub key_after_failure: KeyAfterFailure,
     /// The batch API.
     pub handler: Handler,
     /// Where failures of tasks are told, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
+}
+
+/// What becomes of the key of a task that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum KeyAfterFailure {
+    /// Another task may take it, if the batch API answered that the task failed; not after silence: it may have worked.
+    #[default]
+    Release,
+    /// The task keeps it.
+    Keep,
 }
 
 /// Delays between attempts: doubling from `base` to `max`, with jitter.

@@ -13,7 +13,16 @@ use crate::clock::World;
 use crate::limits::RETENTION;
 
 pub(super) use self::record::NOTIFYING;
-pub use self::record::{Fanout, FanoutState};
+pub use self::record::{Fanout, FanoutState, Inline};
+
+/// What became of the items of groups that end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    /// Those that failed.
+    pub(crate) failed: u64,
+    /// Those that are duplicates.
+    pub(crate) duplicates: u64,
+}
 
 /// The fan-outs.
 #[derive(Clone, Debug)]
@@ -81,15 +90,18 @@ impl Fanouts {
     }
 
     /// The header's part of ending groups, for a transaction with those groups.
-    pub(crate) fn end_groups_action(&self, id: Uuid, groups: u64, failed: u64) -> Result<Update, StoreError> {
+    pub(crate) fn end_groups_action(&self, id: Uuid, groups: u64, ended: Ended) -> Result<Update, StoreError> {
         Update::builder()
             .table_name(&self.table.name)
             .key("id", text(id))
-            .update_expression("SET updated_at = :now, open_groups = open_groups - :groups ADD failed :failed")
+            .update_expression(
+                "SET updated_at = :now, open_groups = open_groups - :groups ADD failed :failed, duplicates :duplicates",
+            )
             .condition_expression("open_groups >= :groups")
             .expression_attribute_values(":now", time(self.world.now()))
             .expression_attribute_values(":groups", number(groups))
-            .expression_attribute_values(":failed", number(failed))
+            .expression_attribute_values(":failed", number(ended.failed))
+            .expression_attribute_values(":duplicates", number(ended.duplicates))
             .build()
             .map_err(|error| self.unbuilt(&error))
     }
@@ -108,6 +120,12 @@ impl Fanouts {
             update = update
                 .expression_attribute_values(":failed_items", binary(cleared.failed.as_bytes()))
                 .expression_attribute_values(":failed", number(cleared.failed.count()));
+        }
+        if !cleared.duplicates.is_zero() {
+            set.push_str(", duplicate_items = :duplicate_items, duplicates = :duplicates");
+            update = update
+                .expression_attribute_values(":duplicate_items", binary(cleared.duplicates.as_bytes()))
+                .expression_attribute_values(":duplicates", number(cleared.duplicates.count()));
         }
         if cleared.pending.is_zero() {
             set.push_str(", #state = :completed, #ttl = :ttl");

@@ -27,6 +27,8 @@ pub struct Group {
     pub pending: Bits,
     /// Items that failed.
     pub failed: Bits,
+    /// Items that were dropped as duplicates.
+    pub duplicates: Bits,
     /// How many items its whole add brought: the first group of an add with an idempotency key tells.
     pub added: Option<u32>,
     /// When it last changed.
@@ -36,10 +38,12 @@ pub struct Group {
 /// Bits to be cleared in one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
-    /// Items that are done, succeeded or failed.
+    /// Items that are done: succeeded, failed or duplicates.
     pub done: Bits,
     /// Those of them that failed.
     pub failed: Bits,
+    /// Those of them that are duplicates. What is said to have failed, too, did.
+    pub duplicates: Bits,
 }
 
 impl Mask {
@@ -47,6 +51,7 @@ impl Mask {
     pub fn merge(&mut self, other: &Self) {
         self.done.merge(&other.done);
         self.failed.merge(&other.failed);
+        self.duplicates.merge(&other.duplicates);
     }
 }
 
@@ -57,6 +62,8 @@ pub struct Cleared {
     pub pending: Bits,
     /// Items failed now.
     pub failed: Bits,
+    /// Items that are duplicates now.
+    pub duplicates: Bits,
     /// How many the mask cleared.
     pub newly: u64,
 }
@@ -64,11 +71,23 @@ pub struct Cleared {
 /// Clears bits. What was cleared before stays as it was, so that any order and repetition of acks ends the same. Bits
 /// beyond the group's size are not pending and change nothing.
 #[must_use]
-pub fn clear(pending: &Bits, failed: &Bits, mask: &Mask) -> Cleared {
-    let newly = pending.and(&mask.done);
-    let mut failed = failed.clone();
+pub fn clear(group: &Group, mask: &Mask) -> Cleared {
+    let newly = group.pending.and(&mask.done);
+    let (mut failed, mut duplicates) = (group.failed.clone(), group.duplicates.clone());
     failed.merge(&newly.and(&mask.failed));
-    Cleared { pending: pending.minus(&mask.done), failed, newly: newly.count() }
+    duplicates.merge(&newly.and(&mask.duplicates).minus(&mask.failed));
+    Cleared { pending: group.pending.minus(&mask.done), failed, duplicates, newly: newly.count() }
+}
+
+impl Cleared {
+    /// What is written besides `pending`: a record without failures and duplicates stays small.
+    fn present(&self) -> impl Iterator<Item = (&'static str, &'static str, &Bits)> {
+        let all = [
+            (", failed = :failed", ":failed", &self.failed),
+            (", duplicates = :duplicates", ":duplicates", &self.duplicates),
+        ];
+        all.into_iter().filter(|(.., bits)| !bits.is_zero())
+    }
 }
 
 impl Group {
@@ -80,6 +99,7 @@ impl Group {
             size: reader.small("size")?,
             pending: reader.bits("pending")?,
             failed: reader.bits("failed")?,
+            duplicates: reader.bits("duplicates")?,
             added: if reader.has("added") { Some(reader.small("added")?) } else { None },
             updated_at: Timestamp(reader.number("updated_at")?),
         })
@@ -155,9 +175,9 @@ impl Groups {
         let now = self.world.now();
         let mut set = "SET pending = :pending, updated_at = :now, #ttl = :ttl".to_owned();
         let mut update = Update::builder().table_name(&self.table.name).key("id", text(old.id));
-        if !cleared.failed.is_zero() {
-            set.push_str(", failed = :failed");
-            update = update.expression_attribute_values(":failed", binary(cleared.failed.as_bytes()));
+        for (clause, name, bits) in cleared.present() {
+            set.push_str(clause);
+            update = update.expression_attribute_values(name, binary(bits.as_bytes()));
         }
         update
             .update_expression(format!("{set} REMOVE #open"))
@@ -191,9 +211,9 @@ fn set_bits(
 ) -> UpdateItemFluentBuilder {
     let mut set = "SET pending = :pending, updated_at = :now".to_owned();
     let mut update = update;
-    if !cleared.failed.is_zero() {
-        set.push_str(", failed = :failed");
-        update = update.expression_attribute_values(":failed", binary(cleared.failed.as_bytes()));
+    for (clause, name, bits) in cleared.present() {
+        set.push_str(clause);
+        update = update.expression_attribute_values(name, binary(bits.as_bytes()));
     }
     update
         .update_expression(set)
@@ -215,49 +235,79 @@ mod tests {
         indices.iter().copied().collect()
     }
 
-    #[test]
-    fn a_cleared_bit_keeps_its_first_outcome() {
-        let first = clear(&Bits::ones(8), &Bits::default(), &Mask { done: bits(&[1, 2]), failed: bits(&[2]) });
-        assert_eq!((first.newly, first.failed.count()), (2, 1));
-        let again = clear(&first.pending, &first.failed, &Mask { done: bits(&[1, 2]), failed: bits(&[1]) });
-        assert_eq!((again.newly, again.failed.clone()), (0, first.failed));
-        assert_eq!(again.pending.count(), 6);
+    fn group(size: usize) -> Group {
+        Group {
+            id: Uuid::nil(),
+            fanout: Uuid::nil(),
+            size: size as u32,
+            pending: Bits::ones(size),
+            failed: Bits::default(),
+            duplicates: Bits::default(),
+            added: None,
+            updated_at: Timestamp(0),
+        }
+    }
+
+    fn mask(done: &[usize], failed: &[usize], duplicates: &[usize]) -> Mask {
+        Mask { done: bits(done), failed: bits(failed), duplicates: bits(duplicates) }
+    }
+
+    fn after(group: &Group, cleared: &Cleared) -> Group {
+        let Cleared { pending, failed, duplicates, .. } = cleared.clone();
+        Group { pending, failed, duplicates, ..group.clone() }
     }
 
     #[test]
-    fn a_failure_that_is_not_done_does_not_count() {
-        let cleared = clear(&Bits::ones(8), &Bits::default(), &Mask { done: bits(&[1]), failed: bits(&[5]) });
-        assert!(cleared.failed.is_zero());
+    fn a_cleared_bit_keeps_its_first_outcome() {
+        let first = clear(&group(8), &mask(&[1, 2, 3], &[2], &[3]));
+        assert_eq!((first.newly, first.failed.count(), first.duplicates.count()), (3, 1, 1));
+        let again = clear(&after(&group(8), &first), &mask(&[1, 2, 3], &[1, 3], &[1, 2]));
+        assert_eq!((again.newly, &again.failed, &again.duplicates), (0, &first.failed, &first.duplicates));
+        assert_eq!(again.pending.count(), 5);
+    }
+
+    #[test]
+    fn what_is_not_done_does_not_count() {
+        let cleared = clear(&group(8), &mask(&[1], &[5], &[6]));
+        assert!(cleared.failed.is_zero() && cleared.duplicates.is_zero());
+    }
+
+    #[test]
+    fn an_item_counts_once() {
+        let cleared = clear(&group(8), &mask(&[1, 2], &[1], &[1, 2]));
+        assert_eq!((cleared.failed, cleared.duplicates), (bits(&[1]), bits(&[2])));
     }
 
     proptest! {
         #[test]
         fn any_order_and_repetition_ends_the_same(
             size in 1_usize..200,
-            items in prop::collection::vec((0_usize..220, any::<bool>()), 0..60),
+            items in prop::collection::vec((0_usize..220, 0_u8..3), 0..60),
             repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
             order in any::<u64>(),
         ) {
             // An item has one outcome, whoever tells it how often.
-            let outcomes: BTreeMap<usize, bool> = items.iter().copied().collect();
-            let mut acks: Vec<(usize, bool)> = outcomes.iter().map(|(item, fails)| (*item, *fails)).collect();
+            let outcomes: BTreeMap<usize, u8> = items.iter().copied().collect();
+            let mut acks: Vec<(usize, u8)> = outcomes.iter().map(|(item, outcome)| (*item, *outcome)).collect();
             if !acks.is_empty() {
                 acks.extend(repeats.iter().map(|at| acks[at.index(outcomes.len())]).collect::<Vec<_>>());
             }
             fastrand::Rng::with_seed(order).shuffle(&mut acks);
-            let mut state = (Bits::ones(size), Bits::default());
+            let mut state = group(size);
             let mut newly = 0;
             for chunk in acks.chunks(3) {
-                let of = |fails: bool| chunk.iter().filter(|ack| !fails || ack.1).map(|ack| ack.0).collect();
-                let cleared = clear(&state.0, &state.1, &Mask { done: of(false), failed: of(true) });
+                let of = |outcome: u8| chunk.iter().filter(|ack| ack.1 == outcome).map(|ack| ack.0).collect();
+                let done = chunk.iter().map(|ack| ack.0).collect();
+                let cleared = clear(&state, &Mask { done, failed: of(1), duplicates: of(2) });
                 newly += cleared.newly;
-                state = (cleared.pending, cleared.failed);
+                state = after(&state, &cleared);
             }
             let within = |item: &&usize| **item < size;
             prop_assert_eq!(newly as usize, outcomes.keys().filter(within).count());
             for item in 0..size {
-                prop_assert_eq!(state.0.get(item), !outcomes.contains_key(&item));
-                prop_assert_eq!(state.1.get(item), outcomes.get(&item) == Some(&true));
+                prop_assert_eq!(state.pending.get(item), !outcomes.contains_key(&item));
+                prop_assert_eq!(state.failed.get(item), outcomes.get(&item) == Some(&1));
+                prop_assert_eq!(state.duplicates.get(item), outcomes.get(&item) == Some(&2));
             }
         }
     }

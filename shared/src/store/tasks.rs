@@ -1,5 +1,6 @@
 //! Tasks: what was registered, and which batch has claimed it.
 
+mod duplicates;
 mod keys;
 mod requests;
 mod statements;
@@ -16,13 +17,16 @@ use crate::lane::Lane;
 use crate::limits::RETENTION;
 use crate::metrics::TASKS_REGISTERED;
 
-pub use self::keys::{Key, KeyClaim};
+pub use self::duplicates::{Duplicate, Stored};
+pub use self::keys::{Holding, Key, KeyClaim, Takeover};
 pub use self::requests::RequestNote;
 
 /// Status of a task that no batch has claimed.
 const CREATED: &str = "created";
 /// Status of a task that a batch has claimed; what happens then is told by the batch's record.
 const BATCHED: &str = "batched";
+/// Status of a task that was dropped, because another one has its key.
+const DUPLICATE: &str = "duplicate";
 
 /// A task to be stored.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub struct NewTask {
     pub lane: Lane,
     /// Its content, JSON.
     pub content: String,
+    /// Its key, if its policy has one: it is released when the task fails.
+    pub key: Option<Key>,
 }
 
 /// A stored task.
@@ -44,8 +50,10 @@ pub struct Task {
     pub lane: Lane,
     /// The batch that claimed it.
     pub batch: Option<Uuid>,
-    /// Its content, JSON.
-    pub content: String,
+    /// Its content, JSON; none, if it was dropped.
+    pub content: Option<String>,
+    /// The task that it was dropped as a duplicate of.
+    pub duplicate_of: Option<TaskId>,
     /// When it was registered.
     pub created_at: Timestamp,
 }
@@ -70,27 +78,32 @@ impl Tasks {
         Self { table, world }
     }
 
-    /// Stores tasks; one that is stored already stays as it is. Answers the positions of those.
+    /// Stores tasks; what is stored under an id already stays as it is. Answers the positions of those.
     ///
     /// # Errors
     /// The table can not be written.
     pub async fn insert(&self, tasks: &[NewTask]) -> Result<HashSet<usize>, StoreError> {
         let now = self.world.now();
-        let statement = format!(
-            "INSERT INTO \"{}\" VALUE {{'id': ?, 'lane': ?, 'status': ?, 'content': ?, 'created_at': ?, 'pending': ?}}",
-            self.table.name
-        );
-        let parameters = tasks
-            .iter()
-            .map(|task| {
+        let mut known = HashSet::new();
+        let (keyed, plain): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|at| tasks[*at].key.is_some());
+        for (positions, key) in [(keyed, ", 'key': ?"), (plain, "")] {
+            let statement = format!(
+                "INSERT INTO \"{}\" VALUE \
+                 {{'id': ?, 'lane': ?, 'status': ?, 'content': ?, 'created_at': ?, 'pending': ?{key}}}",
+                self.table.name
+            );
+            let values = |task: &NewTask| {
                 let lane = text(&task.lane);
-                vec![text(task.id), lane.clone(), text(CREATED), text(&task.content), time(now), lane]
-            })
-            .collect();
-        // Counted as they are stored: a request may bring thousands.
-        let stored = |tasks| metrics::counter!(TASKS_REGISTERED).increment(tasks);
-        let refused = self.execute_telling("storing tasks", &statement, parameters, stored).await?;
-        Ok(refused.into_iter().map(|(at, _)| at).collect())
+                let values = [text(task.id), lane.clone(), text(CREATED), text(&task.content), time(now), lane];
+                values.into_iter().chain(task.key.as_ref().map(|key| text(key.record_id()))).collect()
+            };
+            let parameters = positions.iter().map(|at| values(&tasks[*at])).collect();
+            // Counted as they are stored: a request may bring thousands.
+            let stored = |tasks| metrics::counter!(TASKS_REGISTERED).increment(tasks);
+            let refused = self.execute_telling("storing tasks", &statement, parameters, stored).await?;
+            known.extend(refused.into_iter().map(|(at, _)| positions[at]));
+        }
+        Ok(known)
     }
 
     /// Claims tasks of a lane for a batch. Answers those that are the batch's now, whether claimed here or before. A task that
@@ -138,18 +151,6 @@ impl Tasks {
         Ok(unclaimed)
     }
 
-    /// The lanes that tasks are stored in, which need not be those that their policy would place them in now. Strongly
-    /// consistent; unknown tasks are left out.
-    ///
-    /// # Errors
-    /// The table can not be read, or a record is corrupt.
-    pub async fn lanes(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Lane>, StoreError> {
-        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let items = self.table.get_many("id", &keys, &["id", "lane"], true).await?;
-        let readers = items.iter().map(|item| Reader::new("tasks", "id", item));
-        readers.map(|reader| Ok((reader.parsed("id")?, reader.parsed("lane")?))).collect()
-    }
-
     /// Those of `ids` that some batch has claimed. Not strongly consistent: one claimed just now may be missing.
     ///
     /// # Errors
@@ -188,7 +189,9 @@ impl Tasks {
                 ids.iter().filter(|id| !contents.contains_key(*id)).map(ToString::to_string).collect();
             for item in self.table.get_many("id", &keys, &["id", "content"], consistent).await? {
                 let reader = Reader::new("tasks", "id", &item);
-                contents.insert(reader.parsed("id")?, reader.text("content")?.to_owned());
+                if let Some(content) = reader.optional_text("content")? {
+                    contents.insert(reader.parsed("id")?, content.to_owned());
+                }
             }
         }
         Ok(contents)
@@ -206,7 +209,8 @@ impl Tasks {
             id: reader.parsed("id")?,
             lane: reader.parsed("lane")?,
             batch: batch.map(|id| id.parse().map_err(|error| reader.corrupt("batch", error))).transpose()?,
-            content: reader.text("content")?.to_owned(),
+            content: reader.optional_text("content")?.map(str::to_owned),
+            duplicate_of: if reader.has("of") { Some(reader.parsed("of")?) } else { None },
             created_at: Timestamp(reader.number("created_at")?),
         }))
     }

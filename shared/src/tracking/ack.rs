@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use super::transaction::{self, Outcome};
 use super::{Tracking, TrackingError};
+use crate::bits::Bits;
 use crate::ids::{ItemId, TaskId};
 use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION};
 use crate::messages::AckRequest;
 use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
-use crate::store::fanouts::Fanout;
+use crate::store::fanouts::{Ended, Fanout};
 use crate::store::groups::{Cleared, Group, Mask, clear};
 use crate::store::{StoreError, Write};
 
@@ -63,8 +64,10 @@ pub type Refused = BTreeMap<(Uuid, Uuid), AckRefusal>;
 
 /// Adds what a request acks.
 pub fn collect(acks: &mut Acks, request: &AckRequest) {
-    for (items, failed) in [(&request.items, false), (&request.failed, true)] {
-        items.iter().for_each(|item| add(acks, item, failed));
+    for (items, said) in
+        [(&request.items, Said::Succeeded), (&request.failed, Said::Failed), (&request.duplicates, Said::Duplicate)]
+    {
+        items.iter().for_each(|item| add(acks, item, said));
     }
 }
 
@@ -75,16 +78,26 @@ pub fn collect_batch(acks: &mut Acks, batch: &Batch) {
         if let TaskId::Item(item) = id
             && (failed || batch.succeeded.get(slot))
         {
-            add(acks, item, failed);
+            add(acks, item, if failed { Said::Failed } else { Said::Succeeded });
         }
     }
 }
 
-fn add(acks: &mut Acks, item: &ItemId, failed: bool) {
+/// What an ack says of an item.
+#[derive(Clone, Copy)]
+enum Said {
+    Succeeded,
+    Failed,
+    Duplicate,
+}
+
+fn add(acks: &mut Acks, item: &ItemId, said: Said) {
     let mask = acks.entry((item.fanout, item.group)).or_default();
     mask.done.set(usize::from(item.index));
-    if failed {
-        mask.failed.set(usize::from(item.index));
+    match said {
+        Said::Succeeded => {}
+        Said::Failed => mask.failed.set(usize::from(item.index)),
+        Said::Duplicate => mask.duplicates.set(usize::from(item.index)),
     }
 }
 
@@ -161,7 +174,7 @@ impl Tracking {
             if group.pending.is_zero() {
                 return Ok(Step::Ended);
             }
-            let cleared = clear(&group.pending, &group.failed, mask);
+            let cleared = clear(&group, mask);
             if cleared.newly == 0 {
                 return Ok(Step::Cleared);
             }
@@ -189,12 +202,13 @@ impl Tracking {
                 return Err(contended(fanout));
             }
             let now = groups.len().min(GROUPS_PER_TRANSACTION);
-            let failed = groups[..now].iter().map(|end| end.cleared.failed.count()).sum();
+            let count = |bits: fn(&Cleared) -> &Bits| groups[..now].iter().map(|end| bits(&end.cleared).count()).sum();
+            let ended = Ended { failed: count(|end| &end.failed), duplicates: count(|end| &end.duplicates) };
             let mut actions = Vec::with_capacity(now + 1);
             for end in &groups[..now] {
                 actions.push(transaction::update(self.groups.end(&end.group, &end.cleared)?));
             }
-            actions.push(transaction::update(self.fanouts.end_groups_action(fanout, now as u64, failed)?));
+            actions.push(transaction::update(self.fanouts.end_groups_action(fanout, now as u64, ended)?));
             let table = &self.fanouts.table;
             let refused = match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
                 Outcome::Done => {
@@ -224,7 +238,7 @@ impl Tracking {
         for _ in 0..CONTENTION_TRIES {
             let Some(group) = fanout.inline_group() else { return Ok(Some(unknown)) };
             let refusal = out_of_range(&group, mask);
-            let cleared = clear(&group.pending, &group.failed, mask);
+            let cleared = clear(&group, mask);
             if cleared.newly == 0 {
                 return Ok(refusal);
             }

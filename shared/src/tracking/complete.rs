@@ -14,6 +14,23 @@ pub struct Progress {
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
+    /// Those of them that were dropped as duplicates.
+    pub duplicates: u64,
+}
+
+impl Progress {
+    /// What the header of a fan-out tells: of one that has groups, those that ended.
+    #[must_use]
+    pub fn of_header(fanout: &Fanout, done: u64) -> Self {
+        match &fanout.inline {
+            Some(inline) => Self {
+                done: fanout.total.saturating_sub(inline.pending.count()),
+                failed: inline.failed.count(),
+                duplicates: inline.duplicates.count(),
+            },
+            None => Self { done, failed: fanout.failed, duplicates: fanout.duplicates },
+        }
+    }
 }
 
 impl Tracking {
@@ -88,15 +105,14 @@ impl Tracking {
     /// # Errors
     /// The tables can not be read.
     pub async fn progress(&self, fanout: &Fanout) -> Result<Progress, TrackingError> {
-        if let Some((pending, failed)) = &fanout.inline {
-            return Ok(Progress { done: fanout.total - pending.count().min(fanout.total), failed: failed.count() });
+        let mut progress = Progress::of_header(fanout, fanout.total);
+        if fanout.inline.is_none() && fanout.open_groups > 0 {
+            for group in self.groups.open(fanout.id).await? {
+                progress.done = progress.done.saturating_sub(group.pending.count());
+                progress.failed += group.failed.count();
+                progress.duplicates += group.duplicates.count();
+            }
         }
-        if fanout.open_groups == 0 {
-            return Ok(Progress { done: fanout.total, failed: fanout.failed });
-        }
-        let open = self.groups.open(fanout.id).await?;
-        let pending: u64 = open.iter().map(|group| group.pending.count()).sum();
-        let failed: u64 = open.iter().map(|group| group.failed.count()).sum();
-        Ok(Progress { done: fanout.total.saturating_sub(pending), failed: fanout.failed + failed })
+        Ok(progress)
     }
 }

@@ -83,6 +83,7 @@ fn state(group: &Group, index: u16) -> ItemState {
         () if u32::from(index) >= group.size => ItemState::Unknown,
         () if group.pending.get(at) => ItemState::Pending,
         () if group.failed.get(at) => ItemState::Failed,
+        () if group.duplicates.get(at) => ItemState::Duplicate,
         () => ItemState::Succeeded,
     }
 }

@@ -9,7 +9,7 @@ use crate::bits::Bits;
 use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
 use crate::policy::Destination;
-use crate::store::fanouts::{Fanout, FanoutState};
+use crate::store::fanouts::{Fanout, FanoutState, Inline};
 use crate::store::groups::{Group, listed};
 use crate::store::telling::Telling;
 
@@ -75,7 +75,8 @@ impl Tracking {
             opened_with: u64::from(request.items),
             open_groups: groups.len() as u64,
             failed: 0,
-            inline: inline.then(|| (Bits::ones(request.items as usize), Bits::default())),
+            duplicates: 0,
+            inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
             user_key: request.user_key.clone(),
             notify: request.notify.clone(),
             telling: Telling::default(),

@@ -96,7 +96,7 @@ ALL = {
 FUNCTIONS = {
     "Api": {"register a task": partiql(INSERT, "TasksTable"), "wake a lane": send("ElectQueue")},
     "Register": {
-        "change a task": partiql(UPDATE, "TasksTable"),
+        "delete a group": dynamodb("delete_item", "GroupsTable", Key=NOBODY),
         "open a fan-out": partiql(INSERT, "FanoutsTable"),
         "change a policy": dynamodb("put_item", "PoliciesTable", Item={"kind": {"S": "nobody"}}),
     },

@@ -69,7 +69,7 @@ def before_call(context, case, kwargs):
             if isinstance(task.get("id"), str):
                 task["id"] = item(task["id"])
     elif case.path == "/acks":
-        for field in ("items", "failed"):
+        for field in ("items", "failed", "duplicates"):
             if field in body:
                 body[field] = [item(text) for text in body[field]]
 

@@ -60,6 +60,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     tasks(engine, sim, &batches).await?;
     let model = std::mem::take(&mut *lock(&sim.model));
     outcomes(sim, &model, &batches);
+    crate::keys::released(engine, sim, &model, &batches).await?;
     crate::ends::fanouts(engine, sim, &model, &batches).await?;
     crate::ends::failures(sim, &model, &batches);
     Ok(())
@@ -108,8 +109,11 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), Strin
     let mut stored = BTreeSet::new();
     for id in keys(engine, sim, "TASKS_TABLE", "id").await? {
         let Ok(id) = id.parse::<TaskId>() else { continue };
-        stored.insert(id);
         let task = tasks.get(&id).await.map_err(|error| error.to_string())?;
+        if task.as_ref().is_some_and(|task| task.duplicate_of.is_some()) {
+            continue;
+        }
+        stored.insert(id);
         let batch = batches.get(&id);
         let agree = |task: &fanfold::store::tasks::Task| {
             batch.is_some_and(|batch| task.batch == Some(batch.id) && task.lane == batch.lane)
@@ -128,12 +132,22 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), Strin
 fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
     for (id, task) in &model.tasks {
         let rivals = model.rivals(id);
-        let handled = rivals.iter().filter(|id| batches.contains_key(*id)).count();
-        if handled > 1 || (handled == 0 && task.accepted) {
+        let handled: Vec<&TaskId> = rivals.iter().filter(|id| batches.contains_key(*id)).collect();
+        // All but one must have failed, and their keys be free.
+        let kept = handled.iter().filter(|id| !model.may_be_released(id)).count();
+        let worked = handled.iter().filter(|id| model.said.get(id).is_some_and(|said| said.succeeded)).count();
+        let handled = handled.len();
+        if kept > 1 || worked > 1 || (handled == 0 && task.accepted) {
             sim.violate(format!(
-                "task {id} (accepted: {}) or one with its key was handled {handled} times",
+                "task {id} (accepted: {}) or one with its key was handled {handled} times, {worked} of them worked",
                 task.accepted
             ));
+        }
+    }
+    for (id, content) in &model.handled_as {
+        let asked = |id: &TaskId| model.tasks.get(id).is_some_and(|task| task.content == *content);
+        if !model.rivals(id).iter().any(asked) {
+            sim.violate(format!("task {id} was handled as {content}, which its key was not accepted for"));
         }
     }
     for (id, batch) in batches {

@@ -42,7 +42,7 @@ impl Passing for TrackingError {
 
 impl Passing for RegisterError {
     fn passing(&self) -> bool {
-        !matches!(self, Self::Refused(_))
+        !matches!(self, Self::Refused(_) | Self::KeyReused { .. })
     }
 }
 
@@ -129,7 +129,27 @@ impl Clients {
         let what = format!("POST /tasks {request} {}", names(&tasks));
         self.until_tired(tries, "register", &what, move |steps| {
             let (tasks, request) = (tasks.clone(), request.clone());
-            async move { steps.register.register(tasks, &request).await }.boxed()
+            async move { steps.register.register_once(tasks, &request).await }.boxed()
+        })
+        .await
+    }
+
+    /// Registers tasks over HTTP, which may be refused; whether they were accepted.
+    pub(crate) async fn may_register(
+        &self,
+        tasks: Vec<fanfold::messages::TaskRequest>,
+        request: String,
+    ) -> Option<bool> {
+        let what = format!("POST /tasks {request} {}, perhaps to be refused", names(&tasks));
+        self.until_done("register", &what, move |steps| {
+            let (tasks, request) = (tasks.clone(), request.clone());
+            async move {
+                match steps.register.register_once(tasks, &request).await {
+                    Err(RegisterError::Refused(_) | RegisterError::KeyReused { .. }) => Ok(false),
+                    answer => answer.map(|_| true),
+                }
+            }
+            .boxed()
         })
         .await
     }

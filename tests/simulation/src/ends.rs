@@ -16,18 +16,40 @@ use crate::lock;
 use crate::model::{FanoutModel, Model};
 use crate::sim::Sim;
 
-/// What became of an item: whether it failed; none if it is not done.
-fn item_failed(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId) -> Option<bool> {
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Succeeded,
+    Failed,
+    Duplicate,
+}
+
+impl End {
+    fn failed(failed: bool) -> Self {
+        if failed { Self::Failed } else { Self::Succeeded }
+    }
+}
+
+/// How many items ended in which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    total: u64,
+    succeeded: u64,
+    failed: u64,
+    duplicates: u64,
+}
+
+/// What became of an item; none if it is not done.
+fn item_end(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId) -> Option<End> {
     if let Some(failed) = fanout.acked.get(item) {
-        return Some(*failed);
+        return Some(End::failed(*failed));
     }
     let id = TaskId::Item(*item);
     if let Some(batch) = batches.get(&id) {
-        return batch.members.slot(&id).map(|slot| batch.failed.get(slot));
+        return batch.members.slot(&id).map(|slot| End::failed(batch.failed.get(slot)));
     }
-    // A duplicate is dropped, which counts as done.
     let asked = model.tasks.get(&id).is_some_and(|task| task.accepted);
-    (asked && model.rivals(&id).iter().any(|rival| batches.contains_key(rival))).then_some(false)
+    (asked && model.rivals(&id).iter().any(|rival| batches.contains_key(rival))).then_some(End::Duplicate)
 }
 
 /// Looks at every fan-out.
@@ -42,21 +64,26 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
             // Its user was told off, which is a violation of its own.
             continue;
         };
-        let outcomes: Vec<Option<bool>> =
-            asked.items.iter().map(|item| item_failed(model, asked, batches, item)).collect();
-        let failed = outcomes.iter().filter(|outcome| **outcome == Some(true)).count() as u64;
+        let outcomes: Vec<Option<End>> = asked.items.iter().map(|item| item_end(model, asked, batches, item)).collect();
+        let count = |end| outcomes.iter().filter(|outcome| **outcome == Some(end)).count() as u64;
+        let counts = Counts {
+            total: asked.items.len() as u64,
+            succeeded: count(End::Succeeded),
+            failed: count(End::Failed),
+            duplicates: count(End::Duplicate),
+        };
         let done = outcomes.iter().all(Option::is_some);
         let complete = asked.sealing && done;
         let notice = model.notices.get(&derived("fanout.completed", &[id.as_bytes()]));
-        ended(sim, &fanout, asked, complete, failed);
-        told(sim, &fanout, asked, complete, failed, notice);
+        ended(sim, &fanout, counts, complete);
+        told(sim, &fanout, asked, complete, counts, notice);
         let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let records = groups.get_many(&ids).await.map_err(|error| error.to_string())?;
         let open = groups.open(*id).await.map_err(|error| error.to_string())?;
         let pending: u64 = records.iter().map(|group| group.pending.count()).sum();
         let left = outcomes.iter().filter(|outcome| outcome.is_none()).count() as u64;
-        let inline = fanout.inline.as_ref().map_or(0, |(pending, _)| pending.count());
+        let inline = fanout.inline.as_ref().map_or(0, |inline| inline.pending.count());
         if pending + inline != left || records.len() != ids.len() || (done && !open.is_empty()) {
             sim.violate(format!("fan-out {id}: {left} items are left, the groups say {records:?}, open: {open:?}"));
         }
@@ -71,32 +98,29 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
     Ok(())
 }
 
-fn ended(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, failed: u64) {
-    let total = asked.items.len() as u64;
-    let counts = fanout.total == total && (!complete || (fanout.failed == failed && fanout.open_groups == 0));
-    if fanout.complete() != complete || !counts {
-        sim.violate(format!("a fan-out of {total}, {failed} failed, complete: {complete}, is {fanout:?}"));
+fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, complete: bool) {
+    let at_the_end = (fanout.failed, fanout.duplicates, fanout.open_groups) == (counts.failed, counts.duplicates, 0);
+    if fanout.complete() != complete || fanout.total != counts.total || (complete && !at_the_end) {
+        sim.violate(format!("a fan-out of {counts:?}, complete: {complete}, is {fanout:?}"));
     }
     if complete && fanout.notify.is_some() != fanout.telling.told.is_some() {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }
 }
 
-fn told(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, failed: u64, notice: Option<&Notice>) {
-    let total = asked.items.len() as u64;
+fn told(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, counts: Counts, notice: Option<&Notice>) {
     let right = |notice: &Notice| match &notice.event {
         Event::FanoutCompleted(FanoutCompleted {
-            fanout: id, total: all, succeeded, failed: bad, user_key, ..
+            fanout: id, total, succeeded, failed, duplicates, user_key, ..
         }) => {
-            *id == fanout.id
-                && (*all, *succeeded, *bad) == (total, total - failed, failed)
-                && user_key.as_ref() == Some(&asked.user_key)
+            let told = Counts { total: *total, succeeded: *succeeded, failed: *failed, duplicates: *duplicates };
+            *id == fanout.id && told == counts && user_key.as_ref() == Some(&asked.user_key)
         }
         Event::TasksFailed(_) => false,
     };
     let wanted = complete && asked.notify;
     if wanted != notice.is_some() || !notice.is_none_or(right) {
-        sim.violate(format!("a fan-out of {total}, {failed} failed, to be told: {wanted}, was told by {notice:?}"));
+        sim.violate(format!("a fan-out of {counts:?}, to be told: {wanted}, was told by {notice:?}"));
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct KindModel {
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Backoff,
     pub(crate) keyed: bool,
+    /// Whether keys of failed tasks are released.
+    pub(crate) releases: bool,
     pub(crate) notify: bool,
 }
 
@@ -37,8 +39,12 @@ pub(crate) struct TaskModel {
     pub(crate) kind: String,
     pub(crate) content: serde_json::Value,
     pub(crate) key: Option<Key>,
+    /// What another request under the same idempotency key asked for in its place.
+    pub(crate) instead: Option<serde_json::Value>,
     /// Whether the request was accepted: from then on it must be handled.
     pub(crate) accepted: bool,
+    /// Whether the user was answered with its id: from then on it can be asked for.
+    pub(crate) answered: bool,
     /// When it was asked for.
     pub(crate) asked_at: Instant,
 }
@@ -86,6 +92,10 @@ pub(crate) struct Model {
     calls: BTreeMap<String, Vec<TaskId>>,
     /// The batch a task was handed to the batch API in.
     batch_of: BTreeMap<TaskId, Uuid>,
+    /// The content a task was handed to the batch API with.
+    pub(crate) handled_as: BTreeMap<TaskId, serde_json::Value>,
+    /// Tasks that were dropped as duplicates.
+    pub(crate) dropped: BTreeSet<TaskId>,
     /// The highest attempt of each batch that reached the batch API.
     attempts: BTreeMap<Uuid, u32>,
     /// What a reader was told that may not change any more: fan-outs that are complete, tasks that ended.
@@ -110,13 +120,9 @@ impl Model {
         if let Some(key) = &key {
             self.by_key.entry(key.clone()).or_default().insert(id);
         }
-        let task = TaskModel {
-            kind: request.kind.clone(),
-            content: request.content.clone(),
-            key,
-            accepted: false,
-            asked_at: Instant::now(),
-        };
+        let (kind, content) = (request.kind.clone(), request.content.clone());
+        let asked_at = Instant::now();
+        let task = TaskModel { kind, content, key, instead: None, accepted: false, answered: false, asked_at };
         self.tasks.entry(id).or_insert(task);
     }
 
@@ -125,6 +131,20 @@ impl Model {
         if let Some(task) = self.tasks.get_mut(id) {
             task.accepted = true;
         }
+    }
+
+    /// The user was told its id.
+    pub(crate) fn answer(&mut self, id: &TaskId) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.answered = true;
+        }
+    }
+
+    /// Whether another task may have the key of this one: it failed, and did not work as far as is known by now.
+    pub(crate) fn may_be_released(&self, id: &TaskId) -> bool {
+        let kind = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind));
+        let said = self.said.get(id).copied().unwrap_or_default();
+        kind.is_some_and(|kind| kind.releases) && !said.succeeded && (said.failed || self.used_up(id))
     }
 
     /// Tasks that share a task's key; itself, if it has none.
@@ -148,6 +168,11 @@ impl Model {
         let most = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind)).map(|kind| kind.max_attempts);
         let attempts = self.batch_of.get(id).and_then(|batch| self.attempts.get(batch));
         most.zip(attempts).is_some_and(|(most, attempts)| *attempts >= most)
+    }
+
+    /// The batch that the batch API was called with a task in.
+    pub(crate) fn batch(&self, id: &TaskId) -> Option<Uuid> {
+        self.batch_of.get(id).copied()
     }
 
     /// The batches that the batch API was called for.
@@ -188,19 +213,21 @@ impl Model {
         for member in &call.members {
             let content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
             let rivals = self.rivals(&member.id);
-            let asked =
-                |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && task.content == content);
+            let same = |task: &TaskModel| task.content == content || task.instead.as_ref() == Some(&content);
+            let asked = |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && same(task));
             if !rivals.iter().any(asked) {
                 problems.push(format!("task {} with content {content} was never asked for", member.id));
             }
             if content["t"].as_str() != Some(&call.target) {
                 problems.push(format!("task {} of target {} was called for {}", member.id, content["t"], call.target));
             }
+            self.handled_as.insert(member.id, content);
             let batch = *self.batch_of.entry(member.id).or_insert(call.batch_id);
             if batch != call.batch_id {
                 problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
             }
-            if let Some(other) = rivals.iter().find(|id| **id != member.id && self.batch_of.contains_key(id)) {
+            let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !self.may_be_released(id);
+            if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
                 problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
             }
         }

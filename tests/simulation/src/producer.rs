@@ -69,6 +69,9 @@ pub(crate) async fn add(
     let groups = clients.until_done("api", &what, call.clone()).await?;
     let items: Vec<ItemId> = expand(id, &groups).collect();
     remember(clients, id, &items, count as usize);
+    if clients.dice.chance(1_500) {
+        clients.spawn(add_others(Arc::clone(clients), id, format!("{}-{n}", plan.name), count));
+    }
     if let Some(delay) = clients.repeat() {
         let (clients, first) = (Arc::clone(clients), groups.clone());
         clients.clone().spawn(async move {
@@ -79,6 +82,28 @@ pub(crate) async fn add(
         });
     }
     Some(groups)
+}
+
+/// Another number of items under a key that was used: refused, and nothing is added.
+async fn add_others(clients: Arc<Clients>, id: Uuid, key: String, count: u32) {
+    let other = clients.dice.pick(&[1, count.saturating_sub(1), count + 1, fanfold::limits::GROUP_ITEMS]).max(1);
+    if other == count {
+        return;
+    }
+    let what = format!("POST /fanouts/{id}/items {other} ({key}), used for {count}");
+    let call = move |steps: Arc<crate::steps::Steps>| {
+        let key = key.clone();
+        async move {
+            match steps.tracking.add(id, other, Some(&key)).await {
+                Err(TrackingError::KeyReused(_)) => Ok(false),
+                answer => answer.map(|_| true),
+            }
+        }
+        .boxed()
+    };
+    if clients.until_done("api", &what, call).await == Some(true) {
+        clients.cluster.sim.violate(format!("{what} was accepted"));
+    }
 }
 
 /// Another user adds while the first one seals: what is accepted counts, what is refused does not.
@@ -147,7 +172,7 @@ pub(crate) async fn acks(clients: &Arc<Clients>, plan: &FanoutPlan, items: Vec<I
             }
         }
     }
-    let mut request = AckRequest { items: succeeded, failed, settles: None };
+    let mut request = AckRequest { items: succeeded, failed, ..AckRequest::default() };
     let deliver = async |clients: &Arc<Clients>, request: AckRequest| {
         if clients.dice.chance(5_000) {
             clients.send("AckQueue", json!(request).to_string());

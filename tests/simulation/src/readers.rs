@@ -59,6 +59,8 @@ fn paths(clients: &Clients) -> Vec<String> {
 async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     let sim = &clients.cluster.sim;
     let opened = id_of(path, "/fanouts/").is_some_and(|id| sim.is_opened(id));
+    let task = path.strip_prefix("/tasks/").and_then(|id| id.parse::<TaskId>().ok());
+    let answered = task.is_some_and(|id| lock(&sim.model).tasks.get(&id).is_some_and(|task| task.answered));
     let Some(lease) = clients.cluster.lease(Pool::Steps, false).await else { return false };
     let asked = path.to_owned();
     let run = clients.cluster.run(lease, "api", TIMEOUT, move |steps| {
@@ -82,8 +84,9 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     sim.trace.line("reader", &format!("GET {path} -> {status} {body}"));
     match status {
         StatusCode::OK => check(clients, path, &body),
-        // Tasks that are dropped for their key are never stored.
-        StatusCode::NOT_FOUND if path.starts_with("/tasks/") || (path.starts_with("/fanouts/") && !opened) => {}
+        // Of a task that is dropped for its key nothing is stored if nobody was told its id.
+        StatusCode::NOT_FOUND if path.starts_with("/tasks/") && !answered => {}
+        StatusCode::NOT_FOUND if path.starts_with("/fanouts/") && !opened => {}
         StatusCode::SERVICE_UNAVAILABLE => return false,
         _ => sim.violate(format!("GET {path} was answered with {status}: {body}")),
     }
@@ -119,8 +122,9 @@ fn check(clients: &Clients, path: &str, body: &Value) {
 fn ended(path: &str, body: &Value) -> Option<String> {
     let status = body["status"].as_str().filter(|status| ["succeeded", "failed", "done"].contains(status));
     let complete = body["complete"] == true;
-    let end =
-        status.map(str::to_owned).or_else(|| complete.then(|| format!("{} of {}", body["failed"], body["total"])));
+    let end = status
+        .map(str::to_owned)
+        .or_else(|| complete.then(|| format!("{} and {} of {}", body["failed"], body["duplicates"], body["total"])));
     end.filter(|_| !path.starts_with("/policies"))
 }
 
@@ -133,7 +137,9 @@ fn changed(clients: &Clients, path: &str, end: String) -> Option<String> {
 fn fanout(clients: &Clients, body: &Value) -> Option<String> {
     let number = |name: &str| body[name].as_u64().unwrap_or(u64::MAX);
     let (total, done, failed, succeeded) = (number("total"), number("done"), number("failed"), number("succeeded"));
-    if done > total || failed > done || succeeded != done - failed {
+    if done > total
+        || succeeded.checked_add(failed).and_then(|some| some.checked_add(number("duplicates"))) != Some(done)
+    {
         return Some("does not add up".to_owned());
     }
     let complete = body["complete"] == true;
@@ -159,6 +165,7 @@ fn task(clients: &Clients, id: &TaskId, body: &Value) -> Option<String> {
         Some("succeeded") => !said.succeeded,
         Some("failed") => body["error"].as_str().is_none_or(str::is_empty),
         Some("created" | "batched" | "in_progress") => false,
+        Some("duplicate") => body["duplicate_of"].as_str().is_none() || model.rivals(id).len() < 2,
         _ => true,
     };
     wrong.then(|| format!("is not what the batch API said: {said:?}"))

@@ -119,7 +119,7 @@ impl Request {
                 puts.zip(tables).map(|(action, table)| on(action, table)).collect()
             }
             "BatchExecuteStatement" => {
-                let update = self.kind.ends_with(" claim");
+                let update = [" claim", " release", " take over"].iter().any(|what| self.kind.ends_with(what));
                 tables.map(|table| on(if update { "PartiQLUpdate" } else { "PartiQLInsert" }, table)).collect()
             }
             action => {
@@ -146,8 +146,17 @@ pub(crate) fn statement_record(statement: &Value) -> (Record, &'static str) {
     let text = statement["Statement"].as_str().unwrap_or("");
     let table = text.split('"').nth(1).unwrap_or("").to_owned();
     let (at, what) = match text.find("WHERE \"id\" = ?") {
-        Some(end) => (text[..end].matches('?').count(), "claim"),
+        Some(end) => {
+            let what = match () {
+                () if text.contains("REMOVE \"released\"") => "take over",
+                () if text.contains("\"released\" = ?") => "release",
+                () => "claim",
+            };
+            (text[..end].matches('?').count(), what)
+        }
         None if text.contains("'owner'") => (0, "key"),
+        None if text.contains("'digest'") => (0, "request"),
+        None if text.contains("'of'") => (0, "duplicate"),
         None => (0, "task"),
     };
     let key = statement["Parameters"][at]["S"].as_str().unwrap_or("").to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
-use fanfold::policy::{Policy, Span};
+use fanfold::policy::{KeyAfterFailure, Policy, Span};
 use serde_json::json;
 
 use crate::api::Mood;
@@ -145,6 +145,7 @@ impl Scenario {
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
                 keyed: first.key.is_some(),
+                releases: first.key_after_failure == KeyAfterFailure::Release,
                 notify: first.notify.is_some(),
             };
             (first.kind.clone(), model)
@@ -164,6 +165,7 @@ impl KindPlan {
         });
         if dice.chance(6_000) {
             policy["key"] = json!("content.k");
+            policy["key_after_failure"] = json!(dice.pick(&["release", "release", "keep"]));
         }
         if dice.chance(5_000) {
             policy["notify"] = json!({"queue": "notices"});

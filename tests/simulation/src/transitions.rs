@@ -2,7 +2,7 @@
 
 use aws_smithy_types::base64;
 use fanfold::bits::Bits;
-use fanfold::ids::ItemId;
+use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
 use serde_json::Value;
 
@@ -22,10 +22,13 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
             return Some(format!("lane {key} has {flying} batches in flight, {most} are allowed"));
         }
     }
+    if table == "TasksTable" && text(now, "status") == "duplicate" {
+        lock(&sim.model).dropped.extend(key.parse::<TaskId>());
+    }
     let earlier = earlier??;
     let problem = match table.as_str() {
         "LocksTable" => leadership(&earlier, now),
-        "TasksTable" => task(&earlier, now),
+        "TasksTable" => task(&earlier, now).or_else(|| owner(sim, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
         "FanoutsTable" => fanout(&earlier, now),
         "GroupsTable" => within(&earlier, now, "pending", "got bits back"),
@@ -81,8 +84,21 @@ fn binary_id(id: &str) -> Option<Value> {
 
 fn task(earlier: &Value, now: &Value) -> Option<String> {
     let claimed = !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
-    let owned = !earlier["owner"].is_null() && earlier["owner"] != now["owner"];
-    (claimed || owned).then(|| "changed hands".to_owned())
+    let dropped = text(earlier, "status") == "duplicate" && earlier != now;
+    (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
+}
+
+/// A key is released by a task that failed, and taken over from that one, or from one that was dropped.
+fn owner(sim: &Sim, earlier: &Value, now: &Value) -> Option<String> {
+    let owner: TaskId = text(earlier, "owner").parse().ok()?;
+    let model = lock(&sim.model);
+    let free = !earlier["released"].is_null() || model.dropped.contains(&owner);
+    if earlier["owner"] != now["owner"] {
+        let again = text(now, "owner").parse().is_ok_and(|owner: TaskId| model.batch(&owner).is_some());
+        return (!free || again).then(|| "changed hands".to_owned());
+    }
+    let released = earlier["released"].is_null() && !now["released"].is_null();
+    (released && !model.may_be_released(&owner)).then(|| "was released".to_owned())
 }
 
 fn batch(earlier: &Value, now: &Value) -> Option<String> {
@@ -114,7 +130,11 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
     if rank(earlier) > 0 && earlier["total"] != now["total"] {
         return Some("got items after it was sealed".to_owned());
     }
-    if rank(earlier) == 2 && (earlier["failed"] != now["failed"] || earlier["updated_at"] != now["updated_at"]) {
+    if rank(earlier) == 2
+        && (earlier["failed"] != now["failed"]
+            || earlier["duplicates"] != now["duplicates"]
+            || earlier["updated_at"] != now["updated_at"])
+    {
         return Some("changed after it was completed".to_owned());
     }
     within(earlier, now, "pending", "got bits back")

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId, derived, expand};
 use fanfold::messages::TaskRequest;
+use fanfold_register::request_id;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::clients::Clients;
 use crate::lock;
 use crate::producer::{acks, add, open, seal, stray};
+use crate::reuse;
 use crate::scenario::{FanoutPlan, Seal, SinglesPlan};
 
 /// One request of a fan-out's user.
@@ -57,6 +59,9 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
         }
         if dice.chance(300) {
             stray(&clients, id).await;
+        }
+        if dice.chance(300) {
+            reuse::no_item(&clients, id, clients.scenario.kinds[0].versions[0].1.kind.clone()).await;
         }
         match request {
             Request::Seal => seal(&clients, &plan, id).await,
@@ -109,7 +114,7 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
 async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>, request: String) {
     let sim = Arc::clone(&clients.cluster.sim);
     let over_http = clients.dice.chance(6_000);
-    let name = if over_http { request.clone() } else { sim.queues.peek_id() };
+    let name = if over_http { request_id(&request) } else { sim.queues.peek_id() };
     let id = |(n, task): (usize, &TaskRequest)| {
         let made = derived("task", &[name.as_bytes(), &(n as u64).to_be_bytes()]);
         task.id.unwrap_or(TaskId::Single(made))
@@ -126,12 +131,21 @@ async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>,
         return;
     }
     let again = clients.repeat();
-    let Some(registered) = clients.register_http(tries, tasks.clone(), request.clone()).await else { return };
+    let Some(registered) = clients.register_http(tries, tasks.clone(), request.clone()).await else {
+        if clients.dice.chance(5_000) {
+            clients.spawn(reuse::instead(Arc::clone(clients), ids, tasks, request));
+        }
+        return;
+    };
     let answered: BTreeSet<TaskId> = registered.iter().map(|task| task.id).collect();
     if answered != ids.iter().copied().collect() {
         sim.violate(format!("request {request} answered for {answered:?}, not for {ids:?}"));
     }
     clients.accept(&ids);
+    ids.iter().for_each(|id| lock(&sim.model).answer(id));
+    if clients.dice.chance(1_000) {
+        clients.spawn(reuse::after(Arc::clone(clients), tasks.clone(), request.clone()));
+    }
     if let Some(delay) = again {
         let clients = Arc::clone(clients);
         clients.clone().spawn(async move {

@@ -202,7 +202,7 @@ async fn ids_of_ones_own_and_duplicates_are_told() {
     assert_eq!(again["tasks"][0], json!({"id": item(0), "outcome": "known"}));
     assert_eq!(again["tasks"][1], answer["tasks"][1]);
     assert_eq!(server.get(&format!("/tasks/{}", item(0))).await.ok(200)["id"], json!(item(0)));
-    server.get(&format!("/tasks/{}", item(1))).await.problem(404, "unknown_task");
+    assert_eq!(server.get(&format!("/tasks/{}", item(1))).await.ok(200)["duplicate_of"], json!(item(0)));
 }
 
 #[tokio::test(start_paused = true)]

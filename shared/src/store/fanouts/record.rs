@@ -37,6 +37,17 @@ impl FanoutState {
     }
 }
 
+/// The bitfields of a small fan-out, which are in its header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inline {
+    /// Items that are not done.
+    pub pending: Bits,
+    /// Items that failed.
+    pub failed: Bits,
+    /// Items that were dropped as duplicates.
+    pub duplicates: Bits,
+}
+
 /// The header of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fanout {
@@ -52,8 +63,10 @@ pub struct Fanout {
     pub open_groups: u64,
     /// Items that failed, of the groups that ended.
     pub failed: u64,
-    /// The bitfields of a small fan-out: items not done, and items failed.
-    pub inline: Option<(Bits, Bits)>,
+    /// Items that were dropped as duplicates, of the groups that ended.
+    pub duplicates: u64,
+    /// The bitfields of a small fan-out.
+    pub inline: Option<Inline>,
     /// The producer's own name for it.
     pub user_key: Option<String>,
     /// Where its end is told.
@@ -90,9 +103,10 @@ impl Fanout {
     /// The bitfield of a small fan-out, as the group it is.
     #[must_use]
     pub fn inline_group(&self) -> Option<Group> {
-        let (pending, failed) = self.inline.clone()?;
+        let Inline { pending, failed, duplicates } = self.inline.clone()?;
         let size = u32::try_from(self.total).unwrap_or(0);
-        Some(Group { id: self.id, fanout: self.id, size, pending, failed, added: None, updated_at: self.updated_at })
+        let (id, updated_at) = (self.id, self.updated_at);
+        Some(Group { id, fanout: id, size, pending, failed, duplicates, added: None, updated_at })
     }
 
     /// The groups of a small fan-out.
@@ -109,8 +123,11 @@ impl Fanout {
             "completed" => FanoutState::Completed,
             other => return Err(reader.corrupt("state", format!("is `{other}`"))),
         };
-        let inline =
-            if reader.has("pending") { Some((reader.bits("pending")?, reader.bits("failed_items")?)) } else { None };
+        let inline = || {
+            let (pending, failed) = (reader.bits("pending")?, reader.bits("failed_items")?);
+            Ok(Inline { pending, failed, duplicates: reader.bits("duplicate_items")? })
+        };
+        let inline = reader.has("pending").then(inline).transpose()?;
         Ok(Self {
             id: reader.parsed("id")?,
             state,
@@ -118,6 +135,7 @@ impl Fanout {
             opened_with: reader.number("opened_with")?,
             open_groups: reader.number("open_groups")?,
             failed: reader.number("failed")?,
+            duplicates: reader.number("duplicates")?,
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
@@ -138,8 +156,8 @@ impl Fanout {
             ("created_at".to_owned(), time(self.created_at)),
             ("updated_at".to_owned(), time(self.updated_at)),
         ]);
-        if let Some((pending, _)) = &self.inline {
-            item.insert("pending".to_owned(), binary(pending.as_bytes()));
+        if let Some(inline) = &self.inline {
+            item.insert("pending".to_owned(), binary(inline.pending.as_bytes()));
         }
         if let Some(user_key) = &self.user_key {
             item.insert("user_key".to_owned(), text(user_key));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Tasks;
 use crate::ids::{TaskId, derived};
-use crate::limits::RETENTION;
+use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::store::StoreError;
 use crate::store::attributes::{Reader, number, text};
 
@@ -18,7 +18,7 @@ pub struct Key {
 }
 
 impl Key {
-    fn record_id(&self) -> String {
+    pub(super) fn record_id(&self) -> String {
         format!("key:{}", derived("key", &[self.scope.as_bytes(), self.value.as_bytes()]))
     }
 }
@@ -32,35 +32,105 @@ pub struct KeyClaim {
     pub owner: TaskId,
 }
 
+/// Who has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The task that took it last.
+    pub owner: TaskId,
+    /// Whether that task failed and gave it back.
+    pub released: bool,
+    /// Whether it was taken longer ago than a claimed task is remembered.
+    pub old: bool,
+}
+
+impl Holding {
+    fn taken(owner: TaskId) -> Self {
+        Self { owner, released: false, old: false }
+    }
+}
+
+/// A key that goes from one task to another.
+#[derive(Clone, Debug)]
+pub struct Takeover {
+    /// The key.
+    pub key: Key,
+    /// The task that has it.
+    pub from: TaskId,
+    /// The task that is to have it.
+    pub to: TaskId,
+}
+
 impl Tasks {
-    /// Takes keys for their tasks, first come, first served. Answers for every claim who owns its key now: the claimant, if
+    /// Takes keys for their tasks, first come, first served. Answers for every claim who has its key now: the claimant, if
     /// it was free or already its own (a repeated request gets through).
     ///
     /// # Errors
     /// The table can not be written.
-    pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<TaskId>, StoreError> {
-        let ttl = self.world.now().plus(RETENTION).seconds();
+    pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<Holding>, StoreError> {
+        let now = self.world.now();
+        let ttl = now.plus(KEY_RETENTION).seconds();
         // Two claims of one key in one call: the first is asked for, both are answered with its owner.
-        let mut first: HashMap<String, TaskId> = HashMap::with_capacity(claims.len());
+        let mut first: HashMap<String, Holding> = HashMap::with_capacity(claims.len());
         let mut order = Vec::with_capacity(claims.len());
         for claim in claims {
             let id = claim.key.record_id();
             if !first.contains_key(&id) {
-                first.insert(id.clone(), claim.owner);
-                order.push(id);
+                first.insert(id.clone(), Holding::taken(claim.owner));
+                order.push((id, claim.owner));
             }
         }
         let statement = format!("INSERT INTO \"{}\" VALUE {{'id': ?, 'owner': ?, 'ttl': ?}}", self.table.name);
-        let parameters = order
-            .iter()
-            .map(|id| vec![text(id), text(first.get(id).map(ToString::to_string).unwrap_or_default()), number(ttl)])
-            .collect();
+        let parameters = order.iter().map(|(id, owner)| vec![text(id), text(owner), number(ttl)]).collect();
         let refused = self.execute("taking keys", &statement, parameters).await?;
-        let taken: Vec<String> = refused.into_iter().map(|(at, _)| order[at].clone()).collect();
-        for item in self.table.get_many("id", &taken, &["id", "owner"], true).await? {
+        let taken: Vec<String> = refused.into_iter().map(|(at, _)| order[at].0.clone()).collect();
+        for item in self.table.get_many("id", &taken, &["id", "owner", "released", "ttl"], true).await? {
             let reader = Reader::new("keys", "id", &item);
-            first.insert(reader.text("id")?.to_owned(), reader.parsed("owner")?);
+            let until = reader.number("ttl")?.saturating_sub((KEY_RETENTION - RETENTION).as_secs());
+            let (released, old) = (reader.has("released"), until < now.seconds());
+            first.insert(reader.text("id")?.to_owned(), Holding { owner: reader.parsed("owner")?, released, old });
         }
-        Ok(claims.iter().map(|claim| first.get(&claim.key.record_id()).copied().unwrap_or(claim.owner)).collect())
+        let holding = |claim: &KeyClaim| first.get(&claim.key.record_id()).copied();
+        Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner))).collect())
+    }
+
+    /// Hands keys on, each on condition that it is still where it is said to be: a task that had a key and lost it never
+    /// gets it back. Each key may be named once.
+    ///
+    /// # Errors
+    /// The table can not be written.
+    pub async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
+        let ttl = self.world.now().plus(KEY_RETENTION).seconds();
+        let statement = format!(
+            "UPDATE \"{}\" SET \"owner\" = ? SET \"ttl\" = ? REMOVE \"released\" WHERE \"id\" = ? AND \"owner\" = ?",
+            self.table.name
+        );
+        let parameters = takeovers
+            .iter()
+            .map(|taken| vec![text(taken.to), number(ttl), text(taken.key.record_id()), text(taken.from)])
+            .collect();
+        self.execute("taking keys over", &statement, parameters).await.map(|_| ())
+    }
+
+    /// Releases the keys of tasks that failed, each on condition that the task still has it. Releasing one again changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// The table can not be read or written, or a record is corrupt.
+    pub async fn release_keys(&self, ids: &[TaskId]) -> Result<(), StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let items = self.table.get_many("id", &keys, &["id", "key"], true).await?;
+        let ttl = self.world.now().plus(RETENTION).seconds();
+        let statement = format!(
+            "UPDATE \"{}\" SET \"released\" = ? SET \"ttl\" = ? WHERE \"id\" = ? AND \"owner\" = ?",
+            self.table.name
+        );
+        let mut parameters = Vec::new();
+        for item in &items {
+            let reader = Reader::new("tasks", "id", item);
+            if let Some(key) = reader.optional_text("key")? {
+                parameters.push(vec![number(1_u32), number(ttl), text(key), text(reader.text("id")?)]);
+            }
+        }
+        self.execute("releasing keys", &statement, parameters).await.map(|_| ())
     }
 }

@@ -1,0 +1,46 @@
+//! When everything is quiet: who has which key?
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use fanfold::ids::TaskId;
+use fanfold_local::Engine;
+
+use crate::check::ByTask;
+use crate::model::Model;
+use crate::sim::Sim;
+
+/// Keys of tasks whose failure was answered are free, those of tasks that failed in silence are kept.
+pub(crate) async fn released(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
+    let owners = owners(engine, sim).await?;
+    for (id, batch) in batches {
+        let kind = model.kinds.get(&batch.lane.kind).filter(|kind| kind.keyed);
+        let (Some(kind), Some(slot)) = (kind, batch.members.slot(id)) else { continue };
+        let frees = kind.releases && batch.failed.get(slot) && !batch.silent.get(slot);
+        let kept = owners.get(id) == Some(&false);
+        if frees == kept {
+            sim.violate(format!("task {id} keeps its key: {kept}, it was handled in {batch:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the tasks that have keys released them.
+async fn owners(engine: &Engine, sim: &Sim) -> Result<BTreeMap<TaskId, bool>, String> {
+    let (client, mut owners, mut start) = (engine.dynamodb(), BTreeMap::new(), None);
+    loop {
+        let scan = client.scan().table_name(sim.variables.get("TASKS_TABLE").cloned().unwrap_or_default());
+        let answer = scan.set_exclusive_start_key(start).send().await.map_err(|error| error.to_string())?;
+        for item in answer.items() {
+            if let Some(AttributeValue::S(owner)) = item.get("owner")
+                && let Ok(owner) = owner.parse()
+            {
+                owners.insert(owner, item.contains_key("released"));
+            }
+        }
+        start = answer.last_evaluated_key;
+        if start.is_none() {
+            return Ok(owners);
+        }
+    }
+}
