@@ -198,8 +198,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Choice<V> {
         self.visitor.visit_enum(Named { name, variants: self.variants, error: std::marker::PhantomData })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_enum(Field { map, variants: self.variants })
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V::Value, A::Error> {
+        let names = Names(self.variants);
+        let value = self.visitor.visit_enum(Field { map: &mut map, variants: self.variants })?;
+        // Nothing may stand beside the one field.
+        if map.next_key::<IgnoredAny>()?.is_some() {
+            return Err(A::Error::custom(format_args!("has several fields, exactly one of {names} is allowed")));
+        }
+        Ok(value)
     }
 }
 
@@ -253,16 +259,6 @@ struct Field<A> {
     variants: &'static [&'static str],
 }
 
-impl<'de, A: MapAccess<'de>> Field<A> {
-    /// Nothing may stand beside the one field.
-    fn alone<T>(mut self, value: T) -> Result<T, A::Error> {
-        if self.map.next_key::<IgnoredAny>()?.is_none() {
-            return Ok(value);
-        }
-        Err(A::Error::custom(format_args!("has several fields, exactly one of {} is allowed", Names(self.variants))))
-    }
-}
-
 impl<'de, A: MapAccess<'de>> EnumAccess<'de> for Field<A> {
     type Error = A::Error;
     type Variant = Self;
@@ -287,8 +283,7 @@ impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Field<A> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(mut self, seed: S) -> Result<S::Value, A::Error> {
-        let value = self.map.next_value_seed(Strict(seed))?;
-        self.alone(value)
+        self.map.next_value_seed(Strict(seed))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, A::Error> {
@@ -300,8 +295,7 @@ impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Field<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        let value = self.map.next_value_seed(Variant { fields, visitor })?;
-        self.alone(value)
+        self.map.next_value_seed(Variant { fields, visitor })
     }
 }
 

@@ -65,7 +65,7 @@ fn a_field_of_another_shape_is_named_with_what_is_allowed() {
         ),
         (
             r#"{"place": {"url": "x", "queue": "small"}}"#,
-            "place.url",
+            "place",
             "has several fields, exactly one of `url`, `queue`, `row` is allowed",
         ),
         (r#"{"place": {"mail": "x"}}"#, "place.mail", "unknown variant `mail`, expected one of `url`, `queue`, `row`"),

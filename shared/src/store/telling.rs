@@ -15,7 +15,7 @@ use crate::limits::NOTICE_LEASE;
 pub use self::record::{Next, Telling};
 
 /// Condition of whoever writes for a try: it is his, and nobody told the notice meanwhile.
-const MY_TURN: &str = "tell_worker = :worker AND attribute_not_exists(notified)";
+const MY_TURN: &str = "tell_worker = :teller AND attribute_not_exists(notified)";
 
 /// The telling of the notices about the records of one table.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Tellings {
             .table
             .update("id", id.to_string())
             .update_expression(
-                "SET tell_tries = :tries, tell_lease = :lease, tell_worker = :worker, \
+                "SET tell_tries = :tries, tell_lease = :lease, tell_worker = :teller, \
                  tell_since = if_not_exists(tell_since, :now)",
             )
             .condition_expression(format!(
@@ -70,7 +70,7 @@ impl Tellings {
             ))
             .expression_attribute_values(":tries", number(tries))
             .expression_attribute_values(":lease", time(now.plus(NOTICE_LEASE)))
-            .expression_attribute_values(":worker", binary(worker.as_bytes()))
+            .expression_attribute_values(":teller", binary(worker.as_bytes()))
             .expression_attribute_values(":now", time(now));
         if let Some(due) = before.due {
             update = update.expression_attribute_values(":due", time(due));
@@ -124,7 +124,7 @@ impl Tellings {
         update
             .update_expression(format!("{set} REMOVE tell_lease, tell_worker{index}"))
             .condition_expression(MY_TURN)
-            .expression_attribute_values(":worker", binary(turn.worker.as_bytes()))
+            .expression_attribute_values(":teller", binary(turn.worker.as_bytes()))
             .expression_attribute_values(":parts", number(parts))
     }
 

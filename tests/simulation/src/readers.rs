@@ -1,5 +1,6 @@
 //! Users who only look: what the HTTP API tells of fan-outs, tasks, batches and policies must be so, and stay so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,6 +150,14 @@ fn fanout(clients: &Clients, body: &Value) -> Option<String> {
     let model = lock(&clients.cluster.sim.model);
     let id: Uuid = body["id"].as_str()?.parse().ok()?;
     let known = model.fanouts.get(&id)?;
+    // The index may lag, so some may not be named yet; but none that is not there, and none twice.
+    let groups = body["groups"].as_array().into_iter().flatten();
+    let named: BTreeMap<&str, u64> =
+        groups.filter_map(|group| Some((group["id"].as_str()?, group["upto"].as_u64()?))).collect();
+    let sizes: u64 = named.values().sum();
+    if Some(named.len()) != body["groups"].as_array().map(Vec::len) || sizes > total {
+        return Some(format!("names groups of {sizes} items"));
+    }
     if complete && !(known.sealing && known.items.iter().all(|item| model.may_be_done(item))) {
         return Some("is complete too early".to_owned());
     }

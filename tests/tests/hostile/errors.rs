@@ -64,7 +64,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
         (Ack, json!({"items": [item("0")]}), vec!["there is no item group", NOBODY]),
         (Ack, json!({"settles": {"batch": NOBODY}}), vec!["`settles.lane`", "missing field `lane`"]),
         (Ack, json!({"settles": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
-        (Notify, json!({"fan-out": NOBODY}), vec!["unknown variant `fan-out`", "`fanout`", "`batch`"]),
+        (Notify, json!({"fan-out": NOBODY}), vec!["unknown field `fan-out`", "`fanout`", "`batch`"]),
         (Notify, json!({"fanout": NOBODY}), vec!["there is no fan-out", NOBODY]),
         (Notify, json!({"batch": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
     ]
