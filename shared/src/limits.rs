@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::backoff::Backoff;
+
 /// Items in one bitfield: 896 bytes, so that a group record without failures stays within 1 KiB, one DynamoDB write unit.
 pub const GROUP_ITEMS: u32 = 7_168;
 
@@ -105,6 +107,23 @@ pub const KIND_SHARE: u32 = 2;
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const MOST_DEAD: usize = 32;
 
+/// Calls of a kind in a row that say that the caller is wrong or must wait, before the kind stands still; and at least as
+/// many as are at work at once, so that what strikes all of them at one moment counts once.
+pub const REFUSALS: u32 = 3;
+
+/// Targets that were refused before a kind stands still for all of them: those of fewer may be one tenant's trouble.
+pub const REFUSED_TARGETS: usize = 3;
+
+/// Pauses between probes of a kind that stands still.
+pub const PROBES: Backoff = Backoff { base: Duration::from_secs(5), max: Duration::from_secs(120) };
+
+/// The longest pause between probes that a batch API may ask for.
+pub const PROBE_ASKED: Duration = Duration::from_secs(15 * 60);
+
+/// How long a batch waits for a batch API that lets nobody in, before its members fail: a long weekend. Well below
+/// [`RETENTION`].
+pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);
+
 /// The longest that a batch, or a notice, waits before it looks for a place again.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(30);
 
@@ -124,8 +143,12 @@ pub const ANSWER_BYTES: usize = 6 * 1_024 * 1_024;
 /// Bytes of the failures in one notice: with its target it fits a message.
 pub const NOTICE_FAILURES_BYTES: usize = 200 * 1_024;
 
-/// Bytes of a member's error that are kept.
-pub const ERROR_BYTES: usize = 256;
+/// Bytes shown of a body that is no answer.
+pub const EXCERPT_BYTES: usize = 200;
+
+/// Bytes of a member's error that are kept: an excerpt, with what was wanted instead. With their slots, a batch's errors
+/// take at most 56 KiB.
+pub const ERROR_BYTES: usize = 512;
 
 /// Bytes told of what is wrong with a message: enough for a field, its value and what is allowed.
 pub const PROBLEM_BYTES: usize = 1_024;

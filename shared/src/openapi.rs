@@ -11,13 +11,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::{DELAY_MAX, GROUP_ITEMS, HANDLER_TIMEOUT, KIND_BYTES, URL_BYTES};
+use crate::limits::{DELAY_MAX, GROUP_ITEMS, HANDLER_TIMEOUT, KIND_BYTES, RETRY_AFTER_MAX, URL_BYTES};
 
 /// A UUID in its canonical form.
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
 /// A duration as it is written out; other spellings of the units are read, too.
-const SPAN: &str = "^[0-9]{1,9}(ns|us|ms|s|m|h)( [0-9]{1,9}(ns|us|ms|s|m|h))*$";
+const SPAN: &str = "^[0-9]{1,9}(ns|us|ms|s|m|h|day)( [0-9]{1,9}(ns|us|ms|s|m|h|day))*$";
 
 /// An id that a request names; in answers ids are plain UUIDs.
 #[must_use]
@@ -65,6 +65,10 @@ pub(crate) fn optional_url(generator: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn delay(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 0, DELAY_MAX)
+}
+
+pub(crate) fn pause(generator: &mut SchemaGenerator) -> Schema {
+    span(generator, 0, RETRY_AFTER_MAX)
 }
 
 pub(crate) fn timeout(generator: &mut SchemaGenerator) -> Schema {
@@ -197,7 +201,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_span_is_told_as_is_matched(nanos in 0..=DELAY_MAX.as_nanos()) {
+        fn what_a_span_is_told_as_is_matched(nanos in 0..=RETRY_AFTER_MAX.as_nanos()) {
             let span = Span(Duration::from_nanos(u64::try_from(nanos).unwrap()));
             prop_assert!(Regex::new(SPAN).unwrap().is_match(&span.to_string()), "{}", span);
         }

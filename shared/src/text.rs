@@ -1,9 +1,28 @@
 //! Texts from outside, as far as they are told on.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 /// Stands for what was left out.
 const GAP: &str = " … ";
+
+/// Stands for what was left out before or after.
+const CUT: &str = "…";
+
+/// How many bytes are looked at for one that is shown: much white space may be among them.
+const SPARSE: usize = 8;
+
+/// A byte order mark, which some put before UTF-8.
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Characters that have no width, or turn the direction of what follows.
+const UNSEEN: [RangeInclusive<char>; 5] = [
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff9}'..='\u{fffb}',
+];
 
 /// The beginning and the end of a text of more than `most` bytes: what is allowed stands at the end of a message.
 #[must_use]
@@ -17,10 +36,74 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}{GAP}{tail}"))
 }
 
+/// The beginning of what somebody sent, as one line of at most `most` bytes (3 or more).
+#[must_use]
+pub fn beginning(bytes: &[u8], most: usize) -> String {
+    let read = &bytes[..bytes.len().min(most * SPARSE)];
+    let mut line = line(read);
+    if line.len() > most || read.len() < bytes.len() {
+        line.truncate(line.floor_char_boundary(most.saturating_sub(CUT.len())));
+        line.push_str(CUT);
+    }
+    line
+}
+
+/// The end of what somebody sent, as one line of at most `most` bytes (3 or more).
+#[must_use]
+pub fn end(bytes: &[u8], most: usize) -> String {
+    let read = &bytes[bytes.len().saturating_sub(most * SPARSE)..];
+    let mut line = line(read);
+    if line.len() > most || read.len() < bytes.len() {
+        let from = line.len().saturating_sub(most.saturating_sub(CUT.len()));
+        line.replace_range(..line.ceil_char_boundary(from), CUT);
+    }
+    line
+}
+
+/// One line: a blank for any white space, `\u{fffd}` for what is not UTF-8, and an escape for what does not show, or changes
+/// how the rest is shown.
+fn line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut line = String::with_capacity(text.len());
+    for word in text.trim_start_matches(BYTE_ORDER_MARK).split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for letter in word.chars() {
+            if letter.is_control() || UNSEEN.iter().any(|unseen| unseen.contains(&letter)) {
+                line.extend(letter.escape_unicode());
+            } else {
+                line.push(letter);
+            }
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_was_sent_is_one_line() {
+        let page = b"\xef\xbb\xbf<html>\r\n\t<body>  Not\xa0Found \x1b[31m\xe2\x80\xae</body>\n";
+        let shown = "<html> <body> Not\u{fffd}Found \\u{1b}[31m\\u{202e}</body>";
+        assert_eq!((beginning(page, 200), end(page, 200)), (shown.to_owned(), shown.to_owned()));
+        assert_eq!(beginning(b" \n", 200), "");
+        assert_eq!(beginning("éééééé".as_bytes(), 9), "ééé…");
+        assert_eq!(end("éééééé".as_bytes(), 9), "…ééé");
+        assert_eq!(end(b"Traceback:\n  line 1\nKeyError: 'id'\n", 20), "… 1 KeyError: 'id'");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_sent_is_short(bytes in prop::collection::vec(any::<u8>(), 0..600), most in 3_usize..80) {
+            for shown in [beginning(&bytes, most), end(&bytes, most)] {
+                prop_assert!(shown.len() <= most && !shown.contains(|letter: char| letter.is_control()), "{:?}", shown);
+            }
+        }
+    }
 
     #[test]
     fn both_ends_stay() {

@@ -18,10 +18,14 @@ mod forged_acks;
 mod forged_batches;
 #[path = "hostile/forged_lanes.rs"]
 mod forged_lanes;
+#[path = "hostile/later.rs"]
+mod later;
 #[path = "hostile/mixed.rs"]
 mod mixed;
 #[path = "hostile/server.rs"]
 mod server;
+#[path = "hostile/shown.rs"]
+mod shown;
 
 use std::time::Duration;
 

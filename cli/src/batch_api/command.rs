@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fanfold::limits::ANSWER_BYTES;
+use fanfold::limits::{ANSWER_BYTES, EXCERPT_BYTES};
+use fanfold::text::{beginning, end};
 use fanfold_handle::answer;
 use fanfold_handle::api::{Answer, Call, CallError, Cause};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +16,7 @@ use super::group::Group;
 const KEY: &str = "FANFOLD_IDEMPOTENCY_KEY";
 
 /// Bytes of standard error that are kept: its end says why a program failed.
-const STDERR_BYTES: usize = 64 * 1_024;
+const STDERR_BYTES: usize = 4 * 1_024;
 
 /// Runs programs in a folder.
 #[derive(Debug)]
@@ -65,34 +66,66 @@ async fn talk(mut program: Group, input: Vec<u8>) -> Result<Answer, CallError> {
         // A program that does not want its input is no error; what it answers counts.
         let _ = stdin.write_all(&input).await;
     };
-    let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read(stderr, STDERR_BYTES));
+    let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read_end(stderr, STDERR_BYTES));
     let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
     let status = child.wait().await.map_err(lost)?;
     program.is_over();
     if !status.success() {
-        let errors = String::from_utf8_lossy(&errors);
-        let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+        let said = match (end(&errors, EXCERPT_BYTES), beginning(&output, EXCERPT_BYTES)) {
+            (errors, _) if !errors.is_empty() => errors,
+            (_, output) if !output.is_empty() => format!("it printed {output}"),
+            _ => "it said nothing".to_owned(),
+        };
         // Ended by a signal, it may have worked.
         let cause = if status.code().is_some() { Cause::Exit } else { Cause::Silence };
-        return Err(CallError::new(cause, format!("the program ended with {status}: {last}")));
+        return Err(CallError::new(cause, format!("the program ended with {status}: {said}")));
     }
     if output.len() > ANSWER_BYTES {
         return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
     }
-    answer::parse(&output)
+    answer::parse(&output).map_err(|error| match end(&errors, EXCERPT_BYTES) {
+        said if said.is_empty() => error,
+        said => CallError::new(error.cause, format!("{}; standard error: {said}", error.message)),
+    })
 }
 
-/// Reads to the end; keeps as much as is allowed.
-async fn read(mut stream: impl AsyncReadExt + Unpin, most: usize) -> Vec<u8> {
+/// Reads to the end; keeps the first bytes, as many as are allowed.
+async fn read(stream: impl AsyncReadExt + Unpin, most: usize) -> Vec<u8> {
     let mut kept = Vec::new();
-    let mut buffer = vec![0; 16 * 1_024];
-    loop {
-        match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => return kept,
-            Ok(bytes) => {
-                let room = most - kept.len();
-                kept.extend_from_slice(&buffer[..bytes.min(room)]);
-            }
+    each(stream, |part| kept.extend_from_slice(&part[..part.len().min(most - kept.len())])).await;
+    kept
+}
+
+/// Reads to the end; keeps the last bytes, at least as many as are wanted.
+async fn read_end(stream: impl AsyncReadExt + Unpin, wanted: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    each(stream, |part| {
+        kept.extend_from_slice(part);
+        if kept.len() > 2 * wanted {
+            kept.drain(..kept.len() - wanted);
         }
+    })
+    .await;
+    kept
+}
+
+async fn each(mut stream: impl AsyncReadExt + Unpin, mut part: impl FnMut(&[u8])) {
+    let mut buffer = vec![0; 16 * 1_024];
+    while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
+        part(&buffer[..bytes]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_too_much_one_end_is_kept() {
+        let much: Vec<u8> = (0..100_000_u32).map(|n| b'a' + (n % 26) as u8).collect();
+        assert_eq!(read(much.as_slice(), 10).await, much[..10]);
+        assert_eq!(read(much.as_slice(), 200_000).await, much);
+        assert!(read_end(much.as_slice(), 1_000).await.ends_with(&much[99_000..]));
+        assert!(read_end(much.as_slice(), 1_000).await.len() <= 2_000);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use fanfold::config::variables;
+use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
 use tokio::net::TcpListener;
@@ -16,6 +17,7 @@ use super::produce;
 use super::progress::{self, How, Meter};
 use super::record::Place;
 use super::report::{End, Report};
+use super::standing;
 use super::summary::{Ended, Summary};
 use super::take_up::take_up;
 use super::tally::Auditor;
@@ -65,6 +67,7 @@ pub(super) async fn execute(
     let limit = args.fail_fast.map(|most| Arc::new(FailFast::new(most, counters)));
     let running = stack.start(batch_api::local(job.folder.clone())?, limit.clone()).await?;
     let served = listener.map(|listener| serve::start(listener, &stack)).transpose()?;
+    let gates = Gates::new(surroundings.table(variables::LOCKS_TABLE)?);
     let mut notices = Notices::of(&stack, &opened.fanout)?;
     let work = async {
         produce::register(job, &opened, &tracking, &stack.register, &meter.registered).await?;
@@ -89,6 +92,7 @@ pub(super) async fn execute(
         result = work => result,
         end = too_many => Ok(end),
         failure = died => Err(failure),
+        () = standing::watch(&gates, job) => Err(Failure::Internal("looking at the gate ended".to_owned())),
         () = progress::show(&meter, how) => Err(Failure::Internal("progress ended".to_owned())),
     };
     let wall = began.elapsed();

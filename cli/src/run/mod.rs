@@ -6,6 +6,7 @@ mod produce;
 mod progress;
 mod record;
 mod report;
+mod standing;
 mod summary;
 mod take_up;
 mod tally;

@@ -35,6 +35,9 @@ pub(crate) struct BatchView {
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
+    /// While members are tried again: what one of them was told last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
     /// Its members.
     members: Vec<MemberView>,
     /// How far the telling of its failures has come, once it has begun.
@@ -99,6 +102,7 @@ pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Re
         status: batch.status,
         attempts: batch.attempts,
         retry_at: batch.retry_at.map(|at| at.0),
+        last_error: batch.last_error.clone(),
         members,
         notice: batch.telling.begun().then(|| NoticeView::of(&batch.telling)),
         created_at: batch.created_at.0,

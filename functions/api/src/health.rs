@@ -1,15 +1,14 @@
-//! Whether the function can serve.
+//! Whether the function can serve, and which kinds stand still.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use fanfold::clock::Timestamp;
+use fanfold::store::gates::{Gate, Stopped};
 use fanfold_http::{Json, Problem};
 use serde::Serialize;
 
 use crate::Api;
-
-/// Holds what no kind does, so that there is never such a policy.
-const NO_KIND: &str = ":health";
 
 /// The tables can be reached.
 #[derive(Debug, Serialize)]
@@ -19,10 +18,38 @@ pub(crate) struct Health {
     status: &'static str,
     /// Fanfold's version.
     version: &'static str,
+    /// Kinds that stand still, because their batch API says that the caller is wrong or must wait. None: it is left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    standing_still: Vec<StandingStill>,
 }
 
-/// One read of the smallest table tells whether tables can be reached at all.
+/// A kind that stands still. Its tasks wait, and use up no attempts.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub(crate) struct StandingStill {
+    /// The kind.
+    kind: String,
+    /// Since when, epoch milliseconds.
+    since: u64,
+    /// What its batch API answered last.
+    answer: String,
+    /// When the batch API is tried next, epoch milliseconds.
+    next_probe: u64,
+}
+
+impl StandingStill {
+    fn of(gate: Gate) -> Option<Self> {
+        let Stopped { since: Timestamp(since), answer, probe_at: Timestamp(next_probe), .. } = gate.stopped?;
+        Some(Self { kind: gate.kind, since, answer, next_probe })
+    }
+}
+
+/// Two reads tell whether tables can be reached at all.
 pub(crate) async fn get(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
-    api.policies.read(NO_KIND).await?;
-    Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
+    let kinds = api.policies.kinds().await?;
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    let mut standing_still: Vec<StandingStill> =
+        api.gates.get_many(&kinds).await?.into_iter().filter_map(StandingStill::of).collect();
+    standing_still.sort_by(|a, b| a.kind.cmp(&b.kind));
+    Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), standing_still }))
 }

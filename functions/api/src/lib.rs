@@ -14,6 +14,7 @@ mod view;
 
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::store::batches::Batches;
+use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
@@ -29,6 +30,7 @@ pub struct Api {
     tasks: Tasks,
     batches: Batches,
     policies: Policies,
+    gates: Gates,
     allow_commands: bool,
 }
 
@@ -44,6 +46,7 @@ impl Api {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             allow_commands: false,
         })
     }

@@ -27,7 +27,7 @@ pub fn describe(describer: &mut Describer) {
     tasks_and_batches(describer);
     policies(describer);
     describer
-        .operation("GET", "/health", "health", "Tells whether the tables can be reached")
+        .operation("GET", "/health", "health", "Tells whether the tables can be reached, and which kinds stand still")
         .answers::<Health>(StatusCode::OK, "They can.")
         .end();
 }

@@ -57,17 +57,23 @@ pub enum Answer {
     AllSucceeded,
     /// An outcome a member.
     Members(Vec<MemberAnswer>),
+    /// Outcomes, beside entries that name no task.
+    Unclear {
+        /// What could be read.
+        members: Vec<MemberAnswer>,
+        /// What could not.
+        problem: String,
+    },
 }
 
 /// The outcome of one member.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAnswer {
     /// The task.
     pub id: TaskId,
     /// What became of it.
     pub outcome: MemberOutcome,
     /// Why, if it did not succeed.
-    #[serde(default)]
     pub error: Option<String>,
 }
 
@@ -81,6 +87,9 @@ pub enum MemberOutcome {
     Failed,
     /// It may succeed another time.
     Retry,
+    /// Something was told that is none of these: it is tried again, and may have worked.
+    #[serde(skip)]
+    Unclear,
 }
 
 /// A call that did nothing, as far as is known.

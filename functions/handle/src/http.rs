@@ -3,15 +3,14 @@
 use std::error::Error;
 use std::time::Duration;
 
-use fanfold::limits::ANSWER_BYTES;
 use fanfold::policy::Handler;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, Response};
+use reqwest::Client;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 
-use crate::answer;
 use crate::api::{Answer, BatchApi, Call, CallError, Cause, RetryAfter};
+use crate::{answer, body};
 
 /// Calls HTTP endpoints. Follows no redirects: a task's content goes to the endpoint that the policy names, nowhere else.
 #[derive(Clone, Debug)]
@@ -31,14 +30,19 @@ impl HttpApi {
 
     async fn post(&self, url: &str, key: &str, call: &Call, timeout: Duration) -> Result<Answer, CallError> {
         let body = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
-        let request = self.0.post(url).header(CONTENT_TYPE, "application/json").header("Idempotency-Key", key);
+        let request = self.0.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT_ENCODING, "gzip");
+        let request = request.header("Idempotency-Key", key);
         let response = request.timeout(timeout).body(body).send().await.map_err(|error| failure(&error))?;
         let status = response.status();
         if status.is_success() {
-            return answer::parse(&read(response).await?);
+            return answer::parse(&body::read(response).await?);
         }
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| RetryAfter::parse(value.to_str().ok()?));
-        let message = format!("the batch API answered {status}");
+        let said = match body::excerpt(response).await {
+            said if said.is_empty() => said,
+            said => format!(": {said}"),
+        };
+        let message = format!("the batch API answered {status}{said}");
         Err(CallError { retry_after, ..CallError::new(Cause::Status(status.as_u16()), message) })
     }
 }
@@ -60,20 +64,8 @@ impl BatchApi for HttpApi {
     }
 }
 
-/// Reads the answer's body, as much as is allowed.
-async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
-        if body.len() + chunk.len() > ANSWER_BYTES {
-            return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
 /// Why there is no answer. A connection that was never there was not used: the call was not received.
-fn failure(error: &reqwest::Error) -> CallError {
+pub(crate) fn failure(error: &reqwest::Error) -> CallError {
     let mut causes = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -95,8 +87,8 @@ fn failure(error: &reqwest::Error) -> CallError {
     CallError::new(Cause::Silence, what)
 }
 
-/// Whether TLS failed, here or within an error of the connection.
+/// Whether TLS failed. An I/O error holds another without being caused by it.
 fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || within.is_some_and(|error| error.is::<rustls::Error>())
+    error.is::<rustls::Error>() || within.is_some_and(|error| is_tls(error))
 }

@@ -2,6 +2,8 @@
 
 pub mod answer;
 pub mod api;
+mod body;
+mod breaker;
 mod cause;
 pub mod http;
 mod pace;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS};
+use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
 use fanfold::members::Members;
 use fanfold::messages::{About, AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
@@ -33,6 +35,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::api::{BatchApi, Call, CallError, CallMember, Cause};
+use crate::places::Entry;
+use crate::settle::Ended;
 
 /// Delays of messages are whole seconds: what waits for less waits in its invocation.
 const SHORTEST_DELAY: Duration = Duration::from_secs(1);
@@ -128,28 +132,55 @@ impl Handle {
         }
         let kind = &batch.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
-        let place = match self.take_place(kind, policy.handler.timeout.0).await? {
-            Ok(place) => place,
-            Err(wait) => return Ok(self.handle.send_all([(&message, wait)]).await?),
+        let pass = match self.enter(&batch, &policy).await? {
+            Entry::Pass(pass) => pass,
+            Entry::Later(wait) => return Ok(self.handle.send_all([(&message, wait)]).await?),
+            Entry::StandsStill => return Ok(()),
+            Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
         };
-        let begun = self.begin(message, &batch, &policy, &place).await;
+        let begun = self.begin(message, &batch, &policy, &pass.place).await;
         let Ok(Begun::Attempt(batch, prepared)) = begun else {
-            self.give_back(&place).await;
+            self.give_back(&pass).await;
             return match begun? {
                 Begun::Refused(batch) => self.go_on(batch).await,
                 _ => Ok(self.handle.send(&message).await?),
             };
         };
-        let settlement = self.call(&batch, &policy, prepared).await;
-        let counts = self.batches.settle(&batch, &settlement).await;
-        // The call is over, whatever became of its outcome.
-        self.give_back(&place).await;
-        if !counts? {
+        let Prepared { members, gone } = prepared;
+        let called = self.call(&batch, &policy, members).await;
+        // The call is over, whatever becomes of its outcome.
+        let put_off = match &called {
+            Some(result) => self.leave(&pass, &batch, &policy, result).await,
+            None => {
+                self.give_back(&pass).await;
+                None
+            }
+        };
+        let result = called.unwrap_or_else(|| not_called(&batch));
+        self.end(batch, &policy, Ended { result, gone, put_off }).await
+    }
+
+    /// Writes down how an attempt ended, and sends what follows.
+    async fn end(&self, batch: Batch, policy: &Policy, ended: Ended) -> Result<(), HandleError> {
+        let settlement = settle::settle(&batch, ended, policy, self.world.now(), self.world.random.next());
+        if !self.batches.settle(&batch, &settlement).await? {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
         }
         count(&batch, &settlement);
         self.conclude(&settled(batch, settlement)).await
+    }
+
+    /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
+    async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
+        let batch = match self.batches.begin(message.batch, message.attempt, policy.handler.timeout.0).await? {
+            Ok(batch) => batch,
+            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Err(Some(batch)) => return self.go_on(batch).await,
+        };
+        let days = REFUSED_MAX.as_secs() / 86_400;
+        let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
+        self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }).await
     }
 
     /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and
@@ -213,29 +244,35 @@ impl Handle {
         Ok(Prepared { members, gone })
     }
 
-    /// Calls the batch API.
-    async fn call(&self, batch: &Batch, policy: &Policy, prepared: Prepared) -> Settlement {
-        let Prepared { members, gone } = prepared;
-        let result = if members.is_empty() {
-            Ok(api::Answer::AllSucceeded)
-        } else if batch.attempts - batch.ended > LOST_ATTEMPTS {
-            let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
-            Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
-        } else {
-            let call = Call {
-                batch_id: batch.id,
-                kind: batch.lane.kind.clone(),
-                attempt: batch.attempts,
-                target: batch.lane.target.clone(),
-                members,
-            };
-            metrics::counter!(CALLS).increment(1);
-            self.api.call(&policy.handler, &idempotency_key(batch), &call).await
-        };
-        if let Err(error) = &result {
-            tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+    /// Calls the batch API, unless there is nothing to call it for, or this batch kills workers.
+    async fn call(
+        &self,
+        batch: &Batch,
+        policy: &Policy,
+        members: Vec<CallMember>,
+    ) -> Option<Result<api::Answer, CallError>> {
+        if members.is_empty() || lost_too_often(batch) {
+            return None;
         }
-        settle::settle(batch, result, &gone, policy, self.world.now(), self.world.random.next())
+        let call = Call {
+            batch_id: batch.id,
+            kind: batch.lane.kind.clone(),
+            attempt: batch.attempts,
+            target: batch.lane.target.clone(),
+            members,
+        };
+        metrics::counter!(CALLS).increment(1);
+        let result = self.api.call(&policy.handler, &idempotency_key(batch), &call).await;
+        match &result {
+            Err(error) => {
+                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+            }
+            Ok(api::Answer::Unclear { problem, .. }) => {
+                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
+            }
+            Ok(_) => {}
+        }
+        Some(result)
     }
 
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
@@ -278,6 +315,20 @@ impl Handle {
     }
 }
 
+/// Whether so many workers died over a batch that it may be the one that kills them.
+fn lost_too_often(batch: &Batch) -> bool {
+    batch.attempts - batch.ended > LOST_ATTEMPTS
+}
+
+/// What an attempt without a call leads to.
+fn not_called(batch: &Batch) -> Result<api::Answer, CallError> {
+    if !lost_too_often(batch) {
+        return Ok(api::Answer::AllSucceeded);
+    }
+    let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
+    Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
+}
+
 /// Calls with one key have the same members: once a call settled some of them, the next has another key.
 fn idempotency_key(batch: &Batch) -> String {
     match batch.rounds {
@@ -294,6 +345,8 @@ fn settled(batch: Batch, settlement: Settlement) -> Batch {
         failed: settlement.failed,
         silent: settlement.silent,
         errors: settlement.errors,
+        last_error: settlement.last_error,
+        refused: settlement.refused,
         rounds: settlement.rounds,
         retry_at: settlement.retry_at,
         lease_until: None,

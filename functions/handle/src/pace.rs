@@ -41,7 +41,7 @@ mod tests {
     fn gate(untils: &[u64]) -> Gate {
         let places = untils.iter().enumerate();
         let places = places.map(|(n, until)| (Uuid::from_u128(n as u128), Timestamp(until * 1_000)));
-        Gate { kind: "parcel".to_owned(), places: places.collect() }
+        Gate { places: places.collect(), ..Gate::default() }
     }
 
     #[test]

@@ -1,45 +1,103 @@
-//! Places: only so many calls of a kind's batch API run at once.
+//! Who may call: only so many calls of a kind's batch API run at once, and none while the kind stands still.
 
 use std::time::Duration;
 
-use fanfold::limits::ATTEMPT_MARGIN;
+use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES, REFUSED_MAX};
+use fanfold::policy::{Policy, Refusals};
 use fanfold::store::StoreError;
-use fanfold::store::gates::Place;
+use fanfold::store::batches::Batch;
+use fanfold::store::gates::{Gate, Place, Probe, Stopped};
 
 use crate::{Handle, pace};
 
 /// Looks for a place while the calls of its kind are short: one is free soon.
 const LOOKS: u32 = 4;
 
+/// How long a batch waits for the probe of another target.
+const PROBE_WAIT: Duration = Duration::from_secs(5);
+
+/// Who holds a place, and why.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub(crate) place: Place,
+    /// The gate as it was.
+    pub(crate) gate: Gate,
+    /// Whether the call probes the batch API of a kind that stands still.
+    pub(crate) probes: bool,
+}
+
+/// What a gate says to a batch.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// It may call.
+    Pass(Pass),
+    /// It may come again after so long.
+    Later(Duration),
+    /// Its kind stands still: the sweep sends its message again.
+    StandsStill,
+    /// Its kind has been standing still for longer than it can wait; with what the batch API answers.
+    GivesUp(String),
+}
+
 impl Handle {
-    /// Takes a place for a call of this kind that may last for `timeout`. `Err`: none is free for so long.
-    pub(crate) async fn take_place(
-        &self,
-        kind: &str,
-        timeout: Duration,
-    ) -> Result<Result<Place, Duration>, StoreError> {
-        let lease = timeout + ATTEMPT_MARGIN;
+    /// Takes a place for a call for this batch, or the probe of its kind.
+    pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
+        let lease = policy.handler.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
         let mut looks = 1;
-        loop {
+        for _ in 0..CONTENTION_TRIES {
             let now = self.world.now();
-            let place = Place { kind: kind.to_owned(), holder, until: now.plus(lease) };
+            let place = Place { kind: batch.lane.kind.clone(), holder, until: now.plus(lease) };
             let gate = match self.gates.take(&place, self.share, now).await? {
-                Ok(()) => return Ok(Ok(place)),
+                Ok(gate) => return Ok(Entry::Pass(Pass { place, gate, probes: false })),
                 Err(gate) => gate,
             };
+            if let Some(stopped) = &gate.stopped {
+                if self.holds_no_more(&gate, policy).await? {
+                    self.gates.forget(&gate, stopped, now).await?;
+                    continue;
+                }
+                return self.knock(batch, place, &gate, stopped).await;
+            }
+            let oldest = pace::oldest(&gate, lease, now);
             let random = self.world.random.next();
-            match pace::look(pace::oldest(&gate, lease, now), random) {
+            match pace::look(oldest, random) {
                 Some(pause) if looks < LOOKS => tokio::time::sleep(pause).await,
-                _ => return Ok(Err(pace::wait(pace::oldest(&gate, lease, now), random))),
+                _ => return Ok(Entry::Later(pace::wait(oldest, random))),
             }
             looks += 1;
         }
+        Err(StoreError::Contended { what: format!("passing the gate of kind {}", batch.lane.kind) })
     }
 
-    /// Gives a place back. If that fails, its lease ends it.
-    pub(crate) async fn give_back(&self, place: &Place) {
-        if let Err(error) = self.gates.give_back(place).await {
+    /// Whether a kind stands still by another version of its policy. A remembered one may be some seconds old.
+    async fn holds_no_more(&self, gate: &Gate, policy: &Policy) -> Result<bool, StoreError> {
+        if gate.version == Some(policy.version()) {
+            return Ok(false);
+        }
+        let now = self.policies.read(&gate.kind).await?;
+        Ok(now.is_some_and(|policy| gate.version != Some(policy.version()) || policy.refusals == Refusals::Fail))
+    }
+
+    /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
+    async fn knock(&self, batch: &Batch, place: Place, gate: &Gate, stopped: &Stopped) -> Result<Entry, StoreError> {
+        let now = self.world.now();
+        if now.since(batch.created_at) > REFUSED_MAX {
+            return Ok(Entry::GivesUp(stopped.answer.clone()));
+        }
+        match gate.probe(&batch.lane.target, now) {
+            Probe::Now if self.gates.take_probe(&place, gate, stopped, self.share, now).await? => {
+                Ok(Entry::Pass(Pass { place, gate: gate.clone(), probes: true }))
+            }
+            Probe::Soon => Ok(Entry::Later(PROBE_WAIT)),
+            Probe::Now | Probe::No => Ok(Entry::StandsStill),
+        }
+    }
+
+    /// Gives a place back that no call was made from. If that fails, its lease ends it.
+    pub(crate) async fn give_back(&self, Pass { place, probes, .. }: &Pass) {
+        let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
+        if let Err(error) = given {
             tracing::warn!(%error, kind = %place.kind, "a place was not given back; it is free when its lease ends");
         }
     }

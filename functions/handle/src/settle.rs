@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, RETRY_AFTER_MAX};
+use fanfold::ids::TaskId;
+use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, REFUSED_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -15,19 +16,23 @@ use crate::api::{Answer, CallError, MemberAnswer, MemberOutcome, RetryAfter};
 /// Where errors are counted that are too many to be kept apart.
 const FURTHER: &str = "further errors";
 
-/// Works out what an attempt leaves behind. `gone`: slots whose task no longer exists.
-pub(crate) fn settle(
-    batch: &Batch,
-    result: Result<Answer, CallError>,
-    gone: &BTreeSet<usize>,
-    policy: &Policy,
-    now: Timestamp,
-    random: u64,
-) -> Settlement {
+/// How an attempt ended.
+pub(crate) struct Ended {
+    /// What the batch API said.
+    pub(crate) result: Result<Answer, CallError>,
+    /// Slots whose task no longer exists.
+    pub(crate) gone: BTreeSet<usize>,
+    /// The attempt counts for none, since the batch API lets nobody in; not before then comes the next.
+    pub(crate) put_off: Option<Timestamp>,
+}
+
+/// Works out what an attempt leaves behind.
+pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
+    let Ended { result, gone, put_off } = ended;
     let mut outcomes = Outcomes::of(batch);
     let mut retry: Vec<(usize, String)> = Vec::new();
     let mut retry_after = None;
-    for slot in gone {
+    for slot in &gone {
         outcomes.fail(*slot, "the task's record is gone");
     }
     let called = batch.unsettled().into_iter().filter(|slot| !gone.contains(slot));
@@ -38,37 +43,27 @@ pub(crate) fn settle(
     }
     match result {
         Ok(Answer::AllSucceeded) => called.for_each(|slot| outcomes.succeeded.set(slot)),
-        Ok(Answer::Members(members)) => {
-            // Of two outcomes for one member the first counts; those for others are no concern of this batch.
-            let mut told: HashMap<_, MemberAnswer> = HashMap::with_capacity(members.len());
-            members.into_iter().for_each(|member| {
-                told.entry(member.id).or_insert(member);
-            });
-            for slot in called {
-                let member = batch.members.ids().get(slot).and_then(|id| told.remove(id));
-                let error = |error: Option<String>| error.unwrap_or_else(|| "failed, no error was told".to_owned());
-                if member.is_some() {
-                    outcomes.silent.remove(&slot);
-                }
-                match member.map(|member| (member.outcome, member.error)) {
-                    Some((MemberOutcome::Succeeded, _)) => outcomes.succeeded.set(slot),
-                    Some((MemberOutcome::Failed, why)) => outcomes.fail(slot, &error(why)),
-                    Some((MemberOutcome::Retry, why)) => retry.push((slot, error(why))),
-                    None => retry.push((slot, "the answer tells no outcome for it".to_owned())),
-                }
-            }
-        }
-        Err(error) if error.retriable => {
+        Ok(Answer::Members(members)) => retry = outcomes.tell(batch, called, members, None),
+        Ok(Answer::Unclear { members, problem }) => retry = outcomes.tell(batch, called, members, Some(&problem)),
+        Err(error) if error.retriable || put_off.is_some() => {
             retry_after = error.retry_after;
             retry = called.map(|slot| (slot, error.message.clone())).collect();
         }
         Err(error) => called.for_each(|slot| outcomes.fail(slot, &error.message)),
     }
     let ended = batch.ended + 1;
-    let exhausted = ended >= policy.max_attempts;
-    if exhausted {
+    let refused = batch.refused + u32::from(put_off.is_some());
+    let counted = ended.saturating_sub(refused);
+    let gave_up = match put_off {
+        None if counted >= policy.max_attempts => Some(format!("gave up after {counted} attempts")),
+        Some(_) if now.since(batch.created_at) > REFUSED_MAX => {
+            Some(format!("gave up after {} days", REFUSED_MAX.as_secs() / 86_400))
+        }
+        _ => None,
+    };
+    if let Some(gave_up) = gave_up {
         for (slot, error) in retry.drain(..) {
-            outcomes.fail(slot, &format!("gave up after {ended} attempts: {error}"));
+            outcomes.fail(slot, &format!("{gave_up}: {error}"));
         }
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
@@ -79,8 +74,10 @@ pub(crate) fn settle(
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
+        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES).into_owned()),
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
-        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay)) },
+        refused,
+        retry_at: if retry.is_empty() { None } else { Some(now.plus(delay).max(put_off.unwrap_or_default())) },
     }
 }
 
@@ -110,6 +107,52 @@ impl Outcomes {
         }
     }
 
+    /// Takes what was told of members; `problem`: what could not be read. Answers who is to be tried again, and why.
+    fn tell(
+        &mut self,
+        batch: &Batch,
+        called: impl Iterator<Item = usize>,
+        members: Vec<MemberAnswer>,
+        problem: Option<&str>,
+    ) -> Vec<(usize, String)> {
+        // Of two outcomes for one member the first counts.
+        let mut told: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
+        let mut stranger = None;
+        for member in members {
+            // Outcomes for others are no concern of this batch.
+            if batch.members.slot(&member.id).is_none() {
+                stranger.get_or_insert(member.id);
+            }
+            told.entry(member.id).or_insert(member);
+        }
+        let untold = match (problem, stranger) {
+            (Some(problem), _) => format!("the answer tells no outcome for it, and {problem}"),
+            (None, Some(id)) => format!("the answer tells no outcome for it, but one for {id}, which is no member"),
+            (None, None) => "the answer tells no outcome for it".to_owned(),
+        };
+        let mut retry = Vec::new();
+        for slot in called {
+            let Some(member) = batch.members.ids().get(slot).and_then(|id| told.remove(id)) else {
+                // What could not be read may have been about it.
+                self.silent.extend(problem.map(|_| slot));
+                retry.push((slot, untold.clone()));
+                continue;
+            };
+            if member.outcome == MemberOutcome::Unclear {
+                self.silent.insert(slot);
+            } else {
+                self.silent.remove(&slot);
+            }
+            let why = member.error.unwrap_or_else(|| "failed, no error was told".to_owned());
+            match member.outcome {
+                MemberOutcome::Succeeded => self.succeeded.set(slot),
+                MemberOutcome::Failed => self.fail(slot, &why),
+                MemberOutcome::Retry | MemberOutcome::Unclear => retry.push((slot, why)),
+            }
+        }
+        retry
+    }
+
     fn settled(&self) -> usize {
         usize::try_from(self.succeeded.count() + self.failed.count()).unwrap_or(usize::MAX)
     }
@@ -120,7 +163,6 @@ impl Outcomes {
 mod tests {
     use super::*;
     use crate::api::Cause;
-    use fanfold::ids::TaskId;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
     use fanfold::store::telling::Telling;
@@ -140,6 +182,7 @@ mod tests {
             members: Members::new((0..size).map(id)),
             attempts,
             ended: attempts.saturating_sub(1),
+            refused: 0,
             rounds: 0,
             lease_until: Some(Timestamp(1)),
             retry_at: None,
@@ -148,6 +191,7 @@ mod tests {
             failed: Bits::default(),
             silent: Bits::default(),
             errors: Vec::new(),
+            last_error: None,
             telling: Telling::default(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
@@ -167,13 +211,15 @@ mod tests {
     }
 
     fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
-        settle(batch, result, &BTreeSet::new(), &policy(3), Timestamp(1_000), 0)
+        let ended = Ended { result, gone: BTreeSet::new(), put_off: None };
+        settle(batch, ended, &policy(3), Timestamp(1_000), 0)
     }
 
     #[test]
     fn an_empty_answer_ends_the_batch() {
         let settlement = run(&batch(3, 1), Ok(Answer::AllSucceeded));
         assert_eq!((settlement.succeeded.count(), settlement.retry_at, settlement.rounds), (3, None, 0));
+        assert_eq!(settlement.last_error, None);
     }
 
     #[test]
@@ -191,6 +237,7 @@ mod tests {
         assert_eq!(settlement.errors.len(), 1);
         assert_eq!(settlement.rounds, 1);
         assert!(settlement.retry_at.is_some());
+        assert_eq!(settlement.last_error.as_deref(), Some("failed, no error was told"));
     }
 
     #[test]
@@ -233,6 +280,25 @@ mod tests {
         assert_eq!((settlement.failed.count(), settlement.retry_at), (2, None));
         assert_eq!(settlement.errors[0].0, "gave up after 3 attempts: 503");
         assert_eq!(run(&batch(2, 1), Err(CallError::for_good("404"))).failed.count(), 2);
+    }
+
+    #[test]
+    fn what_an_answer_does_not_clearly_tell_is_told_of_whom_it_concerns() {
+        let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
+        let members = vec![member(0, MemberOutcome::Failed, None), unclear];
+        let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
+        let settlement = run(&batch(3, 3), Ok(answer));
+        let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
+        assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
+        let untold = "gave up after 3 attempts: the answer tells no outcome for it, and its entry 7 names no task";
+        assert!(errors.contains(untold), "{errors:?}");
+        assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
+
+        let stranger = Answer::Members(vec![member(9, MemberOutcome::Succeeded, None)]);
+        let settlement = run(&batch(1, 3), Ok(stranger));
+        let error = &settlement.errors[0].0;
+        assert!(error.ends_with(&format!("but one for {}, which is no member", id(9))), "{error}");
+        assert!(settlement.silent.is_zero());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Batches that no message may be left for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::REMINDER_PAUSE;
+use fanfold::limits::{HINT_AGE, REFUSED_MAX, REMINDER_PAUSE};
 use fanfold::messages::{About, HandleMessage, Settles};
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::gates::Place;
+use fanfold::store::gates::{Gate, Place};
 use fanfold::store::locks::Lock;
 use uuid::Uuid;
 
@@ -24,9 +24,8 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let mut lanes = batches_of(locks);
         let ids: Vec<Uuid> = lanes.keys().copied().collect();
-        let full =
-            if ids.is_empty() || request.workers_dead { BTreeSet::new() } else { self.full_kinds(locks).await? };
-        let mut messages = Vec::new();
+        let gates = if ids.is_empty() || request.workers_dead { Vec::new() } else { self.gates_of(locks).await? };
+        let (mut messages, mut waiting) = (Vec::new(), BTreeMap::new());
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
@@ -37,10 +36,25 @@ impl Sweep {
                 report.batches += u64::from(again);
                 continue;
             }
+            let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);
-            } else if self.lost(&batch, request, full.contains(&batch.lane.kind)).await? {
+            } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
+                if self.world.now().since(batch.created_at) > REFUSED_MAX {
+                    messages.extend(next(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                }
+                waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
+            } else if self.lost(&batch, request, gate).await? {
                 messages.extend(next(&batch).map(|(message, _)| (message, Duration::ZERO)));
+            }
+        }
+        // Of each kind that stands still one batch is to probe, any of those that wait.
+        for (stopped, batches) in waiting.into_values() {
+            report.standing += 1;
+            let delay = stopped.probe_at.since(self.world.now());
+            let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
+            if delay < HINT_AGE {
+                messages.extend(batches.get(at).and_then(next).map(|(message, _)| (message, delay)));
             }
         }
         // Done so long ago that their records are gone.
@@ -50,6 +64,12 @@ impl Sweep {
         }
         report.batches += messages.len() as u64;
         Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
+    }
+
+    /// Whether a batch is to be called, and is not only to wait for its time or its worker.
+    fn waits(&self, batch: &Batch) -> bool {
+        let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
+        batch.status != BatchStatus::Done && next(batch).is_some_and(due)
     }
 
     /// The message of a batch whose worker is known to be dead. A call of it may go on at the batch API until its `timeout` is
@@ -71,10 +91,16 @@ impl Sweep {
         Ok(next(batch).map(|(message, _)| due(message)))
     }
 
-    /// Whether the message that a batch waits for should long have come. Of a `full` kind many wait for a place, and come.
-    async fn lost(&self, batch: &Batch, request: SweepRequest, full: bool) -> Result<bool, SweepError> {
+    /// Whether the message that a batch waits for should long have come. Of a kind whose places are all taken many wait for
+    /// one, and come; of one that stood still all were dropped.
+    async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
         let Some((_, due)) = next(batch) else { return Ok(false) };
         let now = self.world.now();
+        let full = gate.is_some_and(|gate| gate.held(now) >= self.share as usize);
+        let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
+        if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
+            return Ok(self.batches.remind(batch).await?);
+        }
         let horizon = self.horizon(request);
         let horizon = if full { horizon.min(now.minus(REMINDER_PAUSE)) } else { horizon };
         // A message that is only late is not sent every minute.
@@ -85,20 +111,18 @@ impl Sweep {
         Ok(due <= horizon && !patient && self.batches.remind(batch).await?)
     }
 
-    /// The kinds of these lanes whose places are all taken.
-    async fn full_kinds(&self, locks: &[Lock]) -> Result<BTreeSet<String>, SweepError> {
+    /// The gates of the kinds of these lanes.
+    async fn gates_of(&self, locks: &[Lock]) -> Result<Vec<Gate>, SweepError> {
         let kinds: BTreeSet<&str> = locks.iter().map(|lock| lock.lane.kind.as_str()).collect();
         let kinds: Vec<&str> = kinds.into_iter().collect();
-        let gates = self.gates.get_many(&kinds).await?;
-        let full = gates.into_iter().filter(|gate| gate.held(self.world.now()) >= self.share as usize);
-        Ok(full.map(|gate| gate.kind).collect())
+        Ok(self.gates.get_many(&kinds).await?)
     }
 
     /// Frees all places of the kinds of these lanes, once.
     pub(crate) async fn clear_gates(&self, locks: &[Lock], cleared: &mut BTreeSet<String>) -> Result<(), SweepError> {
         for lock in locks {
             if cleared.insert(lock.lane.kind.clone()) {
-                self.gates.clear(&lock.lane.kind).await?;
+                self.gates.clear(&lock.lane.kind, self.world.now()).await?;
             }
         }
         Ok(())

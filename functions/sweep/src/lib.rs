@@ -65,6 +65,8 @@ pub struct SweepReport {
     pub fanouts: u64,
     /// Idle lanes that were put aside.
     pub retired: u64,
+    /// Kinds found to stand still with batches that wait; one with very many lanes counts several times.
+    pub standing: u64,
 }
 
 /// A sweep broke off. The next one starts anew.

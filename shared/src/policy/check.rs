@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::url::is_callable;
 use super::{Destination, Expression, Handler, Policy, Span, Subject};
 use crate::limits::{
-    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, URL_BYTES,
+    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
 };
 
 /// One field that can not be used.
@@ -59,6 +59,13 @@ impl Faults {
             self.add(field, format!("is {value}, at most {} is allowed", Span(max)));
         }
     }
+
+    /// Moments are kept in milliseconds: less would be accepted and rounded.
+    fn whole_millis(&mut self, field: &str, value: Span) {
+        if !value.0.subsec_nanos().is_multiple_of(1_000_000) {
+            self.add(field, format!("is {value}, whole milliseconds are allowed"));
+        }
+    }
 }
 
 impl Policy {
@@ -87,7 +94,9 @@ impl Policy {
         if self.linger.0.subsec_nanos() != 0 {
             faults.add("linger", format!("is {}, whole seconds are allowed (SQS delays are)", self.linger));
         }
-        faults.at_most("backoff.max", self.backoff.max, DELAY_MAX);
+        faults.whole_millis("backoff.base", self.backoff.base);
+        faults.whole_millis("backoff.max", self.backoff.max);
+        faults.at_most("backoff.max", self.backoff.max, RETRY_AFTER_MAX);
         if self.backoff.base > self.backoff.max {
             faults
                 .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
@@ -135,6 +144,7 @@ fn check_handler(handler: &Handler, faults: &mut Faults) {
     if handler.timeout.0.is_zero() {
         faults.add("handler.timeout", "is 0s, more is needed");
     }
+    faults.whole_millis("handler.timeout", handler.timeout);
     faults.at_most("handler.timeout", handler.timeout, HANDLER_TIMEOUT);
 }
 
@@ -183,6 +193,7 @@ mod tests {
             fields(json!({"handler": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})),
             Vec::<String>::new()
         );
+        assert_eq!(fields(json!({"backoff": {"base": "1ms", "max": "1day"}})), Vec::<String>::new());
     }
 
     #[test]
@@ -199,6 +210,9 @@ mod tests {
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "2m"}})), ["backoff.base"]);
+        assert_eq!(fields(json!({"backoff": {"base": "1500us", "max": "1s 1ns"}})), ["backoff.base", "backoff.max"]);
+        assert_eq!(fields(json!({"backoff": {"max": "86401s"}})), ["backoff.max"]);
+        assert_eq!(fields(json!({"handler": {"command": ["x"], "timeout": "1us"}})), ["handler.timeout"]);
         assert_eq!(fields(json!({"handler": {}})), ["handler"]);
         assert_eq!(fields(json!({"handler": {"command": []}})), ["handler.command"]);
         assert_eq!(fields(json!({"handler": {"url": "http://example.com/"}})), ["handler.url"]);

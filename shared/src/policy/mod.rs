@@ -10,6 +10,7 @@ mod tree;
 mod url;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 pub use check::{FieldError, PolicyError, is_kind};
 pub use compiled::{CompiledPolicy, Placement};
@@ -17,6 +18,7 @@ pub use expression::{Expression, ExpressionError, Subject};
 pub use span::Span;
 
 use crate::backoff::Backoff;
+use crate::ids::derived;
 #[cfg(feature = "openapi")]
 use crate::limits::{ATTEMPTS, BATCH_MEMBERS, EXPRESSION_BYTES, IN_FLIGHT, PARTITIONS};
 
@@ -53,11 +55,15 @@ pub struct Policy {
     pub max_in_flight: u32,
     /// Calls of the batch API for one batch before its members fail; those lost with their worker aside.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS)))]
-    #[serde(default = "five", deserialize_with = "crate::whole::u32")]
+    #[serde(default = "twenty", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.
     #[serde(default)]
     pub backoff: BackoffPolicy,
+    /// What follows from calls that say that the caller is wrong or must wait: `wait` uses up no attempt, and lets the kind
+    /// stand still after a few in a row; `fail` takes them for what other failed calls are.
+    #[serde(default)]
+    pub refusals: Refusals,
     /// What becomes of the key of a task that failed.
     #[serde(default)]
     pub key_after_failure: KeyAfterFailure,
@@ -66,6 +72,26 @@ pub struct Policy {
     /// Where failures of tasks are told, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
+}
+
+/// What follows from calls that say that the caller is wrong or must wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Refusals {
+    /// They use up no attempt; after a few in a row the kind stands still until the batch API works again.
+    #[default]
+    Wait,
+    /// They count as other failed calls do, or fail the members at once.
+    Fail,
+}
+
+impl Policy {
+    /// Tells versions of a policy apart: what is known of a batch API holds for the version it was called by.
+    #[must_use]
+    pub fn version(&self) -> Uuid {
+        derived("policy", &[serde_json::to_string(self).unwrap_or_default().as_bytes()])
+    }
 }
 
 /// What becomes of the key of a task that failed.
@@ -85,17 +111,17 @@ pub enum KeyAfterFailure {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BackoffPolicy {
-    /// Delay after the first attempt, at most `max`.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
+    /// Delay after the first attempt, at most `max`; whole milliseconds.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::pause"))]
     pub base: Span,
-    /// The longest delay.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
+    /// The longest delay: a day at most.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::pause"))]
     pub max: Span,
 }
 
 impl Default for BackoffPolicy {
     fn default() -> Self {
-        Self { base: Span::from_secs(1), max: Span::from_secs(60) }
+        Self { base: Span::from_secs(1), max: Span::from_secs(600) }
     }
 }
 
@@ -154,8 +180,9 @@ pub enum NoticesQueue {
 fn one() -> u32 {
     1
 }
-fn five() -> u32 {
-    5
+/// With the default backoff these take more than an hour: a downstream's bad one is survived.
+fn twenty() -> u32 {
+    20
 }
 fn hundred() -> u32 {
     100

@@ -27,10 +27,14 @@ pub struct Settlement {
     pub failed: Bits,
     /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
     pub silent: Bits,
+    /// Attempts that count for none, this one counted if it does.
+    pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
     /// Rounds, this one counted if it settled some members but not all.
     pub rounds: u32,
+    /// Why there is to be a next attempt, if there is: what one of its members was told.
+    pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
     pub retry_at: Option<Timestamp>,
 }
@@ -210,12 +214,22 @@ impl Batches {
                 .expression_attribute_values(":failed", binary(settlement.failed.as_bytes()))
                 .expression_attribute_values(":errors", AttributeValue::M(errors));
         }
-        let mut remove = "lease_until, call_until";
+        if settlement.refused > 0 {
+            set.push_str(", refused = :refused");
+            update = update.expression_attribute_values(":refused", number(settlement.refused));
+        }
+        let mut remove = "lease_until, call_until".to_owned();
         if !settlement.silent.is_zero() {
             set.push_str(", silent = :silent");
             update = update.expression_attribute_values(":silent", binary(settlement.silent.as_bytes()));
         } else if !batch.silent.is_zero() {
-            remove = "lease_until, call_until, silent";
+            remove.push_str(", silent");
+        }
+        if let Some(error) = &settlement.last_error {
+            set.push_str(", last_error = :last_error");
+            update = update.expression_attribute_values(":last_error", text(error));
+        } else if batch.last_error.is_some() {
+            remove.push_str(", last_error");
         }
         if let Some(retry_at) = settlement.retry_at {
             set.push_str(", retry_at = :retry_at");

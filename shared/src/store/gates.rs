@@ -4,10 +4,11 @@
 //! A place is held by one attempt of one worker, under an id that nobody else has, until it is given back or its lease
 //! ends. Each change is one conditional write.
 
+mod breaker;
 mod record;
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
 use super::attributes::{number, text, time};
@@ -15,7 +16,8 @@ use super::{StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{CONTENTION_TRIES, KIND_SHARE, MOST_DEAD};
 
-pub use self::record::Gate;
+pub use self::breaker::Refusal;
+pub use self::record::{Gate, Probe, Stopped};
 
 /// What keys of gates begin with. No lane does: a kind has no `/`.
 pub const PREFIX: &str = "places/kind/";
@@ -51,26 +53,27 @@ impl Gates {
         self.0.get_many("lane", &keys, &[], true).await?.iter().map(Gate::decode).collect()
     }
 
-    /// Takes a place, if fewer than `share` are held. Places whose lease ended make room, some of them in each write.
-    /// Repeating it for a place that is held changes nothing and succeeds. `Err` holds the gate that refused.
+    /// Takes a place, if fewer than `share` are held and the kind does not stand still. Places whose lease ended make room,
+    /// some of them in each write. Repeating it for a place that is held changes nothing and succeeds. `Ok` and `Err` hold the
+    /// gate as it stands; `Err` the one that refused.
     ///
     /// # Errors
     /// The table can not be written, or the record is corrupt.
-    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Result<(), Gate>, StoreError> {
+    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Result<Gate, Gate>, StoreError> {
         let mut dead = Vec::new();
         for _ in 0..CONTENTION_TRIES {
             let gate = match self.0.send_update(self.taking(place, share, &dead)).await? {
-                Write::Done(_) => return Ok(Ok(())),
-                Write::Refused(None) => {
+                Write::Done(Some(item)) => return Ok(Ok(Gate::decode(&item)?)),
+                Write::Done(None) | Write::Refused(None) => {
                     self.make(&place.kind).await?;
                     continue;
                 }
                 Write::Refused(Some(item)) => Gate::decode(&item)?,
             };
             if gate.places.get(&place.holder) == Some(&place.until) {
-                return Ok(Ok(()));
+                return Ok(Ok(gate));
             }
-            if gate.held(now) >= share as usize {
+            if gate.stopped.is_some() || gate.held(now) >= share as usize {
                 return Ok(Err(gate));
             }
             dead = gate.dead(now).take(MOST_DEAD).collect();
@@ -91,8 +94,9 @@ impl Gates {
             .expression_attribute_names("#me", place.holder.to_string())
             .expression_attribute_values(":until", time(place.until))
             .expression_attribute_values(":room", number(room));
-        let room = "attribute_exists(places) AND (size(places) < :room OR attribute_exists(places.#me))";
-        without(dead, update, vec![room.to_owned()], "SET places.#me = :until")
+        let room = "attribute_exists(places) AND (size(places) < :room OR attribute_exists(places.#me)) \
+                    AND attribute_not_exists(stopped_at)";
+        without(dead, update, vec![room.to_owned()], "SET places.#me = :until").return_values(ReturnValue::AllNew)
     }
 
     /// Gives a place back. It may have been given back before, or taken away because its lease ended.
@@ -110,15 +114,18 @@ impl Gates {
     }
 
     /// Every place of a kind is free again: whoever held one is known to be dead. The calls that may still work at the batch
-    /// API take theirs anew, by [`Gates::hold`].
+    /// API take theirs anew, by [`Gates::hold`]. A kind that stands still is probed at once.
     ///
     /// # Errors
     /// The table can not be read or written, or the record is corrupt.
-    pub async fn clear(&self, kind: &str) -> Result<(), StoreError> {
+    pub async fn clear(&self, kind: &str, now: Timestamp) -> Result<(), StoreError> {
         for gate in self.get_many(&[kind]).await? {
             let places: Vec<(Uuid, Timestamp)> = gate.places.into_iter().collect();
             for places in places.chunks(MOST_DEAD) {
                 self.0.send_update(without(places, self.0.update("lane", key(kind)), Vec::new(), "")).await?;
+            }
+            if gate.stopped.is_some() {
+                self.hasten(kind, now).await?;
             }
         }
         Ok(())

@@ -77,21 +77,34 @@ impl Policies {
     /// # Errors
     /// The table can not be read, or a record is corrupt.
     pub async fn list(&self) -> Result<Vec<Policy>, StoreError> {
-        let mut policies = Vec::new();
+        let mut policies = self.items().await?.iter().map(decode).collect::<Result<Vec<Policy>, _>>()?;
+        policies.sort_by(|a, b| a.kind.cmp(&b.kind));
+        Ok(policies)
+    }
+
+    /// The kinds that have a policy, readable or not.
+    ///
+    /// # Errors
+    /// The table can not be read, or a record is corrupt.
+    pub async fn kinds(&self) -> Result<Vec<String>, StoreError> {
+        let kind = |item: &Item| Reader::new("policies", "kind", item).text("kind").map(str::to_owned);
+        let mut kinds = self.items().await?.iter().map(kind).collect::<Result<Vec<String>, _>>()?;
+        kinds.sort_unstable();
+        Ok(kinds)
+    }
+
+    async fn items(&self) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
         let mut start = None;
         loop {
             let scan = self.table.client.scan().table_name(&self.table.name).set_exclusive_start_key(start);
             let answer = scan.send().await.map_err(|error| StoreError::service("Scan", &self.table.name, error))?;
-            for item in answer.items.unwrap_or_default() {
-                policies.push(decode(&item)?);
-            }
+            items.extend(answer.items.unwrap_or_default());
             start = answer.last_evaluated_key;
             if start.is_none() {
-                break;
+                return Ok(items);
             }
         }
-        policies.sort_by(|a: &Policy, b| a.kind.cmp(&b.kind));
-        Ok(policies)
     }
 }
 

@@ -87,8 +87,9 @@ def after_call(context, case, response):
 
 
 def learn(answer):
-    if "groups" in answer:
-        fanout = answer.get("fanout") or answer["id"]
+    # A page of groups does not name their fan-out.
+    fanout = answer.get("fanout") or answer.get("id")
+    if "groups" in answer and fanout:
         known["fanouts"].append(fanout)
         known["groups"] += [(fanout, group["id"], group["upto"]) for group in answer["groups"]]
     if "tasks" in answer:

@@ -57,15 +57,19 @@ def send(server):
     send("POST", "/tasks", "/tasks", {"tasks": []})
     send("PUT", "/policies/{kind}", "/policies/probe", {"target": "(", "handler": {"url": "https://example.com/"}})
     for method, route in [
-        ("GET", "/fanouts/{id}"), ("POST", "/fanouts/{id}/items"), ("POST", "/fanouts/{id}/seal"), ("GET", "/tasks/{id}"),
-        ("GET", "/batches/{id}"), ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"),
+        ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("POST", "/fanouts/{id}/items"),
+        ("POST", "/fanouts/{id}/seal"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
+        ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"),
     ]:  # fmt: skip
         for named in (NOBODY, "x:y"):
             path = route.replace("{id}", named).replace("{kind}", named)
             send(method, route, path, {"items": 1} if "items" in route else {} if method != "GET" else None)
     for method, route, path, _ in bodies():
         send(method, route, path, {}, {"origin": "https://example.com"})
-    for route in ("/health", "/policies", "/policies/{kind}", "/fanouts/{id}", "/tasks/{id}", "/batches/{id}"):
+    for route in (
+        "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts/{id}", "/fanouts/{id}/groups",
+        "/tasks/{id}", "/batches/{id}",
+    ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")
         send("GET", route, path, None, {"origin": "https://example.com"})
     return answered

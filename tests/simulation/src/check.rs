@@ -158,8 +158,12 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
         let Said { succeeded, failed } = model.said.get(id).copied().unwrap_or_default();
         let most = model.kinds.get(&batch.lane.kind).map_or(0, |kind| kind.max_attempts);
         let lost = batch.error(slot).is_some_and(|error| error.contains("workers were lost"));
-        let right = if batch.failed.get(slot) { failed || lost || batch.ended >= most } else { succeeded };
-        if !right || batch.ended > most || batch.error(slot).is_some_and(|error| error.contains("record is gone")) {
+        let right =
+            if batch.failed.get(slot) { failed || lost || batch.ended - batch.refused >= most } else { succeeded };
+        if !right
+            || batch.ended - batch.refused > most
+            || batch.error(slot).is_some_and(|error| error.contains("record is gone"))
+        {
             sim.violate(format!(
                 "the batch API said of {id} {:?}, its batch says {batch:?}",
                 Said { succeeded, failed }

@@ -46,7 +46,7 @@ pub(crate) async fn read_everything(clients: &Arc<Clients>) {
 /// Everything there is to look at, in the same order for the same state.
 fn paths(clients: &Clients) -> Vec<String> {
     let model = lock(&clients.cluster.sim.model);
-    let mut paths = vec!["/policies".to_owned()];
+    let mut paths = vec!["/policies".to_owned(), "/health".to_owned()];
     paths.extend(model.kinds.keys().map(|kind| format!("/policies/{kind}")));
     paths.extend(model.fanouts.keys().map(|id| format!("/fanouts/{id}")));
     // Of many, some will do.
@@ -109,6 +109,8 @@ fn check(clients: &Clients, path: &str, body: &Value) {
         batch(body)
     } else if let Some(kind) = path.strip_prefix("/policies/") {
         (body["kind"] != kind).then(|| "is another policy".to_owned())
+    } else if path == "/health" {
+        (body["status"] != "ok").then(|| "is not well".to_owned())
     } else {
         let known = lock(&clients.cluster.sim.model).kinds.len();
         (body["policies"].as_array().map(Vec::len) != Some(known)).then(|| format!("does not list {known} policies"))

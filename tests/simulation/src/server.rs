@@ -99,7 +99,8 @@ impl Server {
         if dice.chance(rate(self.mood.again)) {
             sim.count("batch API: come again");
             let retry_after = if dice.chance(3_000) { RetryAfter::parse(&self.retry_after()) } else { None };
-            let status = dice.pick(&[429, 503, 409]);
+            // Kinds that stand still go on by sweeps, which a calm run has none of.
+            let status = if sim.plan.calm { 409 } else { dice.pick(&[429, 503, 409]) };
             return Err(CallError { retry_after, ..CallError::new(Cause::Status(status), status.to_string()) });
         }
         if dice.chance(rate(self.mood.never)) {

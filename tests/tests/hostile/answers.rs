@@ -43,17 +43,14 @@ fn unclear() -> Vec<(&'static str, Script)> {
             format!("{{\"members\": [{{\"id\": \"{a}\", \"outcome\": \"failed\"}}], \"members\": []}}")
         }),
         ("unknown members", |_| members(json!([{"id": Uuid::max(), "outcome": "failed"}]))),
-        ("an id that is none", |[a, ..]| {
-            members(json!([{"id": a, "outcome": "failed"}, {"id": "x", "outcome": "failed"}]))
-        }),
+        ("an id that is none", |_| members(json!([{"id": "x", "outcome": "failed"}]))),
         ("an index beyond", |[a, ..]| {
             let group = a.rsplit_once(':').unwrap().0;
-            members(json!([{"id": a, "outcome": "failed"}, {"id": format!("{group}:7168"), "outcome": "failed"}]))
+            members(json!([{"id": format!("{group}:7168"), "outcome": "failed"}]))
         }),
         ("another outcome", |[a, ..]| members(json!([{"id": a, "outcome": "FAILED"}]))),
         ("no outcome", |[a, ..]| members(json!([{"id": a}]))),
         ("an outcome of another type", |[a, ..]| members(json!([{"id": a, "outcome": 1}]))),
-        ("an error that is no text", |[a, ..]| members(json!([{"id": a, "outcome": "failed", "error": 1}]))),
     ]
 }
 
@@ -69,10 +66,37 @@ async fn an_answer_that_is_not_clear_counts_for_nobody() {
 #[tokio::test(start_paused = true)]
 async fn of_odd_answers_counts_what_they_clearly_tell() {
     // The answer, how many attempts it takes, and which slots fail.
-    let answers: [(&str, Script, u32, &[usize]); 4] = [
+    let answers: [(&str, Script, u32, &[usize]); 8] = [
         (
             "one failed, one missing",
             |[a, b, _]| members(json!([{"id": a, "outcome": "failed"}, {"id": b, "outcome": "succeeded"}])),
+            2,
+            &[0],
+        ),
+        (
+            "an id that is none",
+            |[a, ..]| members(json!([{"id": a, "outcome": "failed"}, {"id": "x", "outcome": "failed"}])),
+            2,
+            &[0],
+        ),
+        (
+            "an outcome that is none",
+            |[a, b, c]| {
+                let told = [(a, "FAILED"), (b, "failed"), (c, "succeeded")];
+                members(json!(told.map(|(id, outcome)| json!({"id": id, "outcome": outcome}))))
+            },
+            2,
+            &[1],
+        ),
+        (
+            "ids in upper case",
+            |ids| members(json!(ids.map(|id| json!({"id": id.to_uppercase(), "outcome": "failed"})))),
+            1,
+            &[0, 1, 2],
+        ),
+        (
+            "an error that is no text",
+            |[a, ..]| members(json!([{"id": a, "outcome": "failed", "error": {"code": 1}}])),
             2,
             &[0],
         ),

@@ -16,12 +16,12 @@ use super::server::{Deed, Heard, Server};
 use super::{policy, register};
 
 /// Long enough for any answer that comes, however busy the machine is.
-const PATIENT: Duration = Duration::from_secs(60);
+pub(super) const PATIENT: Duration = Duration::from_secs(60);
 
 /// Short enough to be waited for where none comes.
 const IMPATIENT: Duration = Duration::from_millis(300);
 
-async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
+pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
     let handler = Handler { url: Some(url.to_owned()), command: None, timeout: Span(timeout) };
     let (kind, target) = ("parcel".to_owned(), "117".to_owned());
     let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
@@ -129,9 +129,9 @@ async fn a_delay_is_taken_only_if_it_is_one() {
 }
 
 /// A stack whose batch API is that server, in real time.
-async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
+pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
     let changes = json!({
-        "linger": 0, "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
+        "linger": 0, "refusals": "fail", "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
         "handler": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
@@ -140,7 +140,7 @@ async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
 }
 
 /// An outcome for each member of a call.
-fn outcomes(heard: &Heard, outcome: &str) -> Vec<u8> {
+pub(super) fn outcomes(heard: &Heard, outcome: &str) -> Vec<u8> {
     let members = heard.body["members"].as_array().unwrap();
     let members: Vec<_> = members.iter().map(|member| json!({"id": member["id"], "outcome": outcome})).collect();
     json!({ "members": members }).to_string().into_bytes()

@@ -54,6 +54,8 @@ pub struct Batch {
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
     pub ended: u32,
+    /// Attempts that ended and count for none: the batch API lets nobody in.
+    pub refused: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
     /// While an attempt runs: until when nobody else should begin one.
@@ -70,6 +72,8 @@ pub struct Batch {
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
+    /// Until it is done: why its latest attempt that ended is to be followed by another.
+    pub last_error: Option<String>,
     /// How far the telling of its failures has come.
     pub telling: Telling,
     /// When it was formed.
@@ -129,6 +133,7 @@ impl Batch {
             members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
+            refused: reader.small("refused")?,
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
@@ -137,6 +142,7 @@ impl Batch {
             failed: reader.bits("failed")?,
             silent: reader.bits("silent")?,
             errors,
+            last_error: reader.optional_text("last_error")?.map(str::to_owned),
             telling: Telling::decode(&reader)?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),

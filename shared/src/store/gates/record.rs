@@ -6,16 +6,54 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
+use crate::ids::derived;
+use crate::limits::{REFUSALS, REFUSED_TARGETS};
 use crate::store::attributes::Reader;
 use crate::store::{Item, StoreError};
 
 /// A kind's gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The kind.
     pub kind: String,
     /// Who holds a place, and until when.
     pub places: BTreeMap<Uuid, Timestamp>,
+    /// The version of the policy that what follows is known of.
+    pub version: Option<Uuid>,
+    /// Calls in a row that say that the caller is wrong or must wait.
+    pub refusals: u32,
+    /// Their targets, hashed.
+    pub targets: Vec<Uuid>,
+    /// Since then the kind stands still.
+    pub stopped: Option<Stopped>,
+    /// When it last went on after it stood still.
+    pub resumed_at: Option<Timestamp>,
+}
+
+/// A kind that stands still: its batch API says that the caller is wrong or must wait, so it is only probed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Since when.
+    pub since: Timestamp,
+    /// What the batch API answered last.
+    pub answer: String,
+    /// When the next probe is due.
+    pub probe_at: Timestamp,
+    /// Probes that failed.
+    pub probes: u32,
+    /// While a probe runs: until when nobody else makes one.
+    pub probing: Option<Timestamp>,
+}
+
+/// Whether a batch may probe the batch API of a kind that stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// It may try.
+    Now,
+    /// It may when the probe that runs has ended.
+    Soon,
+    /// It is to wait for the sweep.
+    No,
 }
 
 impl Gate {
@@ -28,6 +66,27 @@ impl Gate {
     /// Places whose lease has ended.
     pub fn dead(&self, now: Timestamp) -> impl Iterator<Item = (Uuid, Timestamp)> + '_ {
         self.places.iter().filter(move |(_, until)| **until < now).map(|(holder, until)| (*holder, *until))
+    }
+
+    /// Whether so many calls in a row were refused that the kind is to stand still: more than a few, and more than are at
+    /// work now, since one moment may have struck all of those.
+    #[must_use]
+    pub fn refused_enough(&self, now: Timestamp) -> bool {
+        let at_work = u32::try_from(self.held(now)).unwrap_or(u32::MAX);
+        self.stopped.is_none() && self.refusals >= REFUSALS.max(at_work)
+    }
+
+    /// Whether a batch for this target may probe. While only few targets were refused, another one need not wait.
+    #[must_use]
+    pub fn probe(&self, target: &str, now: Timestamp) -> Probe {
+        let Some(stopped) = &self.stopped else { return Probe::No };
+        let other = self.targets.len() < REFUSED_TARGETS && !self.targets.contains(&target_id(target));
+        let runs = stopped.probing.is_some_and(|until| until >= now);
+        match (runs, other || stopped.probe_at <= now) {
+            (false, true) => Probe::Now,
+            (true, _) if other => Probe::Soon,
+            _ => Probe::No,
+        }
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
@@ -44,6 +103,73 @@ impl Gate {
                 .collect::<Result<_, _>>()?,
             Some(_) => return Err(wrong()),
         };
-        Ok(Self { kind: reader.text("kind")?.to_owned(), places })
+        let version = reader.optional_text("version")?;
+        let stopped = match reader.time("stopped_at")? {
+            None => None,
+            Some(since) => Some(Stopped {
+                since,
+                answer: reader.text("answer")?.to_owned(),
+                probe_at: reader.time("probe_at")?.unwrap_or_default(),
+                probes: reader.small("probes")?,
+                probing: reader.time("probing")?,
+            }),
+        };
+        Ok(Self {
+            kind: reader.text("kind")?.to_owned(),
+            places,
+            version: version.map(|id| id.parse().map_err(|error| reader.corrupt("version", error))).transpose()?,
+            refusals: reader.small("refusals")?,
+            targets: reader.ids("targets")?,
+            stopped,
+            resumed_at: reader.time("resumed_at")?,
+        })
+    }
+}
+
+/// A target as a gate remembers it.
+pub(super) fn target_id(target: &str) -> Uuid {
+    derived("target", &[target.as_bytes()])
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn stopped(targets: &[&str], probing: Option<u64>) -> Gate {
+        let probing = probing.map(Timestamp);
+        let stopped =
+            Stopped { since: Timestamp(1), answer: "404".to_owned(), probe_at: Timestamp(50), probes: 0, probing };
+        let targets = targets.iter().map(|target| target_id(target)).collect();
+        Gate { kind: "parcel".to_owned(), targets, stopped: Some(stopped), ..Gate::default() }
+    }
+
+    #[test]
+    fn a_few_in_a_row_stop_a_kind_but_not_one_burst() {
+        let gate = |refusals, places: u128| Gate {
+            refusals,
+            places: (0..places).map(|n| (Uuid::from_u128(n), Timestamp(100))).collect(),
+            ..Gate::default()
+        };
+        let now = Timestamp(50);
+        assert!(!gate(2, 0).refused_enough(now) && gate(3, 0).refused_enough(now));
+        assert!(!gate(9, 10).refused_enough(now) && gate(10, 10).refused_enough(now));
+        assert!(gate(3, 10).refused_enough(Timestamp(200)), "the dead are not at work");
+    }
+
+    #[test]
+    fn a_probe_waits_for_its_time_and_for_the_one_that_runs() {
+        let all = ["a", "b", "c"];
+        assert_eq!(stopped(&all, None).probe("a", Timestamp(49)), Probe::No);
+        assert_eq!(stopped(&all, None).probe("d", Timestamp(50)), Probe::Now);
+        assert_eq!(stopped(&all, Some(60)).probe("a", Timestamp(55)), Probe::No);
+        assert_eq!(stopped(&all, Some(60)).probe("a", Timestamp(61)), Probe::Now, "its worker is dead");
+    }
+
+    #[test]
+    fn another_target_need_not_wait_while_few_were_refused() {
+        assert_eq!(stopped(&["a"], None).probe("a", Timestamp(10)), Probe::No);
+        assert_eq!(stopped(&["a"], None).probe("b", Timestamp(10)), Probe::Now);
+        assert_eq!(stopped(&["a"], Some(60)).probe("b", Timestamp(10)), Probe::Soon);
     }
 }

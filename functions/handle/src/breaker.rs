@@ -1,0 +1,144 @@
+//! What a call says of its kind's batch API: whether the kind is to stand still, or to go on.
+
+use std::time::Duration;
+
+use fanfold::clock::Timestamp;
+use fanfold::limits::{PROBE_ASKED, PROBES};
+use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
+use fanfold::policy::{Policy, Refusals};
+use fanfold::store::StoreError;
+use fanfold::store::batches::Batch;
+use fanfold::store::gates::Refusal;
+
+use crate::Handle;
+use crate::api::{Answer, CallError, Cause};
+use crate::places::Pass;
+
+/// What a call says of the batch API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// It takes calls, whatever it thought of this one.
+    Works,
+    /// The caller is wrong or must wait, whichever batch it brings.
+    Refused,
+    /// Nothing: no answer, or one of a fault.
+    Nothing,
+}
+
+/// What a call says.
+pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
+    match result {
+        Ok(_) => Says::Works,
+        Err(error) if error.cause.concerns_every_batch() => Says::Refused,
+        Err(error) => match error.cause {
+            Cause::Status(status) if status < 500 => Says::Works,
+            _ => Says::Nothing,
+        },
+    }
+}
+
+/// When the next probe is due, after so many that failed.
+fn next_probe(probes: u32, result: &Result<Answer, CallError>, now: Timestamp, random: u64) -> Timestamp {
+    let asked = result.as_ref().err().and_then(|error| error.retry_after).map(|asked| asked.delay(now));
+    now.plus(PROBES.after(probes + 1, random).max(asked.unwrap_or(Duration::ZERO).min(PROBE_ASKED)))
+}
+
+impl Handle {
+    /// The call is over: its place is given back, and what it says of the batch API is written down. Answers from when on the
+    /// batch may be called again, if its attempt counts for none.
+    pub(crate) async fn leave(
+        &self,
+        pass: &Pass,
+        batch: &Batch,
+        policy: &Policy,
+        result: &Result<Answer, CallError>,
+    ) -> Option<Timestamp> {
+        let says = says(result);
+        let put_off =
+            (says == Says::Refused && policy.refusals == Refusals::Wait) || (pass.probes && says != Says::Works);
+        match self.write_down(pass, batch, policy, says, put_off, result).await {
+            Ok(probe_at) => put_off.then_some(probe_at.unwrap_or_default()),
+            Err(error) => {
+                tracing::warn!(%error, kind = %pass.place.kind, "what a call says of its kind was not written down");
+                put_off.then_some(Timestamp::default())
+            }
+        }
+    }
+
+    async fn write_down(
+        &self,
+        pass: &Pass,
+        batch: &Batch,
+        policy: &Policy,
+        says: Says,
+        put_off: bool,
+        result: &Result<Answer, CallError>,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let (kind, place, now) = (&batch.lane.kind, &pass.place, self.world.now());
+        let answer = result.as_ref().err().map(|error| error.message.as_str()).unwrap_or_default();
+        let refusal = Refusal { target: &batch.lane.target, version: policy.version(), answer };
+        let probes = pass.gate.stopped.as_ref().map_or(0, |stopped| stopped.probes);
+        if says == Says::Refused && put_off {
+            metrics::counter!(CALLS_REFUSED).increment(1);
+        }
+        match (says, pass.probes) {
+            (Says::Works, true) => {
+                if self.gates.resume(place, now).await? {
+                    tracing::warn!(kind, "the batch API works again: the kind goes on");
+                    metrics::counter!(KINDS_RESUMED).increment(1);
+                }
+                Ok(None)
+            }
+            (_, true) => {
+                let probe_at = next_probe(probes + 1, result, now, self.world.random.next());
+                self.gates.still_stopped(place, &pass.gate, refusal, probe_at).await?;
+                Ok(Some(probe_at))
+            }
+            (Says::Works, false) if pass.gate.refusals > 0 => self.gates.works(place).await.map(|()| None),
+            (Says::Refused, false) if put_off => {
+                let Some(gate) = self.gates.refuse(place, refusal).await? else { return Ok(None) };
+                if !gate.refused_enough(now) {
+                    return Ok(None);
+                }
+                let probe_at = next_probe(0, result, now, self.world.random.next());
+                if self.gates.stop(&gate, answer, probe_at, now).await? {
+                    tracing::error!(kind, answer, "the kind stands still: its batch API lets nobody in");
+                    metrics::counter!(KINDS_STOPPED).increment(1);
+                }
+                Ok(Some(probe_at))
+            }
+            _ => self.gates.give_back(place).await.map(|()| None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_from_answers_and_from_silence() {
+        let of = |cause| says(&Err(CallError::new(cause, "no")));
+        assert_eq!(says(&Ok(Answer::AllSucceeded)), Says::Works);
+        for status in [401, 403, 404, 405, 415, 429, 503] {
+            assert_eq!(of(Cause::Status(status)), Says::Refused, "{status}");
+        }
+        for status in [400, 409, 413, 422] {
+            assert_eq!(of(Cause::Status(status)), Says::Works, "{status}");
+        }
+        for cause in [Cause::Status(500), Cause::Status(504), Cause::Silence, Cause::BadAnswer, Cause::NotMade] {
+            assert_eq!(of(cause), Says::Nothing, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn probes_come_ever_later_and_as_asked() {
+        let now = Timestamp(1_000_000);
+        let silent = Err(CallError::new(Cause::Silence, "no"));
+        assert!(next_probe(0, &silent, now, 0) <= now.plus(Duration::from_secs(5)));
+        assert!(next_probe(30, &silent, now, u64::MAX) <= now.plus(Duration::from_secs(120)));
+        let day = fanfold::retry_after::RetryAfter::Delay(Duration::from_secs(86_400));
+        let busy = Err(CallError { retry_after: Some(day), ..CallError::new(Cause::Status(429), "busy") });
+        assert_eq!(next_probe(0, &busy, now, 0), now.plus(PROBE_ASKED));
+    }
+}
