@@ -1,14 +1,16 @@
 //! Keys of tasks that failed: released once the batch API answered, kept after silence, and never taken back.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::clock::{Clock, Timestamp, World};
 use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
 use fanfold_handle::api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
-use fanfold_register::Outcome;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, order};
+use fanfold_register::{Outcome, Register};
+use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -89,8 +91,9 @@ async fn a_key_is_free_after_an_answered_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_kept_after_silence() {
-    let scripts: [fn(&Call) -> Said; 4] = [
+    let scripts: [fn(&Call) -> Said; 5] = [
         |_| silence(),
+        |call| if call.attempt == 1 { silence() } else { members(call, MemberOutcome::Retry) },
         |call| if call.attempt == 1 { silence() } else { Err(CallError::for_good("400")) },
         |call| if call.attempt == 3 { silence() } else { Err(CallError::again("503")) },
         |_| Err(CallError::new(Cause::BadAnswer, "<html>")),
@@ -152,36 +155,44 @@ async fn a_key_whose_owner_was_dropped_is_free() {
     assert_eq!(register(&stack, 3, 7).await, Outcome::Registered);
 }
 
-/// Deletes what DynamoDB would have deleted by now.
-async fn expire(stack: &Stack) {
-    let now = stack.world.now().seconds();
-    let scan = stack.surroundings().dynamodb.scan().table_name("TasksTable").send().await.unwrap();
+/// A clock that is ahead.
+struct Ahead(Arc<dyn Clock>, Duration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        self.0.now().plus(self.1)
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// What becomes of a task that is registered so much later, when DynamoDB has deleted what expired until then.
+async fn later(stack: &Stack, days: u32, id: u128) -> Outcome {
+    let clock: Arc<dyn Clock> = Arc::new(Ahead(Arc::clone(&stack.world.clock), days * DAY));
+    let now = clock.now().seconds();
+    let surroundings = stack.surroundings();
+    let scan = surroundings.dynamodb.scan().table_name("TasksTable").send().await.unwrap();
     for item in scan.items() {
         let ttl = item.get("ttl").map(|ttl| ttl.as_n().unwrap().parse::<u64>().unwrap());
         if ttl.is_some_and(|ttl| ttl < now) {
             stack.delete_record("TasksTable", item["id"].as_s().unwrap()).await;
         }
     }
+    let mut surroundings = surroundings.clone();
+    surroundings.world = World { clock, ..stack.world.clone() };
+    let register = Register::from_environment(&surroundings).unwrap();
+    register.register(vec![task(id, 7)], "r").await.unwrap().remove(0).outcome
 }
-
-const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_waits_for_long_keeps_its_key_and_one_that_ended_long_ago_does_not() {
     let stack = stack(json!({}), |_| Ok(Answer::AllSucceeded)).await;
     register(&stack, 1, 7).await;
-    let hints = stack.take(QueueName::Elect).await;
-    tokio::time::advance(RETENTION + DAY).await;
-    expire(&stack).await;
-    assert_eq!(register(&stack, 2, 7).await, Outcome::Duplicate { of: single(1) }, "it waits");
-    stack.hand(QueueName::Elect, hints).await;
+    let remembered = RETENTION.as_secs() as u32 / DAY.as_secs() as u32;
+    assert_eq!(later(&stack, remembered + 1, 2).await, Outcome::Duplicate { of: single(1) }, "it waits");
     stack.drain().await;
-    tokio::time::advance(RETENTION - DAY).await;
-    expire(&stack).await;
-    assert_eq!(register(&stack, 3, 7).await, Outcome::Duplicate { of: single(1) }, "it was claimed 13 days ago");
-    tokio::time::advance(2 * DAY).await;
-    expire(&stack).await;
-    assert_eq!(register(&stack, 4, 7).await, Outcome::Registered, "it was claimed 15 days ago");
+    assert_eq!(later(&stack, remembered - 1, 3).await, Outcome::Duplicate { of: single(1) }, "it was claimed lately");
+    assert_eq!(later(&stack, remembered + 1, 4).await, Outcome::Registered, "it was claimed long ago");
     stack.drain().await;
     assert_eq!(stack.api.seen().len(), 2);
 }
@@ -189,24 +200,22 @@ async fn a_task_that_waits_for_long_keeps_its_key_and_one_that_ended_long_ago_do
 /// Whichever request of those that follow the failure is lost with its worker: the key is free in the end.
 #[tokio::test(start_paused = true)]
 async fn a_crash_around_the_failure_does_not_keep_the_key() {
-    for moment in [Moment::Before, Moment::After] {
-        for at in 1.. {
-            let script = |call: &Call| {
-                let first = call.members.iter().any(|member| member.id == single(1));
-                if first { failed(call) } else { Ok(Answer::AllSucceeded) }
-            };
-            // One that died after the call makes it again, and hears the same.
-            let stack = Stack::new(policy(json!({})), ScriptedApi::new(script), Crash::new(at, moment)).await;
-            register(&stack, 1, 7).await;
-            stack.drain().await;
-            stack.sweep().await;
-            stack.drain().await;
-            let outcome = register(&stack, 2, 7).await;
-            let taken = matches!(outcome, Outcome::Registered | Outcome::Known);
-            assert!(taken, "{moment:?} {at} {:?}: {outcome:?}", stack.crash.struck());
-            if stack.crash.struck().is_none() {
-                break;
-            }
+    for at in 1.. {
+        let script = |call: &Call| {
+            let first = call.members.iter().any(|member| member.id == single(1));
+            if first { failed(call) } else { Ok(Answer::AllSucceeded) }
+        };
+        // One that died after the call makes it again, and hears the same.
+        let stack = Stack::new(policy(json!({})), ScriptedApi::new(script), Crash::new(at, Moment::After)).await;
+        register(&stack, 1, 7).await;
+        stack.drain().await;
+        stack.sweep().await;
+        stack.drain().await;
+        let outcome = register(&stack, 2, 7).await;
+        let taken = matches!(outcome, Outcome::Registered | Outcome::Known);
+        assert!(taken, "{at} {:?}: {outcome:?}", stack.crash.struck());
+        if stack.crash.struck().is_none() {
+            break;
         }
     }
 }

@@ -138,10 +138,11 @@ impl Outcomes {
                 retry.push((slot, untold.clone()));
                 continue;
             };
-            if member.outcome == MemberOutcome::Unclear {
-                self.silent.insert(slot);
-            } else {
-                self.silent.remove(&slot);
+            match member.outcome {
+                MemberOutcome::Unclear => drop(self.silent.insert(slot)),
+                MemberOutcome::Succeeded | MemberOutcome::Failed => drop(self.silent.remove(&slot)),
+                // It does not say that an earlier call, which nobody heard of, did nothing.
+                MemberOutcome::Retry => {}
             }
             let why = member.error.unwrap_or_else(|| "failed, no error was told".to_owned());
             match member.outcome {
@@ -268,6 +269,8 @@ mod tests {
         assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1, 2]);
         let answer = vec![member(0, MemberOutcome::Failed, None), member(1, MemberOutcome::Succeeded, None)];
         assert_eq!(silent(&before, Ok(Answer::Members(answer))), [2]);
+        let answer = (0..3).map(|slot| member(slot, MemberOutcome::Retry, None)).collect();
+        assert_eq!(silent(&before, Ok(Answer::Members(answer))), [0, 1, 2]);
         assert!(silent(&before, Ok(Answer::AllSucceeded)).is_empty());
         // A worker was lost: nobody knows what its call did.
         let before = Batch { ended: 1, ..batch(2, 3) };

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(fields(json!({"target": "'all'", "key": "kind.substring(2)"})), Vec::<String>::new());
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
-        assert_eq!(fields(json!({"backoff": {"base": "2m"}})), ["backoff.base"]);
+        assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);
         assert_eq!(fields(json!({"backoff": {"base": "1500us", "max": "1s 1ns"}})), ["backoff.base", "backoff.max"]);
         assert_eq!(fields(json!({"backoff": {"max": "86401s"}})), ["backoff.max"]);
         assert_eq!(fields(json!({"handler": {"command": ["x"], "timeout": "1us"}})), ["handler.timeout"]);

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fanfold::config::Surroundings;
 use fanfold_local::Engine;
-use fanfold_notify::Http;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore};
 use tokio::time::Instant;
@@ -17,6 +16,7 @@ use crate::lock;
 use crate::server::Server;
 use crate::sim::Sim;
 use crate::steps::Steps;
+use crate::webhooks::SimulatedWebhooks;
 use crate::wire::Wire;
 use crate::worker::Worker;
 
@@ -63,7 +63,6 @@ pub(crate) struct Cluster {
     /// Held for writing while everything is down.
     pub(crate) up: Arc<RwLock<()>>,
     mood: Mood,
-    http: Http,
     dice: Dice,
 }
 
@@ -76,7 +75,7 @@ pub(crate) struct Lease {
 }
 
 impl Cluster {
-    pub(crate) fn new(sim: &Arc<Sim>, engine: &Engine, workers: usize, mood: Mood, http: Http) -> Result<Self, String> {
+    pub(crate) fn new(sim: &Arc<Sim>, engine: &Engine, workers: usize, mood: Mood) -> Result<Self, String> {
         let dice = Dice::new(sim.seed, "workers");
         let all = workers + sim.calls_at_once;
         let mut machines = Vec::with_capacity(all);
@@ -85,7 +84,7 @@ impl Cluster {
             let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)));
             let worker = Arc::new(Worker::new(name.clone(), Arc::clone(&clock)));
             let surroundings = surroundings(sim, engine, &worker, &name)?;
-            let steps = steps(sim, &worker, &surroundings, &mood, &http)?;
+            let steps = steps(sim, &worker, &surroundings, &mood)?;
             machines.push(Machine { worker, surroundings, steps: Mutex::new(steps) });
         }
         Ok(Self {
@@ -95,7 +94,6 @@ impl Cluster {
             calls: Free::new(workers..all),
             up: Arc::default(),
             mood,
-            http,
             dice,
         })
     }
@@ -163,7 +161,7 @@ impl Cluster {
 }
 
 fn steps_of(cluster: &Cluster, machine: &Machine) -> Result<Arc<Steps>, String> {
-    steps(&cluster.sim, &machine.worker, &machine.surroundings, &cluster.mood, &cluster.http)
+    steps(&cluster.sim, &machine.worker, &machine.surroundings, &cluster.mood)
 }
 
 /// How wrong a clock is.
@@ -173,16 +171,11 @@ fn skew(sim: &Sim, dice: &Dice) -> i64 {
     if dice.chance(3_000) { 0 } else { skew }
 }
 
-fn steps(
-    sim: &Arc<Sim>,
-    worker: &Arc<Worker>,
-    of: &Surroundings,
-    mood: &Mood,
-    http: &Http,
-) -> Result<Arc<Steps>, String> {
+fn steps(sim: &Arc<Sim>, worker: &Arc<Worker>, of: &Surroundings, mood: &Mood) -> Result<Arc<Steps>, String> {
     let server = Server { sim: Arc::clone(sim), mood: mood.clone() };
     let api = SimulatedApi { server, worker: Arc::clone(worker) };
-    Steps::new(of, Arc::new(api), http.clone()).map(Arc::new).map_err(|error| error.to_string())
+    let webhooks = SimulatedWebhooks { sim: Arc::clone(sim), worker: Arc::clone(worker) };
+    Steps::new(of, Arc::new(api), Arc::new(webhooks)).map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// Clients whose requests pass by the worker's end of the wire.

@@ -9,7 +9,8 @@ pub(crate) fn check(request: &Request, before: Option<&Value>) -> Option<String>
     let write = Write { values: &request.body["ExpressionAttributeValues"], before: before.unwrap_or(&Value::Null) };
     let right = match request.table() {
         "LocksTable" => write.acts_for_the_leader(),
-        "BatchesTable" => write.begins_in_turn(),
+        "BatchesTable" => write.begins_in_turn() && write.tells_in_turn(),
+        "FanoutsTable" => write.tells_in_turn(),
         _ => true,
     };
     (!right).then(|| format!("a record was {before:?} when this was applied to it: {}", request.body))
@@ -35,7 +36,7 @@ impl Write<'_> {
 
     /// An attempt begins when the one before it has ended, or when its lease ran out by the clock of who begins.
     fn begins_in_turn(&self) -> bool {
-        if !self.tells(":worker") {
+        if !self.tells(":attempt") {
             return true;
         }
         let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());
@@ -46,6 +47,17 @@ impl Write<'_> {
             None if self.tells(":before") => self.right(":before", "attempts"),
             None => text(self.before, "status") == "dispatched",
         }
+    }
+
+    /// A try to tell a notice begins when it is due and none runs, by the clock of who begins, and not after its end.
+    fn tells_in_turn(&self) -> bool {
+        if !(self.tells(":teller") && self.tells(":lease")) {
+            return true;
+        }
+        let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());
+        let now = time(&self.values[":now"]);
+        let over = !self.before["notified"].is_null() || !self.before["undeliverable"].is_null();
+        !over && time(&self.before["tell_due"]) <= now && time(&self.before["tell_lease"]) <= now
     }
 
     fn tells(&self, name: &str) -> bool {

@@ -75,7 +75,8 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         let done = outcomes.iter().all(Option::is_some);
         let complete = asked.sealing && done;
         let notice = model.notices.get(&derived("fanout.completed", &[id.as_bytes()]));
-        ended(sim, &fanout, counts, complete);
+        let gone = model.hooks.gone(&derived("fanout.completed", &[id.as_bytes()]));
+        ended(sim, &fanout, counts, complete, gone);
         told(sim, &fanout, asked, complete, counts, notice);
         let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
@@ -98,12 +99,13 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
     Ok(())
 }
 
-fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, complete: bool) {
+fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, complete: bool, gone: bool) {
     let at_the_end = (fanout.failed, fanout.duplicates, fanout.open_groups) == (counts.failed, counts.duplicates, 0);
     if fanout.complete() != complete || fanout.total != counts.total || (complete && !at_the_end) {
         sim.violate(format!("a fan-out of {counts:?}, complete: {complete}, is {fanout:?}"));
     }
-    if complete && fanout.notify.is_some() != fanout.telling.told.is_some() {
+    let told = fanout.telling.told.is_some() || (gone && fanout.telling.given_up.is_some());
+    if complete && fanout.notify.is_some() != told {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }
 }

@@ -7,6 +7,7 @@ use fanfold::limits::{DELAY_MAX, MESSAGES_PER_CALL};
 use fanfold::notice::{Event, FanoutCompleted, Notice};
 use serde_json::{Value, json};
 
+use crate::hooks::Answer;
 use crate::lock;
 use crate::observe;
 use crate::request::{Request, queue_of, text};
@@ -72,6 +73,10 @@ impl Line {
         if let Event::FanoutCompleted(completed) = &notice.event {
             self.completed(completed).await?;
         }
+        let strictness = self.sim.strictness();
+        let problem = lock(&self.sim.model).hooks.called(notice.id, strictness);
+        problem.into_iter().for_each(|problem| self.sim.violate(problem));
+        lock(&self.sim.model).hooks.answered(notice.id, Answer::Takes);
         let known = lock(&self.sim.model).notices.entry(notice.id).or_insert_with(|| notice.clone()).clone();
         if known != notice {
             self.sim.violate(format!("notice {} said {known:?}, and then {notice:?}", notice.id));

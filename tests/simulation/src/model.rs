@@ -11,6 +11,7 @@ use fanfold_handle::api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::working::Working;
 
@@ -94,6 +95,8 @@ pub(crate) struct Model {
     batch_of: BTreeMap<TaskId, Uuid>,
     /// The content a task was handed to the batch API with.
     pub(crate) handled_as: BTreeMap<TaskId, serde_json::Value>,
+    /// The tasks that had each key before.
+    pub(crate) had: BTreeMap<String, BTreeSet<TaskId>>,
     /// Tasks that were dropped as duplicates.
     pub(crate) dropped: BTreeSet<TaskId>,
     /// The highest attempt of each batch that reached the batch API.
@@ -104,6 +107,8 @@ pub(crate) struct Model {
     pub(crate) lanes: BTreeMap<Uuid, String>,
     /// The calls that work at the batch API now.
     pub(crate) working: Working,
+    /// Notices as they are told.
+    pub(crate) hooks: Hooks,
     /// When batches may be called again.
     pub(crate) pace: Pace,
 }
@@ -168,11 +173,6 @@ impl Model {
         let most = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind)).map(|kind| kind.max_attempts);
         let attempts = self.batch_of.get(id).and_then(|batch| self.attempts.get(batch));
         most.zip(attempts).is_some_and(|(most, attempts)| *attempts >= most)
-    }
-
-    /// The batch that the batch API was called with a task in.
-    pub(crate) fn batch(&self, id: &TaskId) -> Option<Uuid> {
-        self.batch_of.get(id).copied()
     }
 
     /// The batches that the batch API was called for.

@@ -21,7 +21,10 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
         items: plan.items,
         seal: plan.seal == Seal::AtOnce,
         user_key: Some(plan.name.clone()),
-        notify: plan.notify.then_some(Destination::Queue(NoticesQueue::Notices)),
+        notify: plan.notify.then(|| match plan.webhook {
+            Some(url) => Destination::Url(url.to_owned()),
+            None => Destination::Queue(NoticesQueue::Notices),
+        }),
     };
     let key = plan.name.clone();
     let id = derived("fanout", &[key.as_bytes()]);

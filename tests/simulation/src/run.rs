@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fanfold::limits::{HINT_AGE, REMINDER_PAUSE};
 use fanfold_local::{Engine, Template};
-use fanfold_notify::Http;
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -71,8 +70,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
         sim.trace.line("-", &part);
     }
     lock(&sim.model).kinds = scenario.kind_models();
-    let http = http()?;
-    let cluster = Arc::new(Cluster::new(&sim, &engine, scenario.workers, scenario.mood.clone(), http)?);
+    let cluster = Arc::new(Cluster::new(&sim, &engine, scenario.workers, scenario.mood.clone())?);
     check::put_policies(&engine, &sim, &scenario).await?;
     let clients = Clients::new(&cluster, scenario.clone());
     for queue in sim.queues.names() {
@@ -98,12 +96,6 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     let lasted = cluster.now();
     let stats = lock(&sim.stats).clone();
     Ok(Outcome { seed, trace: sim.trace.take(), violations: sim.violations(), stats, lasted })
-}
-
-/// A client for notices over HTTPS, which no run sends: made once, it is costly.
-fn http() -> Result<Http, String> {
-    static HTTP: std::sync::OnceLock<Result<Http, String>> = std::sync::OnceLock::new();
-    HTTP.get_or_init(|| Http::new().map_err(|error| error.to_string())).clone()
 }
 
 /// Waits until faults are over and nothing is left to do.

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::api::Mood;
 use crate::dice::Dice;
 use crate::model::KindModel;
+use crate::webhooks::RECEIVERS;
 
 /// A policy, and those that replace it.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub(crate) struct FanoutPlan {
     pub(crate) adds: Vec<u32>,
     pub(crate) seal: Seal,
     pub(crate) notify: bool,
+    /// The webhook that is told; otherwise the stack's own queue is.
+    pub(crate) webhook: Option<&'static str>,
     /// Share of items that users ack themselves, in ten-thousandths.
     pub(crate) own: u32,
     /// Share of these that failed.
@@ -168,7 +171,8 @@ impl KindPlan {
             policy["key_after_failure"] = json!(dice.pick(&["release", "release", "keep"]));
         }
         if dice.chance(5_000) {
-            policy["notify"] = json!({"queue": "notices"});
+            policy["notify"] =
+                dice.pick(&[json!({"queue": "notices"}), json!({"url": RECEIVERS[0]}), json!({"url": RECEIVERS[1]})]);
         }
         let mut versions = vec![(Duration::ZERO, policy.clone())];
         for _ in 0..if dice.chance(4_000) { 1 + dice.below(3) } else { 0 } {
@@ -212,6 +216,7 @@ impl FanoutPlan {
             adds,
             seal: if dice.chance(500) && !at_once { Seal::Never } else { seal },
             notify: dice.chance(8_000),
+            webhook: dice.pick(&[None, Some(RECEIVERS[0]), Some(RECEIVERS[1])]),
             own: if huge { 10_000 } else { dice.pick(&[0, 0, 5_000, 10_000]) },
             own_failed: dice.pick(&[0, 1_000, 5_000]),
             left: if dice.chance(600) { 1 } else { 0 },

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use fanfold::config::variables;
 use fanfold::ids::derived;
+use fanfold::limits::RECEIVER_SHARE;
 use fanfold::store::gates::share;
 use fanfold_local::Template;
 use tokio::time::Instant;
 
 use crate::dice::Dice;
 use crate::faults::{Fault, FaultPlan};
+use crate::hooks::Strictness;
 use crate::lag::Lag;
 use crate::lock;
 use crate::model::Model;
@@ -65,6 +67,8 @@ impl Sim {
         // Few enough for kinds to get in each other's way.
         let calls_at_once = Dice::new(seed, "stack").pick(if plan.quiet { &[4, 8][..] } else { &[2, 3, 4, 8][..] });
         environment.insert(variables::BATCH_API_CONCURRENCY.to_owned(), calls_at_once.to_string());
+        let notices_at_once = Dice::new(seed, "notify").pick(&[4, 8]);
+        environment.insert(variables::NOTIFY_CONCURRENCY.to_owned(), notices_at_once.to_string());
         Self {
             seed,
             start,
@@ -134,6 +138,14 @@ impl Sim {
         (self.calls_at_once, share(self.calls_at_once as u32) as usize)
     }
 
+    /// How strictly the telling of notices is looked at.
+    pub(crate) fn strictness(&self) -> Strictness {
+        let exact = self.plan.calm && self.plan.skew.is_zero();
+        let concurrency = self.variables.get(variables::NOTIFY_CONCURRENCY).and_then(|number| number.parse().ok());
+        let share = (concurrency.unwrap_or(0) / RECEIVER_SHARE).max(1) as usize;
+        Strictness { exact, slack: self.plan.skew * 2, share }
+    }
+
     /// Something does not hold that must hold.
     pub(crate) fn violate(&self, what: String) {
         self.trace.line("!", &format!("VIOLATION: {what}"));
@@ -170,6 +182,11 @@ impl Sim {
     /// Puts a message that a step sent in its queue, late or never if it is to be so.
     pub(crate) fn post(&self, queue: &str, body: String, delay: Duration) -> String {
         let id = self.queues.next_id();
+        let first = queue == "NotifyQueue" && !body.contains("\"due\"") && !body.contains("\"waits\"");
+        if first && self.plan.calm && body.contains("\"fanout\"") {
+            let problem = lock(&self.model).hooks.hinted(&body);
+            problem.into_iter().for_each(|problem| self.violate(problem));
+        }
         let hint = queue != "RegisterQueue" && (queue != "AckQueue" || body.contains("\"settles\""));
         if hint && self.post.chance(self.rate(self.plan.message_lost)) {
             self.count("messages lost");

@@ -13,7 +13,7 @@ use fanfold_elect::Elect;
 use fanfold_group::Grouper;
 use fanfold_handle::Handle;
 use fanfold_handle::api::BatchApi;
-use fanfold_notify::{Http, Notify};
+use fanfold_notify::{Notify, Webhooks};
 use fanfold_register::Register;
 use fanfold_sweep::Sweep;
 
@@ -36,14 +36,18 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn new(surroundings: &Surroundings, api: Arc<dyn BatchApi>, http: Http) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        surroundings: &Surroundings,
+        api: Arc<dyn BatchApi>,
+        webhooks: Arc<dyn Webhooks>,
+    ) -> Result<Self, ConfigError> {
         Ok(Self {
             register: Register::from_environment(surroundings)?,
             elect: Elect::from_environment(surroundings)?,
             group: Grouper::from_environment(surroundings)?,
             handle: Handle::new(surroundings, api)?,
             ack: Ack::from_environment(surroundings)?,
-            notify: Notify::new(surroundings, Arc::new(http))?,
+            notify: Notify::new(surroundings, webhooks)?,
             sweep: Sweep::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),

@@ -28,7 +28,7 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
     let earlier = earlier??;
     let problem = match table.as_str() {
         "LocksTable" => leadership(&earlier, now),
-        "TasksTable" => task(&earlier, now).or_else(|| owner(sim, &earlier, now)),
+        "TasksTable" => task(&earlier, now).or_else(|| owner(sim, key, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
         "FanoutsTable" => fanout(&earlier, now),
         "GroupsTable" => within(&earlier, now, "pending", "got bits back"),
@@ -89,12 +89,14 @@ fn task(earlier: &Value, now: &Value) -> Option<String> {
 }
 
 /// A key is released by a task that failed, and taken over from that one, or from one that was dropped.
-fn owner(sim: &Sim, earlier: &Value, now: &Value) -> Option<String> {
+fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let owner: TaskId = text(earlier, "owner").parse().ok()?;
-    let model = lock(&sim.model);
+    let mut model = lock(&sim.model);
     let free = !earlier["released"].is_null() || model.dropped.contains(&owner);
     if earlier["owner"] != now["owner"] {
-        let again = text(now, "owner").parse().is_ok_and(|owner: TaskId| model.batch(&owner).is_some());
+        let had = model.had.entry(key.to_owned()).or_default();
+        had.insert(owner);
+        let again = text(now, "owner").parse().is_ok_and(|owner: TaskId| had.contains(&owner));
         return (!free || again).then(|| "changed hands".to_owned());
     }
     let released = earlier["released"].is_null() && !now["released"].is_null();

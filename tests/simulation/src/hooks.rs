@@ -1,0 +1,121 @@
+//! What is known of notices that are told: how often each was, when a webhook may be called again, and by how many invocations
+//! a receiver is called at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fanfold::backoff::Backoff;
+use fanfold::limits::{NOTICE_RETRY, NOTICE_RETRY_AFTER_MAX, NOTICE_RETRY_MAX};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Where faults may lose what a receiver answered, the notice comes again when the lease of its try is over, which began some
+/// time before the call.
+const UNHEARD: Duration = Duration::from_secs(10);
+
+/// What a webhook answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Takes,
+    Refuses(Duration),
+    Gone,
+}
+
+/// What a notice came to.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    calls: u32,
+    called_at: Option<Instant>,
+    next: Option<Instant>,
+    over: Option<&'static str>,
+}
+
+/// What is known of notices.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    notices: BTreeMap<Uuid, Known>,
+    hints: BTreeMap<String, u32>,
+    calling: BTreeMap<String, BTreeMap<String, u32>>,
+    gone: u32,
+}
+
+/// How strictly a run is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strictness {
+    /// Nothing fails and clocks are right: what the receiver answers is heard.
+    pub(crate) exact: bool,
+    /// How wrong two clocks may be.
+    pub(crate) slack: Duration,
+    /// Invocations that may call one receiver at once.
+    pub(crate) share: usize,
+}
+
+impl Hooks {
+    /// A notice is told; what is wrong with that.
+    pub(crate) fn called(&mut self, id: Uuid, strictness: Strictness) -> Option<String> {
+        let known = self.notices.entry(id).or_default();
+        known.calls += 1;
+        let now = Instant::now();
+        let next = match known.next {
+            Some(next) if strictness.exact => Some(next),
+            Some(next) => known.called_at.map(|at| next.min(at + UNHEARD)),
+            None => None,
+        };
+        known.called_at = Some(now);
+        if strictness.exact
+            && let Some(over) = known.over
+        {
+            return Some(format!("notice {id} is told again, which was {over}, although nothing failed"));
+        }
+        let early = next?.saturating_duration_since(now + strictness.slack);
+        (!early.is_zero())
+            .then(|| format!("notice {id} is told {early:?} too early, the call is number {}", known.calls))
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(&mut self, id: Uuid, answer: Answer) {
+        let known = self.notices.entry(id).or_default();
+        match answer {
+            Answer::Takes => known.over = Some("taken"),
+            Answer::Gone => {
+                known.over = Some("refused for good");
+                self.gone += 1;
+            }
+            Answer::Refuses(asked) => {
+                let retry = Backoff { base: NOTICE_RETRY, max: NOTICE_RETRY_MAX };
+                let least = retry.after(known.calls, 0).max(asked.min(NOTICE_RETRY_AFTER_MAX));
+                known.next = Some(Instant::now() + least);
+            }
+        }
+    }
+
+    /// Whether a receiver said of a notice that it wants no more of it.
+    pub(crate) fn gone(&self, id: &Uuid) -> bool {
+        self.notices.get(id).is_some_and(|known| known.over == Some("refused for good"))
+    }
+
+    /// An invocation calls a receiver; what is wrong with that.
+    pub(crate) fn enter(&mut self, receiver: &str, who: &str, strictness: Strictness) -> Option<String> {
+        let calling = self.calling.entry(receiver.to_owned()).or_default();
+        *calling.entry(who.to_owned()).or_default() += 1;
+        (strictness.exact && calling.len() > strictness.share)
+            .then(|| format!("{} invocations call {receiver} at once, {} may", calling.len(), strictness.share))
+    }
+
+    /// The call is over.
+    pub(crate) fn leave(&mut self, receiver: &str, who: &str) {
+        if let Some(calling) = self.calling.get_mut(receiver)
+            && let Some(calls) = calling.get_mut(who)
+        {
+            *calls = calls.saturating_sub(1);
+            calling.retain(|_, calls| *calls > 0);
+        }
+    }
+
+    /// A message asks for the first try of a notice; what is wrong with that.
+    pub(crate) fn hinted(&mut self, body: &str) -> Option<String> {
+        let hints = self.hints.entry(body.to_owned()).or_default();
+        *hints += 1;
+        (*hints > 1).then(|| format!("notify is asked {hints} times for {body}, although nothing failed"))
+    }
+}

@@ -1,0 +1,97 @@
+//! Receivers of notices over HTTPS: they take a notice, refuse it, hang, ask for time, or want no more of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use fanfold::clock::Timestamp;
+use fanfold::limits::NOTICE_TIMEOUT;
+use fanfold::notice::Notice;
+use fanfold_notify::{DeliveryError, Webhooks};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::faults::Fault;
+use crate::hooks::Answer;
+use crate::lock;
+use crate::sim::Sim;
+use crate::worker::Worker;
+
+/// The receivers of a run.
+pub(crate) const RECEIVERS: [&str; 2] = ["https://hook0.example/notices", "https://hook1.example/notices"];
+
+/// The receivers as one worker reaches them.
+pub(crate) struct SimulatedWebhooks {
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) worker: Arc<Worker>,
+}
+
+impl Webhooks for SimulatedWebhooks {
+    fn post<'a>(&'a self, url: &'a str, notice: &'a Notice, _: Timestamp) -> BoxFuture<'a, Result<(), DeliveryError>> {
+        self.answer(url, notice).boxed()
+    }
+}
+
+impl SimulatedWebhooks {
+    async fn answer(&self, url: &str, notice: &Notice) -> Result<(), DeliveryError> {
+        let sim = &self.sim;
+        let (who, step) = self.worker.who();
+        let crash = sim.dice.chance(sim.rate(sim.plan.crash * 4));
+        let crash = match (crash, sim.dice.chance(5_000)) {
+            (false, _) => Fault::None,
+            (true, true) => Fault::CrashBefore,
+            (true, false) => Fault::CrashAfter,
+        };
+        sim.reach(step, "a webhook", Fault::None);
+        sim.trace.line(&who, &format!("POST {url} notice {}", notice.id));
+        if crash == Fault::CrashBefore {
+            sim.reach(step, "a webhook", crash);
+            return self.worker.die().await;
+        }
+        let strictness = sim.strictness();
+        let problems = {
+            let mut model = lock(&sim.model);
+            [model.hooks.called(notice.id, strictness), model.hooks.enter(url, &who, strictness)]
+        };
+        problems.into_iter().flatten().for_each(|problem| sim.violate(problem));
+        let (answer, result) = self.decide(notice).await;
+        sim.trace.line(&who, &format!("{url} answers to {}: {answer:?}", notice.id));
+        lock(&sim.model).hooks.leave(url, &who);
+        lock(&sim.model).hooks.answered(notice.id, answer);
+        if crash == Fault::CrashAfter {
+            sim.reach(step, "a webhook", crash);
+            return self.worker.die().await;
+        }
+        result
+    }
+
+    async fn decide(&self, notice: &Notice) -> (Answer, Result<(), DeliveryError>) {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        if dice.chance(sim.rate(1_000)) {
+            sim.count("webhook: no answer");
+            tokio::time::sleep(NOTICE_TIMEOUT).await;
+            return (Answer::Refuses(Duration::ZERO), Err(DeliveryError::Silent("no answer".to_owned())));
+        }
+        tokio::time::sleep(dice.skewed(Duration::from_millis(5), Duration::from_secs(3))).await;
+        if dice.chance(sim.rate(3_000)) {
+            sim.count("webhook: come again");
+            let asked = dice.chance(2_000).then(|| Duration::from_secs(dice.between(0, 120)));
+            let refused = DeliveryError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, retry_after: asked };
+            return (Answer::Refuses(asked.unwrap_or_default()), Err(refused));
+        }
+        self.is_told(notice);
+        if dice.chance(sim.rate(300)) {
+            sim.count("webhook: gone");
+            return (Answer::Gone, Err(DeliveryError::Refused { status: StatusCode::GONE, retry_after: None }));
+        }
+        (Answer::Takes, Ok(()))
+    }
+
+    /// A notice always says the same.
+    fn is_told(&self, notice: &Notice) {
+        let known = lock(&self.sim.model).notices.entry(notice.id).or_insert_with(|| notice.clone()).clone();
+        if known != *notice {
+            self.sim.violate(format!("notice {} said {known:?}, and then {notice:?}", notice.id));
+        }
+    }
+}
