@@ -72,7 +72,7 @@ async fn connection(stream: TcpStream, router: Router, patience: Patience) {
 
 /// The answer of the routes. One that was given before the body had come says that the connection ends with it.
 async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Result<Response, Infallible> {
-    let (body, read) = Watched::new(request, patience);
+    let (body, read) = Watched::request(request, patience);
     let mut response = router.oneshot(body).await?;
     if !read.whole() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,8 +1,12 @@
 //! A program and whatever it started: on Unix a process group of its own, so that all of it can be ended.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::process::{Child, Command};
+
+/// Between two looks whether anything of it is left.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How it is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,24 @@ impl Group {
     #[cfg(not(unix))]
     pub(super) fn ask(&mut self, _: Ask) {
         let _ = self.child.start_kill();
+    }
+
+    /// Waits until nothing of it is left.
+    pub(super) async fn gone(&mut self) {
+        let _ = self.child.wait().await;
+        while self.exists() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    #[cfg(unix)]
+    fn exists(&self) -> bool {
+        self.id.is_some_and(|id| rustix::process::test_kill_process_group(id).is_ok())
+    }
+
+    #[cfg(not(unix))]
+    fn exists(&self) -> bool {
+        false
     }
 
     /// Nothing of it is left to be ended.

@@ -109,9 +109,9 @@ impl Process {
     pub(crate) async fn end(mut self, stop: &Stop) {
         drop(self.stdin.take());
         let gently = async {
-            if timeout(AFTER_INPUT, self.group.child.wait()).await.is_err() {
+            if timeout(AFTER_INPUT, self.group.gone()).await.is_err() {
                 self.group.ask(Ask::Terminate);
-                let _ = timeout(AFTER_TERM, self.group.child.wait()).await;
+                let _ = timeout(AFTER_TERM, self.group.gone()).await;
             }
         };
         tokio::select! {

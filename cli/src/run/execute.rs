@@ -119,7 +119,7 @@ async fn end(result: Result<End, Failure>, running: Running, stack: &Stack, stop
     if let Ok(End::Completed(_)) = &result {
         tokio::select! {
             quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
-                tracing::warn!("some messages are still on their way; with --data they are delivered at the next start");
+                say("some notices are still on their way; `fanfold serve` on the same --data goes on with them");
             },
             _ = stop.asked() => {}
         }

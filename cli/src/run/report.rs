@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::notice::{Event, Notice};
+use fanfold::policy::Destination;
 use uuid::Uuid;
 
 use super::produce::Opened;
-use super::summary::{Ended, FailedTask, Operation, Summary};
-use super::tally::Auditor;
+use super::summary::{Ended, FailedTask, Operation, Summary, Undelivered};
+use super::tally::{Auditor, Tally};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::stack::Stack;
@@ -104,6 +105,7 @@ impl Report<'_> {
             mean_batch: tally.members as f64 / (tally.batches as f64).max(1.0),
             calls: tally.calls,
             retries: tally.calls.saturating_sub(tally.batches),
+            undelivered: self.undelivered(&tally),
             notices,
             notice,
             resumed,
@@ -118,6 +120,17 @@ impl Report<'_> {
                 .collect(),
             peak_rss_kib: peak_rss_kib(),
         })
+    }
+
+    fn undelivered(&self, tally: &Tally) -> Vec<Undelivered> {
+        let to = match &self.job.policy.policy.notify {
+            Some(Destination::Url(url)) => url.clone(),
+            _ => "the queue of notices".to_owned(),
+        };
+        let undelivered = tally.undelivered.iter();
+        undelivered
+            .map(|(error, notices)| Undelivered { to: to.clone(), notices: *notices, error: error.clone() })
+            .collect()
     }
 
     /// Names the tasks that failed, in the order of the file.

@@ -44,6 +44,9 @@ pub(crate) struct Summary {
     pub(crate) calls: u64,
     /// Calls after the first of their batch.
     pub(crate) retries: u64,
+    /// Notices of failed tasks that could not be delivered.
+    #[serde(default)]
+    pub(crate) undelivered: Vec<Undelivered>,
     /// Completion notices.
     pub(crate) notices: usize,
     /// The completion notice.
@@ -87,6 +90,17 @@ pub(crate) struct Operation {
     pub(crate) units: f64,
 }
 
+/// Notices that could not be delivered for one reason.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Undelivered {
+    /// Where to.
+    pub(crate) to: String,
+    /// How many.
+    pub(crate) notices: u64,
+    /// Why.
+    pub(crate) error: String,
+}
+
 /// A task that failed for good.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FailedTask {
@@ -125,6 +139,10 @@ impl fmt::Display for Summary {
         writeln!(f, "  calls       {:>9}{}", HumanCount(self.calls).to_string(), self.saved())?;
         if let Some(notice) = &self.notice {
             writeln!(f, "  notices     {:>9}   {}", self.notices, Told(notice))?;
+        }
+        for Undelivered { to, notices, error } in &self.undelivered {
+            let notices = HumanCount(*notices).to_string();
+            writeln!(f, "  undelivered {notices:>9}   notices of failed tasks to {to}: {error}")?;
         }
         self.write_usage(f)
     }

@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     pub(crate) calls: u64,
     /// Items that failed, and why.
     pub(crate) failed: BTreeMap<ItemId, String>,
+    /// Batches whose failures could not be told yet, by the reason.
+    pub(crate) undelivered: BTreeMap<String, u64>,
 }
 
 /// Reads tables without being counted: what is read here serves the report, not the run.
@@ -102,6 +104,9 @@ impl Tally {
         self.batches += 1;
         self.members += items.len() as u64;
         self.calls += u64::from(batch.attempts);
+        if let (None, Some(error)) = (batch.telling.told, &batch.telling.error) {
+            *self.undelivered.entry(error.clone()).or_default() += 1;
+        }
         for (slot, item) in items {
             if batch.failed.get(slot) {
                 self.failed.insert(item, batch.error(slot).unwrap_or_default().to_owned());

@@ -112,6 +112,13 @@ pub(crate) fn policy(target: &str, command: &str) -> String {
     )
 }
 
+/// The same with another batch API.
+pub(crate) fn with_handler(handler: &str) -> String {
+    let text = policy("content.shop", "true");
+    let others: Vec<&str> = text.lines().filter(|line| !line.starts_with("handler:")).collect();
+    format!("{}\nhandler: {handler}\n", others.join("\n"))
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -104,6 +104,21 @@ fn outcomes_are_told_by_row_and_reason() {
 }
 
 #[test]
+fn a_notice_that_is_not_delivered_is_told_with_url_and_cause() {
+    let folder = Folder::with_rows(9, "echo no >&2; exit 1");
+    let text = policy("content.shop", "exit 1").replace("max_attempts: 4", "max_attempts: 1");
+    folder.write("policy.yaml", format!("{text}notify: {{url: 'http://127.0.0.1:9/hook'}}\n"));
+    let summary = folder.summary(&[]);
+    let undelivered = &summary["undelivered"][0];
+    assert_eq!(undelivered["to"], "http://127.0.0.1:9/hook", "{summary}");
+    assert_eq!(undelivered["notices"], summary["batches"]);
+    assert!(undelivered["error"].as_str().unwrap().contains("refused"), "{undelivered}");
+    let output = folder.run(&[]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("notices of failed tasks to http://127.0.0.1:9/hook: "), "{told}");
+}
+
+#[test]
 fn a_row_with_a_known_key_is_dropped_and_counted() {
     let folder = Folder::new();
     folder.write("rows.csv", "ref,shop\nR-1,a\nR-2,a\nR-1,b\nR-1,a\n");

@@ -133,7 +133,7 @@ impl Handle {
         let kind = &batch.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
         let pass = match self.enter(&batch, &policy).await? {
-            Entry::Pass(pass) => pass,
+            Entry::Pass(pass) => *pass,
             Entry::Later(wait) => return Ok(self.handle.send_all([(&message, wait)]).await?),
             Entry::StandsStill => return Ok(()),
             Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,

@@ -30,7 +30,7 @@ pub(crate) struct Pass {
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// It may call.
-    Pass(Pass),
+    Pass(Box<Pass>),
     /// It may come again after so long.
     Later(Duration),
     /// Its kind stands still: the sweep sends its message again.
@@ -49,7 +49,7 @@ impl Handle {
             let now = self.world.now();
             let place = Place { kind: batch.lane.kind.clone(), holder, until: now.plus(lease) };
             let gate = match self.gates.take(&place, self.share, now).await? {
-                Ok(gate) => return Ok(Entry::Pass(Pass { place, gate, probes: false })),
+                Ok(gate) => return Ok(Entry::Pass(Box::new(Pass { place, gate, probes: false }))),
                 Err(gate) => gate,
             };
             if let Some(stopped) = &gate.stopped {
@@ -87,7 +87,7 @@ impl Handle {
         }
         match gate.probe(&batch.lane.target, now) {
             Probe::Now if self.gates.take_probe(&place, gate, stopped, self.share, now).await? => {
-                Ok(Entry::Pass(Pass { place, gate: gate.clone(), probes: true }))
+                Ok(Entry::Pass(Box::new(Pass { place, gate: gate.clone(), probes: true })))
             }
             Probe::Soon => Ok(Entry::Later(PROBE_WAIT)),
             Probe::Now | Probe::No => Ok(Entry::StandsStill),

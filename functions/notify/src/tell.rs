@@ -23,15 +23,14 @@ impl Notify {
     pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
         let tellings = self.tellings(&due.about);
         let Some(turn) = tellings.begin(due.about.id(), &due.telling).await? else { return Ok(()) };
-        let mut parts = due.telling.parts;
-        for notice in due.notices.iter().skip(parts as usize) {
+        let told = due.telling.parts;
+        for (parts, notice) in (told..).zip(due.notices.iter().skip(told as usize)) {
             if self.world.now().since(turn.began) >= NOTICE_TURN {
                 return self.try_again(due, &turn, parts, Duration::ZERO, None).await;
             }
             if let Err(error) = self.deliver_one(&due.destination, notice).await {
                 return self.failed(due, &turn, parts, &error).await;
             }
-            parts += 1;
         }
         tellings.told(turn.id).await?;
         self.settle(&due.about).await

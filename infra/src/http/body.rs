@@ -39,7 +39,7 @@ pub(super) struct Watched {
 
 impl Watched {
     /// The request with its body watched.
-    pub(super) fn new(request: Request<Incoming>, patience: Duration) -> (Request<Body>, Read) {
+    pub(super) fn request(request: Request<Incoming>, patience: Duration) -> (Request<Body>, Read) {
         let whole = Arc::new(AtomicBool::new(request.body().is_end_stream()));
         let read = Read(Arc::clone(&whole));
         let deadline = Box::pin(tokio::time::sleep(patience));

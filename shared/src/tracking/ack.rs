@@ -134,7 +134,7 @@ impl Tracking {
                 Step::Ended => {
                     ending.entry(fanout).or_default();
                 }
-                Step::Ending(end) => ending.entry(fanout).or_default().push(end),
+                Step::Ending(end) => ending.entry(fanout).or_default().push(*end),
             }
         }
         drop(cleared);
@@ -179,7 +179,7 @@ impl Tracking {
                 return Ok(Step::Cleared);
             }
             if cleared.pending.is_zero() {
-                return Ok(Step::Ending(Ending { group, cleared }));
+                return Ok(Step::Ending(Box::new(Ending { group, cleared })));
             }
             match self.groups.write(&group, &cleared).await? {
                 Write::Done(()) => {
@@ -224,7 +224,7 @@ impl Tracking {
                 let end = groups.swap_remove(at);
                 let (Some(item), Some(mask)) = (item, acks.get(&(fanout, end.group.id))) else { continue };
                 if let Step::Ending(end) = self.clear_some(Group::decode(&item)?, mask).await? {
-                    groups.push(end);
+                    groups.push(*end);
                 }
             }
         }
@@ -276,7 +276,7 @@ enum Step {
     /// Others are still set, or nothing was to be cleared.
     Cleared,
     /// These are the last; they go in a transaction.
-    Ending(Ending),
+    Ending(Box<Ending>),
     /// It had ended before.
     Ended,
 }
