@@ -99,7 +99,6 @@ impl Server {
         if dice.chance(rate(self.mood.again)) {
             sim.count("batch API: come again");
             let retry_after = if dice.chance(3_000) { RetryAfter::parse(&self.retry_after()) } else { None };
-            // Kinds that stand still go on by sweeps, which a calm run has none of.
             let status = if sim.plan.calm { 409 } else { dice.pick(&[429, 503, 409]) };
             return Err(CallError { retry_after, ..CallError::new(Cause::Status(status), status.to_string()) });
         }
@@ -128,7 +127,8 @@ impl Server {
 
     /// What every call of a kind meets now, if there is an outage.
     fn outage(&self, kind: &str) -> Option<CallError> {
-        let outages = self.mood.outages.iter().filter(|_| !self.sim.healed());
+        // Kinds that stand still go on by sweeps, which a calm run has none of.
+        let outages = self.mood.outages.iter().filter(|_| !self.sim.healed() && !self.sim.plan.calm);
         outages.filter_map(|outage| outage.meets(kind, self.sim.start.elapsed())).next()
     }
 
