@@ -23,16 +23,19 @@ pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -
         return Err(Fault::new(file.display(), format_args!("is empty; {wanted} is wanted")).into());
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error: serde_saphyr::Error| {
-        let error = error.without_snippet();
         // The YAML reader knows the line, the JSON reader the field and the value.
         let value = serde_saphyr::from_str_with_options::<serde_json::Value>(text, options());
-        let line = error.location().map(|at| at.line());
-        let problem = match value.map(fanfold::json::shape::<T>) {
-            Ok(Err(error)) => misshapen(&error, wanted),
-            Ok(Ok(_)) => plain(&error.to_string()),
-            Err(_) => {
-                let hint = line.and_then(|line| explain(text, usize::try_from(line).ok()?));
-                format!("is not valid YAML: {}{}", plain(&error.to_string()), hint.unwrap_or_default())
+        let (error, problem) = match value.map(fanfold::json::shape::<T>) {
+            Ok(Err(misfit)) => (error, misshapen(&misfit, wanted)),
+            Ok(Ok(_)) => {
+                let problem = plain(&error);
+                (error, problem)
+            }
+            Err(error) => {
+                let line = error.location().and_then(|at| usize::try_from(at.line()).ok());
+                let hint = line.and_then(|line| explain(text, line)).unwrap_or_default();
+                let problem = format!("is not valid YAML: {}{hint}", plain(&error));
+                (error, problem)
             }
         };
         let place = match error.location() {
@@ -80,8 +83,9 @@ fn misshapen(error: &JsonError, wanted: &str) -> String {
 }
 
 /// The message without the location, which goes before it, and in the words of who reads it.
-fn plain(message: &str) -> String {
-    let message = message.split(" at line ").next().unwrap_or(message);
+fn plain(error: &serde_saphyr::Error) -> String {
+    let message = error.without_snippet().to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
     match message.strip_prefix("duplicate mapping key: ") {
         Some(rest) => format!("the field `{}` is there twice", rest.split(',').next().unwrap_or(rest)),
         None => message.to_owned(),
@@ -99,7 +103,8 @@ fn explain(text: &str, line: usize) -> Option<String> {
         }
         let Some((name, value)) = split(text) else { continue };
         let expression = EXPRESSIONS.contains(&name) && value.starts_with(|first| BEGINNINGS.contains(first));
-        if expression || value.contains(": ") || value.ends_with(':') {
+        let collection = value.starts_with(['[', '{']);
+        if expression || (!collection && (value.contains(": ") || value.ends_with(':'))) {
             return Some(format!("; quote the whole value: {}", quoted(name, value)));
         }
         if text.starts_with(' ') && line > 1 {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::notices::Notices;
 use super::produce;
-use super::progress::{self, How, Meter};
+use super::progress::{self, How, Meter, Screen};
 use super::record::Place;
 use super::report::{End, Report};
 use super::standing;
@@ -62,6 +62,7 @@ pub(super) async fn execute(
         acked_before: tracking.progress(&opened.fanout).await?.done,
         total: checked.tasks,
         resumed,
+        screen: Screen::new(how),
     };
     let began = Instant::now();
     let limit = args.fail_fast.map(|most| Arc::new(FailFast::new(most, counters)));
@@ -92,8 +93,8 @@ pub(super) async fn execute(
         result = work => result,
         end = too_many => Ok(end),
         failure = died => Err(failure),
-        () = standing::watch(&gates, job) => Err(Failure::Internal("looking at the gate ended".to_owned())),
-        () = progress::show(&meter, how) => Err(Failure::Internal("progress ended".to_owned())),
+        () = standing::watch(&gates, job, &meter.screen) => Err(Failure::Internal("looking at the gate ended".to_owned())),
+        () = progress::show(&meter) => Err(Failure::Internal("progress ended".to_owned())),
     };
     let wall = began.elapsed();
     let end = end(result, running, &stack, stop).await?;

@@ -1,5 +1,6 @@
 //! Shows how far a run has come, on standard error: bars in a terminal, a line now and then elsewhere.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,6 +35,29 @@ pub(super) struct Meter {
     pub(super) acked_before: u64,
     pub(super) total: u64,
     pub(super) resumed: bool,
+    pub(super) screen: Screen,
+}
+
+/// Where progress is shown, and what is said meanwhile: lines that people must not miss stay above the bars.
+#[derive(Debug)]
+pub(super) struct Screen {
+    how: How,
+    bars: MultiProgress,
+}
+
+impl Screen {
+    pub(super) fn new(how: How) -> Self {
+        Self { how, bars: MultiProgress::new() }
+    }
+
+    /// Says a line.
+    pub(super) fn say(&self, line: impl Display) {
+        match self.how {
+            // Whoever closed the terminal is no error.
+            How::Bars => drop(self.bars.println(line.to_string())),
+            How::Lines | How::Nothing => say(line),
+        }
+    }
 }
 
 /// How far a run has come.
@@ -79,8 +103,8 @@ impl Meter {
 }
 
 /// Shows progress until it is dropped.
-pub(super) async fn show(meter: &Meter, how: How) {
-    match how {
+pub(super) async fn show(meter: &Meter) {
+    match meter.screen.how {
         How::Bars => bars(meter).await,
         How::Lines => lines(meter).await,
         How::Nothing => std::future::pending().await,
@@ -120,7 +144,7 @@ struct Bars<'a> {
 
 impl<'a> Bars<'a> {
     fn new(meter: &'a Meter) -> Self {
-        let all = MultiProgress::new();
+        let all = &meter.screen.bars;
         // Both templates are constants, and tried by a test.
         let style = |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = |name: &'static str| all.add(ProgressBar::new(meter.total).with_style(style(BAR)).with_prefix(name));
@@ -176,12 +200,12 @@ async fn lines(meter: &Meter) {
 
 /// Failures, batches, retries.
 fn work(now: Standing) -> String {
-    let mut parts = vec![format!("{} failed", HumanCount(now.failed)), format!("{} batches", HumanCount(now.batches))];
-    if now.batches > 0 {
-        parts.push(format!("{:.1} tasks per batch", now.batched as f64 / now.batches as f64));
-    }
-    parts.push(format!("{} retries", HumanCount(now.retries)));
-    parts.join(", ")
+    let size = match now.batches {
+        0 => String::new(),
+        batches => format!(" ({:.1} tasks each)", now.batched as f64 / batches as f64),
+    };
+    let [failed, batches, retries] = [now.failed, now.batches, now.retries].map(HumanCount);
+    format!("{failed} failed, {batches} batches{size}, {retries} retries")
 }
 
 /// Time gone, rate, time left. What earlier processes did is not of this one's pace.
@@ -214,6 +238,7 @@ mod tests {
             acked_before: 0,
             total: 20_000,
             resumed: false,
+            screen: Screen::new(How::Nothing),
         }
     }
 
