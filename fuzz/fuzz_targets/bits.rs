@@ -1,12 +1,14 @@
 //! Bitfields against a set of numbers, and acks against a list of outcomes.
 #![no_main]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::bits::Bits;
+use fanfold::clock::Timestamp;
 use fanfold::limits::GROUP_ITEMS;
-use fanfold::store::groups::{Mask, clear};
+use fanfold::store::groups::{Group, Mask, clear};
 use libfuzzer_sys::fuzz_target;
+use uuid::Uuid;
 
 fuzz_target!(|bytes: &[u8]| {
     sets(bytes);
@@ -60,33 +62,60 @@ fn sets(bytes: &[u8]) {
     assert_eq!(Bits::from_bytes(left.as_bytes().to_vec()), left);
 }
 
+/// What an ack says of an item; of several in one request the last of these counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Told {
+    Succeeded,
+    Duplicate,
+    Failed,
+}
+
 /// A group's acks, in any order and number: an item has the outcome that was told first, and is counted once.
 fn acks(bytes: &[u8]) {
     let Some((size, rest)) = bytes.split_first_chunk::<2>() else { return };
     let size = usize::from(u16::from_be_bytes(*size)) % (GROUP_ITEMS as usize + 1);
-    let mut outcomes: Vec<Option<bool>> = vec![None; size];
-    let (mut pending, mut failed, mut newly) = (Bits::ones(size), Bits::default(), 0);
+    let mut outcomes: Vec<Option<Told>> = vec![None; size];
+    let mut group = Group {
+        id: Uuid::nil(),
+        fanout: Uuid::nil(),
+        size: size as u32,
+        pending: Bits::ones(size),
+        failed: Bits::default(),
+        duplicates: Bits::default(),
+        added: None,
+        updated_at: Timestamp(0),
+    };
+    let mut newly = 0;
     for acks in rest.chunks(12) {
-        let (mut mask, mut told) = (Mask::default(), BTreeSet::new());
+        let (mut mask, mut told) = (Mask::default(), BTreeMap::new());
         for (what, index) in steps(acks) {
             mask.done.set(index);
-            if what % 2 == 1 {
-                mask.failed.set(index);
-                told.insert(index);
+            let what = match what % 3 {
+                0 => Told::Succeeded,
+                1 => Told::Duplicate,
+                _ => Told::Failed,
+            };
+            match what {
+                Told::Succeeded => {}
+                Told::Duplicate => mask.duplicates.set(index),
+                Told::Failed => mask.failed.set(index),
             }
+            let strongest = told.entry(index).or_insert(what);
+            *strongest = (*strongest).max(what);
         }
-        for index in mask.done.iter().filter(|index| *index < size) {
-            outcomes[index].get_or_insert(told.contains(&index));
+        for (index, what) in told.into_iter().filter(|(index, _)| *index < size) {
+            outcomes[index].get_or_insert(what);
         }
-        let cleared = clear(&pending, &failed, &mask);
+        let cleared = clear(&group, &mask);
         newly += cleared.newly;
-        (pending, failed) = (cleared.pending, cleared.failed);
+        (group.pending, group.failed, group.duplicates) = (cleared.pending, cleared.failed, cleared.duplicates);
     }
     for (index, outcome) in outcomes.iter().enumerate() {
-        assert_eq!(pending.get(index), outcome.is_none());
-        assert_eq!(failed.get(index), *outcome == Some(true));
+        assert_eq!(group.pending.get(index), outcome.is_none());
+        assert_eq!(group.failed.get(index), *outcome == Some(Told::Failed));
+        assert_eq!(group.duplicates.get(index), *outcome == Some(Told::Duplicate));
     }
     assert_eq!(newly, outcomes.iter().flatten().count() as u64);
-    assert_eq!(pending.count() + newly, size as u64);
-    assert!(failed.last().is_none_or(|last| last < size));
+    assert_eq!(group.pending.count() + newly, size as u64);
+    assert!([&group.failed, &group.duplicates].iter().all(|bits| bits.last().is_none_or(|last| last < size)));
 }

@@ -167,9 +167,11 @@ impl Register {
                 awake.entry(lane).or_default().insert(*owner);
             }
             let outcome = match before.get(&id) {
-                // A task stored before is woken, too: the hint of the delivery that stored it may never have been sent.
-                Some(Stored::Task(lane)) => {
-                    awake.entry(lane).or_default().insert(id);
+                // The hint of the delivery that stored it may never have been sent. Once a batch has it, it needs none.
+                Some(Stored::Task { lane, waits }) => {
+                    if *waits {
+                        awake.entry(lane).or_default().insert(id);
+                    }
                     Outcome::Known
                 }
                 Some(Stored::Duplicate(of)) => Outcome::Duplicate { of: *of },

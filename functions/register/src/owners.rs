@@ -42,7 +42,7 @@ impl Register {
             let mut stored: HashSet<TaskId> = owners.into_keys().collect();
             for at in free {
                 match done.get(&claims[at].owner) {
-                    Some(Stored::Task(_)) => holdings[at].owner = claims[at].owner,
+                    Some(Stored::Task { .. }) => holdings[at].owner = claims[at].owner,
                     // It was dropped, so it stands in for nobody.
                     _ => drop(stored.insert(holdings[at].owner)),
                 }

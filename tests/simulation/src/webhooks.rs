@@ -80,7 +80,7 @@ impl SimulatedWebhooks {
             return (Answer::Refuses(asked.unwrap_or_default()), Err(refused));
         }
         self.is_told(notice);
-        if dice.chance(sim.rate(300)) {
+        if dice.chance(sim.rate(2_000)) {
             sim.count("webhook: gone");
             return (Answer::Gone, Err(DeliveryError::Refused { status: StatusCode::GONE, retry_after: None }));
         }

@@ -108,6 +108,8 @@ async fn a_repeated_registration_wakes_the_lane() {
     stack.drain().await;
     let ids: Vec<TaskId> = first.iter().map(|task| task.id).collect();
     stack.assert_settled(&ids, 10).await;
+    stack.register.register(tasks(), "request").await.unwrap();
+    assert!(stack.take(QueueName::Elect).await.is_empty(), "what a batch has needs no leader");
 }
 
 /// inngest/inngest#2427: running a batch again replayed only its first event.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{DUPLICATE, Tasks};
+use super::{CREATED, DUPLICATE, Tasks};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
@@ -24,8 +24,13 @@ pub struct Duplicate {
 /// What is stored under a task's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// The task, in this lane.
-    Task(Lane),
+    /// The task.
+    Task {
+        /// The lane it is in.
+        lane: Lane,
+        /// Whether no batch has claimed it yet.
+        waits: bool,
+    },
     /// It was dropped as a duplicate of this task.
     Duplicate(TaskId),
 }
@@ -65,7 +70,7 @@ impl Tasks {
         let stored = |reader: Reader<'_>| {
             let stored = match reader.text("status")? {
                 DUPLICATE => Stored::Duplicate(reader.parsed("of")?),
-                _ => Stored::Task(reader.parsed("lane")?),
+                status => Stored::Task { lane: reader.parsed("lane")?, waits: status == CREATED },
             };
             Ok((reader.parsed("id")?, stored))
         };
