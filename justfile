@@ -41,7 +41,7 @@ hostile:
 supply-chain:
     tests/supply-chain
 
-# Thousands of seeds of the simulation; fails if a request of a step was never hit by a crash.
+# Thousands of seeds of the simulation; fails if a request of a step that is not rare was never hit by a crash.
 seeds count="2000":
     cargo run --release -p fanfold-simulation -- --seeds {{count}} --covered
 
