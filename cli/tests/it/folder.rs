@@ -108,7 +108,7 @@ fn target(row: usize) -> String {
 pub(crate) fn policy(target: &str, command: &str) -> String {
     format!(
         "kind: row\ntarget: {target}\nkey: content.ref\nmax_batch: {MAX_BATCH}\nlinger: 1s\nmax_in_flight: 2\n\
-         max_attempts: 4\nbackoff: {{base: 1s, max: 2s}}\nhandler: {{command: [sh, -c, '{command}'], timeout: 2s}}\n"
+         max_attempts: 4\nbackoff: {{base: 1s, max: 2s}}\nhandler: {{command: [sh, -c, '{command}'], timeout: 5s}}\n"
     )
 }
 

@@ -64,7 +64,7 @@ fn progress_is_told_in_lines_that_can_be_trusted() {
         };
         assert!(count("registered") >= count("batched") && count("batched") >= count("handled"), "{line}");
         assert!(count("handled") >= count("acked") && line.contains("of 400; "), "{line}");
-        for part in [" failed, ", " batches, ", " retries; 0:"] {
+        for part in [" failed, ", " batches", " retries; 0:"] {
             assert!(line.contains(part), "`{part}` is not in: {line}");
         }
     }
