@@ -40,13 +40,13 @@ pub(crate) enum Failure {
     Sweep(#[from] SweepError),
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
-    #[error("TLS can not be set up: {0}")]
+    #[error("TLS cannot be set up: {0}")]
     Tls(String),
     #[error("the batch API ended ({status}) before the run did{}", introduce(.said))]
     BatchApiEnded { status: String, said: String },
-    #[error("{} can not be read: {problem}", .file.display())]
+    #[error("{} cannot be read: {problem}", .file.display())]
     Record { file: PathBuf, problem: String },
-    #[error("a step can not be run: {0}")]
+    #[error("a step cannot be run: {0}")]
     Internal(String),
 }
 

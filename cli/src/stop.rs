@@ -38,7 +38,7 @@ impl Stop {
     /// Listens from now on; until now signals ended the process by themselves.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let (tell, told) = watch::channel(Vec::new());
-        let mut signals = Signals::new().map_err(|error| Failure::io("signals can not be waited for", error))?;
+        let mut signals = Signals::new().map_err(|error| Failure::io("signals cannot be waited for", error))?;
         tokio::spawn(async move {
             loop {
                 let signal = signals.next().await;

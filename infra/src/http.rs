@@ -51,7 +51,7 @@ pub async fn serve(listener: TcpListener, router: Router, patience: Patience) {
                     connections.spawn(connection(stream, router.clone(), patience));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection can not be taken");
+                    tracing::warn!(%error, "a connection cannot be taken");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },

@@ -38,7 +38,7 @@ pub fn document() -> Value {
 /// The description as it is in `docs/openapi.json`.
 ///
 /// # Errors
-/// It can not be written as JSON, which does not happen.
+/// It cannot be written as JSON, which does not happen.
 pub fn text() -> Result<String, serde_json::Error> {
     // Fields in the order of their names, whatever other crates of a build make of serde_json's maps.
     let mut document = document();

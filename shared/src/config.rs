@@ -9,13 +9,13 @@ use crate::clock::World;
 use crate::queue::Queue;
 use crate::store::Table;
 
-/// A variable is missing or can not be used.
+/// A variable is missing or cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// It is not set, or empty.
     #[error("environment variable {0} is not set")]
     Missing(&'static str),
-    /// Its value can not be used.
+    /// Its value cannot be used.
     #[error("environment variable {variable} is `{value}`: {problem}")]
     Unusable {
         /// The variable.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::limits::{CONTENT_BYTES, CONTENT_DEPTH};
 
-/// A task's content can not be accepted.
+/// A task's content cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// It is nested too deep.

@@ -45,8 +45,8 @@ pub enum QueueError {
         /// The message's size.
         bytes: usize,
     },
-    /// The message can not be written as JSON.
-    #[error("a message can not be written as JSON")]
+    /// The message cannot be written as JSON.
+    #[error("a message cannot be written as JSON")]
     Json(#[from] serde_json::Error),
 }
 

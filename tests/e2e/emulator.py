@@ -146,7 +146,7 @@ def routes(api, paths, physical):
 
 
 def concurrency(functions, physical):
-    """A number that came by a parameter stays a text, which its pollers can not compare."""
+    """A number that came by a parameter stays a text, which its pollers cannot compare."""
     for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
         most = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
         if mapping["FunctionArn"].rsplit(":", 1)[-1] in physical.values() and most is not None:

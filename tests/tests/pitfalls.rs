@@ -47,7 +47,7 @@ async fn put_policy(stack: &Stack, policy: Value) {
     tokio::time::sleep(Duration::from_secs(6)).await;
 }
 
-/// A policy that this version can not read, as after a roll-back.
+/// A policy that this version cannot read, as after a roll-back.
 async fn spoil_policy(stack: &Stack, kind: &str) {
     let name = stack.surroundings().variable("POLICIES_TABLE").unwrap();
     let put = stack.surroundings().dynamodb.put_item().table_name(name);
@@ -272,7 +272,7 @@ async fn a_batch_is_settled_although_its_policy_tells_nobody_any_more() {
     stack.assert_locks_free().await;
 }
 
-/// A policy that can not be read, as after a roll-back, does not keep a sweep from healing the rest.
+/// A policy that cannot be read, as after a roll-back, does not keep a sweep from healing the rest.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_goes_on_past_a_record_that_it_can_not_read() {
     let stack = stack(json!({})).await;

@@ -51,7 +51,7 @@ impl CommandApi {
         let (program, arguments) = command.split_first().ok_or_else(empty)?;
         // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
         Group::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
-            .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` can not be run: {error}")))
+            .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` cannot be run: {error}")))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::fault::Fault;
 pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
     let reader = File::open(file).map(BufReader::new).map_err(|error| Fault::new(file.display(), error))?;
     let file = file.to_owned();
-    // What can not be read once will not be read by trying again and again.
+    // What cannot be read once will not be read by trying again and again.
     let lines = reader.split(b'\n').scan(false, |broken, line| {
         let go_on = !*broken;
         *broken = line.is_err();

@@ -64,7 +64,7 @@ impl Auditor {
         loop {
             let scan = self.engine.dynamodb().scan().table_name(&self.table).projection_expression("id");
             let page = scan.set_exclusive_start_key(start).send().await;
-            let page = page.map_err(|error| Failure::Internal(format!("the batches can not be read: {error}")))?;
+            let page = page.map_err(|error| Failure::Internal(format!("the batches cannot be read: {error}")))?;
             let id = |item: &std::collections::HashMap<String, _>| match item.get("id") {
                 Some(aws_sdk_dynamodb::types::AttributeValue::S(id)) => id.parse().ok(),
                 _ => None,

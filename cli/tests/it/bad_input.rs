@@ -1,10 +1,10 @@
-//! What can not be used is named, with what is allowed, and nothing is done.
+//! What cannot be used is named, with what is allowed, and nothing is done.
 
 use std::process::Output;
 
 use crate::folder::{Folder, RECORD, policy, stderr};
 
-/// Runs a folder that can not be used; what it says must have all of `parts`.
+/// Runs a folder that cannot be used; what it says must have all of `parts`.
 fn refused(folder: &Folder, parts: &[&str]) {
     let data = folder.data();
     let output: Output = folder.run(&["--data", data.to_str().unwrap()]);

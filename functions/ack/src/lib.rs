@@ -108,7 +108,7 @@ impl Ack {
     /// Applies the acks of a request and tells how the fan-outs stand.
     ///
     /// # Errors
-    /// The tables can not be read or written, or a hint not sent. Repeating the request is safe.
+    /// The tables cannot be read or written, or a hint not sent. Repeating the request is safe.
     pub async fn apply(&self, request: &AckRequest) -> Result<AckAnswer, TrackingError> {
         let mut acks = Acks::new();
         collect(&mut acks, request);

@@ -72,7 +72,7 @@ fn fanouts(describer: &mut Describer) {
         .leads_to("addItems", "id", "/id")
         .leads_to("sealFanout", "id", "/id")
         .problem(StatusCode::UNPROCESSABLE_ENTITY, "out_of_range", "`items` or `user_key` is more than is allowed")
-        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_destination", "`notify` can not be used")
+        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_destination", "`notify` cannot be used")
         .end();
     describer
         .operation("GET", "/fanouts/{id}", "getFanout", "Tells how far a fan-out has come")
@@ -144,7 +144,7 @@ fn policies(describer: &mut Describer) {
         .problem(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid_policy",
-            "the policy can not be used: `errors` names every field with what is allowed",
+            "the policy cannot be used: `errors` names every field with what is allowed",
         )
         .end();
 }

@@ -20,7 +20,7 @@ impl HttpApi {
     /// A client with a pool of connections.
     ///
     /// # Errors
-    /// TLS can not be set up.
+    /// TLS cannot be set up.
     pub fn new() -> Result<Self, reqwest::Error> {
         // The first to ask decides for the process; that another part of it did already is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -76,7 +76,7 @@ pub(crate) fn failure(error: &reqwest::Error) -> CallError {
         let (cause, what) = if causes.iter().any(|cause| is_tls(*cause)) {
             (Cause::Tls, "no secure connection to the batch API")
         } else {
-            (Cause::Unreachable, "the batch API can not be reached")
+            (Cause::Unreachable, "the batch API cannot be reached")
         };
         // The innermost error says it best; the outermost tells the URL, which may hold a password.
         let why = causes.last().map(|error| format!(": {error}")).unwrap_or_default();

@@ -79,7 +79,7 @@ impl Http {
     /// A client with a pool of connections.
     ///
     /// # Errors
-    /// TLS can not be set up.
+    /// TLS cannot be set up.
     pub fn new() -> Result<Self, reqwest::Error> {
         // The first to ask decides for the process; that another part of it did already is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();

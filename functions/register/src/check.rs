@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{Placed, Register, RegisterError, task_id};
 
-/// Why a task can not be accepted.
+/// Why a task cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskFault {
     /// Its position in the request.
@@ -63,7 +63,7 @@ impl Register {
         }
         let mut policies = HashMap::new();
         for task in &tasks {
-            // What can not be a kind can not be looked up: DynamoDB refuses keys that are empty or too long.
+            // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
             if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
                 policies.insert(task.kind.clone(), self.places.get(&task.kind).await?);
             }

@@ -76,8 +76,8 @@ pub enum Outcome {
 /// Tasks could not be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// Some can not be accepted; none was stored.
-    #[error("{} of the tasks can not be accepted, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
+    /// Some cannot be accepted; none was stored.
+    #[error("{} of the tasks cannot be accepted, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
     Refused(Vec<TaskFault>),
     /// The idempotency key was used for another request; nothing was stored.
     #[error("the idempotency key was used before with other values: {}", differs(*.first, *.tasks))]
@@ -136,7 +136,7 @@ impl Register {
     /// `request_id` and position, so that no repetition stores one twice.
     ///
     /// # Errors
-    /// A task can not be accepted, or tables or queues can not be reached.
+    /// A task cannot be accepted, or tables or queues cannot be reached.
     pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
         let placed = self.place(tasks, request_id, true).await?;
         self.check_items(&placed).await?;

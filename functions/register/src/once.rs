@@ -11,7 +11,7 @@ impl Register {
     /// its first task is stored: a repetition completes what an earlier try began, and another request is refused.
     ///
     /// # Errors
-    /// A task can not be accepted, the key was used for another request, or tables or queues can not be reached.
+    /// A task cannot be accepted, the key was used for another request, or tables or queues cannot be reached.
     pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
         let request_id = request_id(key);
         let placed = self.place(tasks, &request_id, true).await?;

@@ -22,7 +22,7 @@ pub fn describe(describer: &mut Describer) {
         .problem(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid_tasks",
-            "some tasks can not be accepted: `errors` names them; none was stored",
+            "some tasks cannot be accepted: `errors` names them; none was stored",
         )
         .end();
 }

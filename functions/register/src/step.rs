@@ -9,7 +9,7 @@ use crate::items::{check, items};
 use crate::{Placed, Register, RegisterError};
 
 impl Step for Register {
-    /// Checks each message on its own and stores the tasks of all good ones together. A message that can not be accepted
+    /// Checks each message on its own and stores the tasks of all good ones together. A message that cannot be accepted
     /// fails alone.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
@@ -78,7 +78,7 @@ fn log(message_id: &str, error: &RegisterError) {
     match error {
         RegisterError::Refused(faults) => {
             let first = faults.first().map(ToString::to_string).unwrap_or_default();
-            tracing::warn!(%message_id, faults = faults.len(), %first, "tasks can not be accepted");
+            tracing::warn!(%message_id, faults = faults.len(), %first, "tasks cannot be accepted");
         }
         error => tracing::error!(%message_id, %error, "tasks could not be checked"),
     }

@@ -112,7 +112,7 @@ impl Sweep {
         match self.policies.get(kind).await {
             Ok(policy) => policy.map_or(Duration::ZERO, |policy| policy.linger.0),
             Err(error) => {
-                tracing::error!(%error, kind, "the policy can not be read");
+                tracing::error!(%error, kind, "the policy cannot be read");
                 Duration::ZERO
             }
         }

@@ -108,10 +108,10 @@ impl Sweep {
     /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches.
     ///
     /// # Errors
-    /// A table can not be read or written, or a message not sent. What was done until then stands.
+    /// A table cannot be read or written, or a message not sent. What was done until then stands.
     pub async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
-        // What can not be read in one of them does not keep the others from healing.
+        // What cannot be read in one of them does not keep the others from healing.
         let pending = self.sweep_pending(request, &mut report).await;
         let fanouts = self.sweep_fanouts(request, &mut report).await;
         let locks = self.sweep_locks(request, &mut report).await;

@@ -60,7 +60,7 @@ impl From<JsonError> for Problem {
     }
 }
 
-/// A policy, or a destination of notices, that can not be used.
+/// A policy, or a destination of notices, that cannot be used.
 impl From<PolicyError> for Problem {
     fn from(PolicyError(errors): PolicyError) -> Self {
         Self::fields("invalid_policy", errors)

@@ -57,14 +57,14 @@ impl Problem {
         self
     }
 
-    /// A request whose fields can not be used (422): the detail names the first.
+    /// A request whose fields cannot be used (422): the detail names the first.
     #[must_use]
     pub fn fields(code: &'static str, errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
-            [] => "a field can not be used".to_owned(),
+            [] => "a field cannot be used".to_owned(),
             [one] => format!("`{}` {}", one.field, one.problem),
             [first, ..] => {
-                format!("{} fields can not be used, the first: `{}` {}", errors.len(), first.field, first.problem)
+                format!("{} fields cannot be used, the first: `{}` {}", errors.len(), first.field, first.problem)
             }
         };
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail).with_errors(errors)
@@ -76,10 +76,10 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something is wrong inside Fanfold; its log says what")
     }
 
-    /// A table or queue that can not be used now (503). Which and why goes to the log, not to the caller.
+    /// A table or queue that cannot be used now (503). Which and why goes to the log, not to the caller.
     pub fn unavailable(error: &dyn std::error::Error) -> Self {
-        tracing::error!(error = %causes(error), "a request can not be served now");
-        let detail = "a table or queue can not be reached or is overloaded; repeat the request later";
+        tracing::error!(error = %causes(error), "a request cannot be served now");
+        let detail = "a table or queue cannot be reached or is overloaded; repeat the request later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
     }
 
@@ -196,7 +196,7 @@ mod tests {
         let one = Problem::fields("invalid_policy", vec![field("target", "is empty")]);
         assert_eq!(one.detail(), "`target` is empty");
         let two = Problem::fields("invalid_policy", vec![field("target", "is empty"), field("handler.url", "is `x`")]);
-        assert_eq!(two.detail(), "2 fields can not be used, the first: `target` is empty");
+        assert_eq!(two.detail(), "2 fields cannot be used, the first: `target` is empty");
         let (response, document) = document(two).await;
         assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(document["errors"][1], serde_json::json!({"field": "handler.url", "problem": "is `x`"}));

@@ -14,7 +14,7 @@ use crate::queue::deliver;
 /// Serves HTTP routes until Lambda ends the process.
 ///
 /// # Errors
-/// The runtime API can not be reached.
+/// The runtime API cannot be reached.
 pub async fn http(router: Router) -> Result<(), Error> {
     lambda_http::run(with_fallbacks(router)).await
 }
@@ -22,7 +22,7 @@ pub async fn http(router: Router) -> Result<(), Error> {
 /// Serves a step that takes messages of its queue as well as HTTP requests.
 ///
 /// # Errors
-/// The runtime API can not be reached.
+/// The runtime API cannot be reached.
 pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error> {
     let router = &with_fallbacks(router);
     lambda_runtime::run(service_fn(|event: LambdaEvent<Value>| answer(step, router, event))).await

@@ -7,7 +7,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 /// Serves a step behind a queue until Lambda ends the process.
 ///
 /// # Errors
-/// The runtime API can not be reached.
+/// The runtime API cannot be reached.
 pub async fn queue(step: impl Step) -> Result<(), Error> {
     let step = &step;
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// error the next invocation starts anew.
 ///
 /// # Errors
-/// The runtime API can not be reached.
+/// The runtime API cannot be reached.
 pub async fn schedule<R, E>(invoke: impl AsyncFn() -> Result<R, E>) -> Result<(), Error>
 where
     R: std::fmt::Debug,

@@ -9,7 +9,7 @@ use crate::limits::{
     ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
 };
 
-/// One field that can not be used.
+/// One field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FieldError {
@@ -19,7 +19,7 @@ pub struct FieldError {
     pub problem: String,
 }
 
-/// A policy can not be used.
+/// A policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PolicyError(pub Vec<FieldError>);
 
@@ -123,7 +123,7 @@ impl Destination {
     /// Names what is wrong with a destination of notices; `field` is what it is called where it was given.
     ///
     /// # Errors
-    /// Its URL can not be used.
+    /// Its URL cannot be used.
     pub fn check(&self, field: &str) -> Result<(), PolicyError> {
         let mut faults = Faults::default();
         check_destination(field, self, &mut faults);

@@ -25,7 +25,7 @@ impl CompiledPolicy {
     /// Checks and compiles a policy.
     ///
     /// # Errors
-    /// The policy can not be used.
+    /// The policy cannot be used.
     pub fn new(policy: Policy) -> Result<Self, PolicyError> {
         policy.check()?;
         let compile = |field: &str, source: &str| {

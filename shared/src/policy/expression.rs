@@ -23,7 +23,7 @@ pub struct Expression {
     program: Program,
 }
 
-/// An expression can not be used.
+/// An expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// It is longer than is allowed.
@@ -77,15 +77,15 @@ pub enum ExpressionError {
         /// How many times.
         times: usize,
     },
-    /// It can not be evaluated for this task.
-    #[error("`{source_text}` can not be evaluated for this task: {reason}")]
+    /// It cannot be evaluated for this task.
+    #[error("`{source_text}` cannot be evaluated for this task: {reason}")]
     Evaluation {
         /// The expression.
         source_text: String,
         /// Why.
         reason: String,
     },
-    /// It gives a value that can not be a target or key.
+    /// It gives a value that cannot be a target or key.
     #[error("`{source_text}` gives {got}, a string, number, boolean or list of these is wanted")]
     Type {
         /// The expression.
@@ -150,7 +150,7 @@ impl Expression {
     /// Evaluates it for the task that `subject` was made from.
     ///
     /// # Errors
-    /// It can not be evaluated, or its value is no text, number, boolean or list of these, or too long.
+    /// It cannot be evaluated, or its value is no text, number, boolean or list of these, or too long.
     pub fn evaluate(&self, subject: &Subject<'_>) -> Result<String, ExpressionError> {
         let value = self.program.execute(&subject.0).map_err(|error| ExpressionError::Evaluation {
             source_text: self.source.clone(),

@@ -62,7 +62,7 @@ impl Batches {
     /// One batch, strongly consistent.
     ///
     /// # Errors
-    /// The table can not be read, or the record is corrupt.
+    /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, id: Uuid) -> Result<Option<Batch>, StoreError> {
         self.table.get("id", id.to_string(), true).await?.as_ref().map(Batch::decode).transpose()
     }
@@ -70,7 +70,7 @@ impl Batches {
     /// Several batches, strongly consistent; unknown ones are left out.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Batch>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
@@ -80,7 +80,7 @@ impl Batches {
     /// Answers the batch as it stands: an earlier delivery may have written another intent, which then counts.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members) -> Result<Batch, StoreError> {
         let now = self.world.now();
         let status = if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping };
@@ -106,7 +106,7 @@ impl Batches {
     /// Fixes the members to those that were claimed. Answers the batch as it stands: an earlier delivery may have done it.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn dispatch(&self, batch: &Batch, claimed: &Members) -> Result<Batch, StoreError> {
         let now = self.world.now();
         let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Dispatched };
@@ -143,7 +143,7 @@ impl Batches {
     /// `Err` holds the batch that refused, if it exists.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn begin(
         &self,
         id: Uuid,
@@ -198,7 +198,7 @@ impl Batches {
     /// Writes down how an attempt ended, once: a later attempt's lease or end refuses it. Answers whether it counts.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn settle(&self, batch: &Batch, settlement: &Settlement) -> Result<bool, StoreError> {
         let now = self.world.now();
         let mut set =
@@ -270,7 +270,7 @@ impl Batches {
     /// Takes an attempt back that could not call the batch API: it does not count.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn take_back(&self, batch: &Batch) -> Result<(), StoreError> {
         let before = batch.attempts.saturating_sub(1);
         let status = if before == 0 { BatchStatus::Dispatched } else { BatchStatus::InProgress };
@@ -293,7 +293,7 @@ impl Batches {
     /// Notes that the batch's message is sent again, by whoever is about to do so: one of several wins.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn remind(&self, batch: &Batch) -> Result<bool, StoreError> {
         let update = self
             .table
@@ -314,7 +314,7 @@ impl Batches {
     /// batch as it stands then.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn shorten_lease(&self, batch: &Batch) -> Result<Option<Batch>, StoreError> {
         let update = self
             .table

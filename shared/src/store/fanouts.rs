@@ -41,7 +41,7 @@ impl Fanouts {
     /// One fan-out, strongly consistent.
     ///
     /// # Errors
-    /// The table can not be read, or the record is corrupt.
+    /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, id: Uuid) -> Result<Option<Fanout>, StoreError> {
         self.table.get("id", id.to_string(), true).await?.as_ref().map(Fanout::decode).transpose()
     }
@@ -49,7 +49,7 @@ impl Fanouts {
     /// Several fan-outs, strongly consistent; unknown ones are left out.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Fanout>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
@@ -58,7 +58,7 @@ impl Fanouts {
     /// Stores a new fan-out. Answers what stands under the id, if there is one already.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn put(&self, fanout: &Fanout) -> Result<Option<Fanout>, StoreError> {
         match self.table.send_put(self.table.put_new("id", fanout.encode())).await? {
             Write::Done(()) => Ok(None),
@@ -110,7 +110,7 @@ impl Fanouts {
     /// changed it; the fan-out as it stands.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn write_inline(&self, old: &Fanout, group: &Group, cleared: &Cleared) -> Result<Write, StoreError> {
         let now = self.world.now();
         let mut set = "SET pending = :pending, updated_at = :now".to_owned();
@@ -154,7 +154,7 @@ impl Fanouts {
     /// No more items come. Answers the fan-out as it stands then, or none if it does not exist.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn seal(&self, id: Uuid) -> Result<Option<Fanout>, StoreError> {
         let update = self
             .table
@@ -173,7 +173,7 @@ impl Fanouts {
     /// somebody else completed it.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn complete(&self, drained: &Fanout) -> Result<Result<Fanout, Option<Fanout>>, StoreError> {
         let now = self.world.now();
         let mut set = "SET #state = :completed, updated_at = :now, #ttl = :ttl".to_owned();
@@ -209,7 +209,7 @@ impl Fanouts {
     /// Rows of a producer up to here are registered.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn advance(&self, id: Uuid, cursor: u64) -> Result<(), StoreError> {
         let update = self
             .table
@@ -224,7 +224,7 @@ impl Fanouts {
     /// Ids of the fan-outs in a state, oldest first.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn in_state(&self, state: FanoutState) -> Result<Vec<Uuid>, StoreError> {
         self.ids("state", state.as_str()).await
     }
@@ -232,7 +232,7 @@ impl Fanouts {
     /// Ids of the completed fan-outs whose end is still to be told.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn notifying(&self) -> Result<Vec<Uuid>, StoreError> {
         self.ids("notifying", NOTIFYING).await
     }

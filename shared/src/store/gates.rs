@@ -47,7 +47,7 @@ impl Gates {
     /// Reads the gates of several kinds; those never used are left out.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, kinds: &[&str]) -> Result<Vec<Gate>, StoreError> {
         let keys: Vec<String> = kinds.iter().map(|kind| key(kind)).collect();
         self.0.get_many("lane", &keys, &[], true).await?.iter().map(Gate::decode).collect()
@@ -58,7 +58,7 @@ impl Gates {
     /// gate as it stands; `Err` the one that refused.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Result<Gate, Gate>, StoreError> {
         let mut dead = Vec::new();
         for _ in 0..CONTENTION_TRIES {
@@ -102,7 +102,7 @@ impl Gates {
     /// Gives a place back. It may have been given back before, or taken away because its lease ended.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn give_back(&self, place: &Place) -> Result<(), StoreError> {
         let update = self
             .0
@@ -117,7 +117,7 @@ impl Gates {
     /// API take theirs anew, by [`Gates::hold`]. A kind that stands still is probed at once.
     ///
     /// # Errors
-    /// The table can not be read or written, or the record is corrupt.
+    /// The table cannot be read or written, or the record is corrupt.
     pub async fn clear(&self, kind: &str, now: Timestamp) -> Result<(), StoreError> {
         for gate in self.get_many(&[kind]).await? {
             let places: Vec<(Uuid, Timestamp)> = gate.places.into_iter().collect();
@@ -134,7 +134,7 @@ impl Gates {
     /// Holds a place for a call that began before, whatever the share.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn hold(&self, place: &Place) -> Result<(), StoreError> {
         self.make(&place.kind).await?;
         let update = self

@@ -123,7 +123,7 @@ impl Groups {
     /// Several groups, strongly consistent; unknown ones are left out.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Group>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Group::decode).collect()
@@ -132,7 +132,7 @@ impl Groups {
     /// The unfinished groups of a fan-out, as the index shows them.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn open(&self, fanout: Uuid) -> Result<Vec<Group>, StoreError> {
         let items = self.table.query_index("open", &fanout.to_string(), usize::MAX).await?;
         let ids: Vec<Uuid> =
@@ -143,7 +143,7 @@ impl Groups {
     /// Clears bits that leave others set. Refused: somebody else changed the group; the group as it stands.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn write(&self, old: &Group, cleared: &Cleared) -> Result<Write, StoreError> {
         let update = set_bits(self.table.update("id", old.id.to_string()), old, cleared, self.world.now());
         Ok(match self.table.send_update(update).await? {

@@ -29,7 +29,7 @@ impl Locks {
     /// Reads a lane's lock.
     ///
     /// # Errors
-    /// The table can not be read, or the record is corrupt.
+    /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, lane: &Lane) -> Result<Lock, StoreError> {
         let item = self.0.get("lane", lane.to_string(), true).await?;
         item.map_or_else(|| Ok(Lock::free(lane.clone())), |item| Lock::decode(&item))
@@ -38,7 +38,7 @@ impl Locks {
     /// Reads the locks of several lanes; those never used are left out. Not strongly consistent unless asked.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, lanes: &[Lane], consistent: bool) -> Result<Vec<Lock>, StoreError> {
         let keys: Vec<String> = lanes.iter().map(ToString::to_string).collect();
         self.0.get_many("lane", &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
@@ -49,7 +49,7 @@ impl Locks {
     /// one epoch. `Err` holds the lock that refused.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn acquire(
         &self,
         lane: &Lane,
@@ -88,7 +88,7 @@ impl Locks {
     /// A sign of life in a silent leader's name, by whoever is about to send its hint again: one of several wins.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn renew(&self, lock: &Lock, now: Timestamp) -> Result<bool, StoreError> {
         let (Some(holder), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(false) };
         let update = self
@@ -106,7 +106,7 @@ impl Locks {
     /// `max_in_flight = 1` it never may.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn hand_over(&self, leader: &Leader<'_>, next: Uuid, max_in_flight: u32) -> Result<Write, StoreError> {
         let room = max_in_flight.saturating_sub(1);
         let update = self
@@ -131,7 +131,7 @@ impl Locks {
     /// refused: somebody else leads by now.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn step_down(&self, leader: &Leader<'_>, waiting: bool) -> Result<Result<(), Lock>, StoreError> {
         let set = if waiting { "SET waiting = :epoch " } else { "" };
         let update = self
@@ -151,7 +151,7 @@ impl Locks {
     /// The leader found nothing to group and steps down.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn resign(&self, leader: &Leader<'_>) -> Result<Write, StoreError> {
         let update = self
             .0
@@ -166,7 +166,7 @@ impl Locks {
     /// Notes that a workflow waits for room in flight.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn wait(&self, lane: &Lane) -> Result<(), StoreError> {
         let update = self
             .0
@@ -181,7 +181,7 @@ impl Locks {
     /// left before. Answers the lock as it stands then.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn leave(&self, lane: &Lane, batch: Uuid, settling: bool) -> Result<Lock, StoreError> {
         let add = if settling { " ADD settling :batch" } else { "" };
         let update = self
@@ -199,7 +199,7 @@ impl Locks {
     /// The acks and notices of these batches are through.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn settled(&self, lane: &Lane, batches: &[Uuid]) -> Result<(), StoreError> {
         let update = self
             .0
@@ -213,7 +213,7 @@ impl Locks {
     /// The failures of a batch that was settled are to be told anew: it is settling again, and its lane is busy.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn settles(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
         let update = self
             .0
@@ -228,7 +228,7 @@ impl Locks {
     /// The lanes of one shard that were busy when last looked at.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn busy(&self, shard: u64) -> Result<Vec<Lane>, StoreError> {
         let items = self.0.query_index("active", &shard.to_string(), usize::MAX).await?;
         items.iter().map(|item| Reader::new("locks", "lane", item).parsed("lane")).collect()
@@ -237,7 +237,7 @@ impl Locks {
     /// Takes an idle lane out of the index of busy lanes and lets its record expire.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn retire(&self, lane: &Lane, now: Timestamp) -> Result<(), StoreError> {
         let update = self
             .0

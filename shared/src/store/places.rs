@@ -41,7 +41,7 @@ impl Places {
     /// Takes one of the `max` places of `key` for `lease`. Who holds one already keeps it, for a lease from now on.
     ///
     /// # Errors
-    /// The table can not be written, the record is corrupt, or too many others take and give back at once.
+    /// The table cannot be written, the record is corrupt, or too many others take and give back at once.
     pub async fn take(
         &self,
         key: &str,
@@ -132,7 +132,7 @@ impl Places {
     /// Gives a place back. It may be somebody else's by now, or nobody's: nothing changes then.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn give_back(&self, key: &str, holder: Uuid) -> Result<(), StoreError> {
         let update = self
             .0

@@ -29,7 +29,7 @@ impl Policies {
     /// The policy of a kind, as it was at most some seconds ago. Two answers are the same object until it is read again.
     ///
     /// # Errors
-    /// The table can not be read, or the record is corrupt.
+    /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, kind: &str) -> Result<Option<Arc<Policy>>, StoreError> {
         let now = self.world.now();
         if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
@@ -46,7 +46,7 @@ impl Policies {
     /// The policy of a kind as it is stored now.
     ///
     /// # Errors
-    /// The table can not be read, or the record is corrupt.
+    /// The table cannot be read, or the record is corrupt.
     pub async fn read(&self, kind: &str) -> Result<Option<Policy>, StoreError> {
         self.table.get("kind", kind.to_owned(), true).await?.as_ref().map(decode).transpose()
     }
@@ -54,7 +54,7 @@ impl Policies {
     /// Stores a policy that was checked.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn put(&self, policy: &Policy) -> Result<(), StoreError> {
         let text = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
             table: "policies",
@@ -75,7 +75,7 @@ impl Policies {
     /// Every policy, by kind. There are few: one a kind.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn list(&self) -> Result<Vec<Policy>, StoreError> {
         let mut policies = self.items().await?.iter().map(decode).collect::<Result<Vec<Policy>, _>>()?;
         policies.sort_by(|a, b| a.kind.cmp(&b.kind));
@@ -85,7 +85,7 @@ impl Policies {
     /// The kinds that have a policy, readable or not.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn kinds(&self) -> Result<Vec<String>, StoreError> {
         let kind = |item: &Item| Reader::new("policies", "kind", item).text("kind").map(str::to_owned);
         let mut kinds = self.items().await?.iter().map(kind).collect::<Result<Vec<String>, _>>()?;

@@ -81,7 +81,7 @@ impl Tasks {
     /// Stores tasks; what is stored under an id already stays as it is. Answers the positions of those.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn insert(&self, tasks: &[NewTask]) -> Result<HashSet<usize>, StoreError> {
         let now = self.world.now();
         let mut known = HashSet::new();
@@ -110,7 +110,7 @@ impl Tasks {
     /// is named for a lane it is not in stays as it is.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn claim(&self, ids: &[TaskId], lane: &Lane, batch: Uuid) -> Result<Vec<TaskId>, StoreError> {
         let ttl = self.world.now().plus(RETENTION).seconds();
         let statement = format!(
@@ -135,7 +135,7 @@ impl Tasks {
     /// Those of `ids` that wait in a lane: no batch has claimed them yet. Strongly consistent.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn unclaimed(&self, ids: &[TaskId], lane: &Lane) -> Result<Vec<TaskId>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let items = self.table.get_many("id", &keys, &["id", "status", "lane"], true).await?;
@@ -154,7 +154,7 @@ impl Tasks {
     /// Those of `ids` that some batch has claimed. Not strongly consistent: one claimed just now may be missing.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn claimed(&self, ids: &[TaskId]) -> Result<HashSet<TaskId>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let items = self.table.get_many("id", &keys, &["id", "status"], false).await?;
@@ -171,7 +171,7 @@ impl Tasks {
     /// The lane's unclaimed tasks, oldest first, at most `limit`, as the index shows them: it may lag behind.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn pending(&self, lane: &Lane, limit: usize) -> Result<Vec<TaskId>, StoreError> {
         let items = self.table.query_index("pending", &lane.to_string(), limit).await?;
         items.iter().map(|item| Reader::new("tasks", "id", item).parsed("id")).collect()
@@ -181,7 +181,7 @@ impl Tasks {
     /// neither is gone.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn contents(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, String>, StoreError> {
         let mut contents = HashMap::with_capacity(ids.len());
         for consistent in [false, true] {
@@ -200,7 +200,7 @@ impl Tasks {
     /// One task.
     ///
     /// # Errors
-    /// The table can not be read, or the record is corrupt.
+    /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         let Some(item) = self.table.get("id", id.to_string(), true).await? else { return Ok(None) };
         let reader = Reader::new("tasks", "id", &item);
@@ -218,7 +218,7 @@ impl Tasks {
     /// One segment of the sparse index of unclaimed tasks, page by page: hands `visit` id, lane and age of each.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn scan_pending(
         &self,
         segment: i32,

@@ -49,7 +49,7 @@ impl Tellings {
     /// else took it, or it is not to be had.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn begin(&self, id: Uuid, before: &Telling) -> Result<Option<Turn>, StoreError> {
         let (now, worker) = (self.world.now(), self.world.uuid());
         let tries = before.tries.saturating_add(1);
@@ -89,7 +89,7 @@ impl Tellings {
     /// nothing more to say.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn again(
         &self,
         turn: &Turn,
@@ -105,7 +105,7 @@ impl Tellings {
     /// The last try failed: nobody tries again by himself. False: a later try overtook this one.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn give_up(&self, turn: &Turn, parts: u32, error: &str) -> Result<bool, StoreError> {
         let set = "SET undeliverable = :now, tell_parts = :parts";
         let update = self.end_turn(turn, set, parts, Some(error));
@@ -147,7 +147,7 @@ impl Tellings {
     /// It was told, whoever's turn it is by now.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn told(&self, id: Uuid) -> Result<(), StoreError> {
         let index = if self.indexed { ", notifying" } else { "" };
         let update = self
@@ -165,7 +165,7 @@ impl Tellings {
     /// went on with the notice.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn remind(&self, id: Uuid, before: &Telling) -> Result<Option<Timestamp>, StoreError> {
         let now = self.world.now();
         let mut update = self.table.update("id", id.to_string());
@@ -192,7 +192,7 @@ impl Tellings {
     /// up, or is no longer.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn revive(&self, id: Uuid) -> Result<Option<Timestamp>, StoreError> {
         let now = self.world.now();
         let (index, mut update) = (", notifying = :notifying", self.table.update("id", id.to_string()));

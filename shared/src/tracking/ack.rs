@@ -112,7 +112,7 @@ impl Tracking {
     /// of the fan-outs is done. Applying the same acks again changes nothing, but repeats whatever a crash left undone.
     ///
     /// # Errors
-    /// The tables can not be read or written, or a hint not sent. Some acks may have been applied.
+    /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
     pub async fn ack(&self, acks: &Acks) -> Result<Refused, TrackingError> {
         let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
         let groups: BTreeMap<Uuid, Group> =

@@ -37,7 +37,7 @@ impl Tracking {
     /// No more items come. Answers the fan-out as it stands then: perhaps complete. Sealing again changes nothing.
     ///
     /// # Errors
-    /// There is no such fan-out, or the tables can not be written.
+    /// There is no such fan-out, or the tables cannot be written.
     pub async fn seal(&self, id: Uuid) -> Result<Fanout, TrackingError> {
         let sealed = self.fanouts.seal(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
         self.finish(sealed).await
@@ -47,7 +47,7 @@ impl Tracking {
     /// `sweep`.
     ///
     /// # Errors
-    /// The table can not be written, or the hint not sent.
+    /// The table cannot be written, or the hint not sent.
     pub async fn finish(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
         if !fanout.drained() {
             return Ok(fanout);
@@ -64,7 +64,7 @@ impl Tracking {
     /// Reads the header and finishes the fan-out if it is drained.
     ///
     /// # Errors
-    /// The table can not be read or written, or the hint not sent.
+    /// The table cannot be read or written, or the hint not sent.
     pub async fn check(&self, id: Uuid) -> Result<Option<Fanout>, TrackingError> {
         match self.fanouts.get(id).await? {
             None => Ok(None),
@@ -84,7 +84,7 @@ impl Tracking {
     /// taken for lost. Of the messages before it none counts any more. False: somebody went on with it meanwhile.
     ///
     /// # Errors
-    /// The table can not be written, or the message not sent.
+    /// The table cannot be written, or the message not sent.
     pub async fn remind(&self, tellings: &Tellings, about: About, telling: &Telling) -> Result<bool, TrackingError> {
         let Some(due) = tellings.remind(about.id(), telling).await? else { return Ok(false) };
         self.notify.send(&NotifyMessage::due(about, Some(due))).await?;
@@ -94,7 +94,7 @@ impl Tracking {
     /// Sends the message again that is lost with its queue, for the moment it is due.
     ///
     /// # Errors
-    /// The message can not be sent.
+    /// The message cannot be sent.
     pub async fn resume(&self, about: About, telling: &Telling) -> Result<(), TrackingError> {
         let message = NotifyMessage::due(about, telling.due);
         Ok(self.notify.send_all([(&message, telling.wait(self.world.now()))]).await?)
@@ -103,7 +103,7 @@ impl Tracking {
     /// How far the items have come. The index of unfinished groups may lag, so this may, too.
     ///
     /// # Errors
-    /// The tables can not be read.
+    /// The tables cannot be read.
     pub async fn progress(&self, fanout: &Fanout) -> Result<Progress, TrackingError> {
         let mut progress = Progress::of_header(fanout, fanout.total);
         if fanout.inline.is_none() && fanout.open_groups > 0 {

@@ -21,7 +21,7 @@ impl Tracking {
     /// then those added, which an index tells and may tell late.
     ///
     /// # Errors
-    /// The table can not be read.
+    /// The table cannot be read.
     pub async fn groups_of(
         &self,
         fanout: &Fanout,

@@ -50,7 +50,7 @@ impl Tracking {
     /// fan-outs. Groups that do not exist are left out.
     ///
     /// # Errors
-    /// The tables can not be read, or a record is corrupt.
+    /// The tables cannot be read, or a record is corrupt.
     pub async fn sizes(&self, items: &[ItemId]) -> Result<Sizes, StoreError> {
         let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();
         let (small, large): (Vec<_>, Vec<_>) = names.into_iter().partition(|(fanout, group)| fanout == group);
@@ -64,7 +64,7 @@ impl Tracking {
     /// What became of an item, strongly consistent.
     ///
     /// # Errors
-    /// The tables can not be read, or a record is corrupt.
+    /// The tables cannot be read, or a record is corrupt.
     pub async fn item(&self, item: &ItemId) -> Result<ItemState, StoreError> {
         let group = if item.fanout == item.group {
             self.fanouts.get(item.fanout).await?.and_then(|fanout| fanout.inline_group())

@@ -47,7 +47,7 @@ impl Tracking {
     /// Opens a fan-out. With an idempotency key, repeating the call gives the same fan-out and groups.
     ///
     /// # Errors
-    /// The request can not be fulfilled, or the tables can not be written.
+    /// The request cannot be fulfilled, or the tables cannot be written.
     pub async fn open(&self, request: OpenRequest, key: Option<&str>) -> Result<Opened, TrackingError> {
         if request.items > ITEMS_PER_ADD {
             return Err(items_out_of_range("items", request.items, 0));
@@ -119,7 +119,7 @@ impl Tracking {
     /// repeating the call gives the same groups.
     ///
     /// # Errors
-    /// The fan-out does not exist or is not open, the key was used for another number of items, or the tables can not be
+    /// The fan-out does not exist or is not open, the key was used for another number of items, or the tables cannot be
     /// written.
     pub async fn add(&self, fanout: Uuid, items: u32, key: Option<&str>) -> Result<Vec<ItemGroup>, TrackingError> {
         if !(1..=ITEMS_PER_ADD).contains(&items) {

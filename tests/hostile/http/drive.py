@@ -1,4 +1,4 @@
-"""Starts `fanfold serve`, has schemathesis send its requests, sends some that it can not, and looks what is left."""
+"""Starts `fanfold serve`, has schemathesis send its requests, sends some that it cannot, and looks what is left."""
 
 import http.client
 import json

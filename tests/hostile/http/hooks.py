@@ -1,4 +1,4 @@
-"""What schemathesis can not know of Fanfold: requests that mean something, and what an answer must be beyond its schema."""
+"""What schemathesis cannot know of Fanfold: requests that mean something, and what an answer must be beyond its schema."""
 
 import json
 import os

@@ -66,7 +66,7 @@ impl Line {
         let notice: Notice = match serde_json::from_str(body) {
             Ok(notice) => notice,
             Err(error) => {
-                self.sim.violate(format!("a notice can not be read: {error}: {body}"));
+                self.sim.violate(format!("a notice cannot be read: {error}: {body}"));
                 return Ok(());
             }
         };

@@ -206,7 +206,7 @@ async fn a_batch_api_that_never_answers_ends_its_tasks() {
     let mut dead = Server::start(|_, _| Deed::Die).await;
     dead.url = gone;
     for (server, reason) in [
-        (dead, "the batch API can not be reached"),
+        (dead, "the batch API cannot be reached"),
         (Server::start(|_, _| Deed::Die).await, "the call of the batch API broke off"),
         (Server::start(|_, _| Deed::Hang).await, "the batch API did not answer in time"),
         (Server::start(|_, _| Deed::answer("200 OK", "", "<html>")).await, "the answer is not"),

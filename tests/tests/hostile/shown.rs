@@ -1,4 +1,4 @@
-//! What a batch API answered is read if it can be, and shown if it can not: packed, marked, as a page, as a bare list.
+//! What a batch API answered is read if it can be, and shown if it cannot: packed, marked, as a page, as a bare list.
 
 use std::io::Write;
 use std::time::Duration;

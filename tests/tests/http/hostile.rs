@@ -1,4 +1,4 @@
-//! What no route takes, and what a route answers when it can not serve.
+//! What no route takes, and what a route answers when it cannot serve.
 
 use fanfold_tests::{Crash, Moment, ScriptedApi, Stack};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ async fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
     }
 }
 
-/// A URL that can not be called is told at once, not by every attempt to call it.
+/// A URL that cannot be called is told at once, not by every attempt to call it.
 #[tokio::test(start_paused = true)]
 async fn a_url_that_can_not_be_called_is_refused() {
     let server = Server::start().await;

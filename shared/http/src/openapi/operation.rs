@@ -91,7 +91,7 @@ impl<'a> Operation<'a> {
             "name": "Idempotency-Key", "in": "header", "required": false, "schema": key::schema().to_value(),
             "description": "Names the request: repeated under the same key it is done once and answered alike.",
         }));
-        self.problem(StatusCode::BAD_REQUEST, "invalid_idempotency_key", "the header Idempotency-Key can not be used")
+        self.problem(StatusCode::BAD_REQUEST, "invalid_idempotency_key", "the header Idempotency-Key cannot be used")
             .problem(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "idempotency_key_reused",

@@ -20,7 +20,7 @@ pub(super) fn of_all() -> [(StatusCode, Cause); 3] {
         (StatusCode::INTERNAL_SERVER_ERROR, cause("internal", "something is wrong inside Fanfold; its log says what")),
         (
             StatusCode::SERVICE_UNAVAILABLE,
-            cause("unavailable", "a table or queue can not be reached or is overloaded; repeat the request later"),
+            cause("unavailable", "a table or queue cannot be reached or is overloaded; repeat the request later"),
         ),
     ]
 }

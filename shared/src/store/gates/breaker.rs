@@ -27,7 +27,7 @@ impl Gates {
     /// place was lost before.
     ///
     /// # Errors
-    /// The table can not be written, or the record is corrupt.
+    /// The table cannot be written, or the record is corrupt.
     pub async fn refuse(&self, place: &Place, refusal: Refusal<'_>) -> Result<Option<Gate>, StoreError> {
         let update = self
             .of_place(place)
@@ -69,7 +69,7 @@ impl Gates {
     /// The kind stands still from `now` on; of several who find that, one wins.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn stop(
         &self,
         gate: &Gate,
@@ -94,7 +94,7 @@ impl Gates {
     /// A call worked: whatever was counted was not in a row. Its place is given back.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn works(&self, place: &Place) -> Result<(), StoreError> {
         let update = self
             .of_place(place)
@@ -106,7 +106,7 @@ impl Gates {
     /// Takes the probe, with a place, of a kind that stands still: of several who try, one wins.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn take_probe(
         &self,
         place: &Place,
@@ -145,7 +145,7 @@ impl Gates {
     /// A probe did not work. The next one is due at `probe_at`; its place is given back.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn still_stopped(
         &self,
         place: &Place,
@@ -171,7 +171,7 @@ impl Gates {
     /// A probe worked: the kind goes on, and its place is given back. Answers whether it was this probe that did it.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn resume(&self, place: &Place, now: Timestamp) -> Result<bool, StoreError> {
         let update = self
             .of_place(place)
@@ -186,7 +186,7 @@ impl Gates {
     /// The probe was not made after all: somebody else may.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn leave_probe(&self, place: &Place) -> Result<(), StoreError> {
         let update = self
             .of_place(place)
@@ -198,7 +198,7 @@ impl Gates {
     /// The kind goes on, since what is known of its batch API holds for another version of its policy.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn forget(&self, gate: &Gate, stopped: &Stopped, now: Timestamp) -> Result<(), StoreError> {
         let update = self
             .0
@@ -215,7 +215,7 @@ impl Gates {
     /// A probe is due at once: whoever made one is dead.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub(super) async fn hasten(&self, kind: &str, now: Timestamp) -> Result<(), StoreError> {
         let update = self
             .0

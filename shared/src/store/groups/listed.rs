@@ -23,7 +23,7 @@ impl Groups {
     /// most `limit`. The index may lag; a group that it shows never goes before its retention is over.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn listed(&self, fanout: Uuid, after: Option<Uuid>, limit: usize) -> Result<Vec<ItemGroup>, StoreError> {
         let mut groups = Vec::new();
         let mut after = after.map_or_else(|| BEFORE_ALL.to_owned(), |id| id.to_string());

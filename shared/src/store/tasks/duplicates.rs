@@ -39,7 +39,7 @@ impl Tasks {
     /// Notes that tasks are dropped; what is stored under their ids already stays as it is. Answers the positions of those.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn insert_duplicates(&self, duplicates: &[Duplicate]) -> Result<HashSet<usize>, StoreError> {
         let now = self.world.now();
         let statement = format!(
@@ -62,7 +62,7 @@ impl Tasks {
     /// one that its policy would place it in now.
     ///
     /// # Errors
-    /// The table can not be read, or a record is corrupt.
+    /// The table cannot be read, or a record is corrupt.
     pub async fn stored(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Stored>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let items = self.table.get_many("id", &keys, &["id", "lane", "status", "of"], true).await?;

@@ -65,7 +65,7 @@ impl Tasks {
     /// it was free or already its own (a repeated request gets through).
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<Holding>, StoreError> {
         let now = self.world.now();
         let ttl = now.plus(KEY_RETENTION).seconds();
@@ -97,7 +97,7 @@ impl Tasks {
     /// gets it back. Each key may be named once.
     ///
     /// # Errors
-    /// The table can not be written.
+    /// The table cannot be written.
     pub async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
         let ttl = self.world.now().plus(KEY_RETENTION).seconds();
         let statement = format!(
@@ -115,7 +115,7 @@ impl Tasks {
     /// nothing.
     ///
     /// # Errors
-    /// The table can not be read or written, or a record is corrupt.
+    /// The table cannot be read or written, or a record is corrupt.
     pub async fn release_keys(&self, ids: &[TaskId]) -> Result<(), StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let items = self.table.get_many("id", &keys, &["id", "key"], true).await?;

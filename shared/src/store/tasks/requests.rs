@@ -22,7 +22,7 @@ impl Tasks {
     /// was used before for something else.
     ///
     /// # Errors
-    /// The table can not be read or written, or a record is corrupt.
+    /// The table cannot be read or written, or a record is corrupt.
     pub async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
         let id = format!("request:{}", derived("request", &[request_id.as_bytes()]));
         let statement =
