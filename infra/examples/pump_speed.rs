@@ -1,4 +1,5 @@
-//! Measures the embedded queues: `cargo run --release -p fanfold-local --example pump_speed`.
+//! Measures the embedded queues: `cargo run --release -p fanfold-local --example pump_speed`. A measurement that cannot be
+//! made ends with the reason: there is nobody to return an error to.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
