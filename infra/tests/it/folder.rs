@@ -79,7 +79,7 @@ async fn a_folder_that_is_a_file_is_refused_by_name() {
 }
 
 #[tokio::test]
-#[ignore = "the child of a_killed_process_loses_no_acknowledged_write"]
+#[ignore = "a child process: `cargo test -p fanfold-local --test it a_killed_process` starts it"]
 async fn child_that_writes_until_it_is_killed() {
     let engine = Engine::open(Path::new(&std::env::var(FOLDER).unwrap())).unwrap();
     engine.provision(&template()).await.unwrap();
