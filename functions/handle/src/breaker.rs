@@ -94,7 +94,7 @@ impl Handle {
                 self.gates.still_stopped(place, &pass.gate, refusal, probe_at).await?;
                 Ok(Some(probe_at))
             }
-            (Says::Works, false) if pass.gate.refusals > 0 => self.gates.works(place).await.map(|()| None),
+            (Says::Works, false) => self.gates.works(place).await.map(|()| None),
             (Says::Refused, false) if put_off => {
                 let Some(gate) = self.gates.refuse(place, refusal).await? else { return Ok(None) };
                 if !gate.refused_enough(now) {
