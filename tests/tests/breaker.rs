@@ -11,7 +11,7 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::BatchStatus;
 use fanfold::store::gates::Gate;
 use fanfold::store::policies::Policies;
-use fanfold_handle::api::{Answer, CallError, Cause, RetryAfter};
+use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
 use serde_json::{Value, json};
@@ -70,6 +70,17 @@ async fn minutes(stack: &Stack, minutes: u32) {
     seconds(stack, 60).await;
 }
 
+/// Waits while pumps deliver.
+async fn until(what: impl AsyncFn() -> bool) {
+    for _ in 0..600 {
+        if what().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it does not come to it");
+}
+
 const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
 
 #[tokio::test(start_paused = true)]
@@ -89,6 +100,24 @@ async fn a_wrong_path_fails_nothing_and_the_kind_goes_on_when_it_is_mended() {
     for batch in stack.assert_settled(&tasks, 10).await.into_values() {
         assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
     }
+}
+
+/// The example's batch API was busy for one call in twenty, and its kind stood still.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_works_ends_a_row_of_refusals_that_began_after_it() {
+    let takes = |call: &Call| Duration::from_secs(if call.target == "117" { 5 } else { 0 });
+    let api = ScriptedApi::slow(takes, |call| match call.target.as_str() {
+        "117" => Ok(Answer::AllSucceeded),
+        _ => Err(CallError::new(Cause::Status(503), "busy")),
+    });
+    let stack = Stack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
+    let _pumps = stack.pumps();
+    register(&stack, &["117"]).await;
+    until(async || gate(&stack).await.places.len() == 1).await;
+    register(&stack, &["200", "300"]).await;
+    until(async || gate(&stack).await.refusals == 2).await;
+    until(async || gate(&stack).await.places.is_empty()).await;
+    assert_eq!(gate(&stack).await.refusals, 0);
 }
 
 #[tokio::test(start_paused = true)]
