@@ -11,7 +11,7 @@ mod told;
 mod webhooks;
 
 pub use api::{ScriptedApi, Seen};
-pub use crash::{Crash, Moment};
+pub use crash::{Crash, Moment, at_every_request};
 pub use stack::{QueueName, Stack, order};
 pub use told::{listen, told};
 pub use webhooks::{Posted, Reply, ScriptedWebhooks};
