@@ -189,10 +189,7 @@ pub const CONTENTION_TRIES: u32 = 16;
 /// How long a policy may be served from a worker's memory.
 pub const POLICY_CACHE: Duration = Duration::from_secs(5);
 
-/// Places whose lease is over that one write clears: DynamoDB takes expressions of 4 KB.
-pub const PLACES_CLEARED: usize = 10;
-
-/// How long the record of a party's places is kept after the last one was taken.
+/// How long the record of the places of a receiver of notices is kept after the last one was taken. Those of kinds are kept.
 pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 
 /// The local HTTP API: how long headers of a request are waited for, and the next request on a connection; hyper's own default.

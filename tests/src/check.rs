@@ -6,7 +6,7 @@ use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::notice::{Event, FanoutCompleted, Notice};
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::{gates, places};
+use fanfold::store::places::{self, Party};
 use uuid::Uuid;
 
 use crate::stack::{QueueName, Stack};
@@ -67,7 +67,7 @@ impl Stack {
     pub async fn assert_locks_free(&self) {
         let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
         let keys: Vec<&String> = scan.items().iter().map(|item| item["lane"].as_s().unwrap()).collect();
-        for kind in keys.iter().filter_map(|key| key.strip_prefix(gates::PREFIX)) {
+        for kind in keys.iter().filter_map(|key| Party::kind(key)) {
             assert_eq!(self.places(kind).await, 0, "places of kind {kind}");
         }
         for key in keys.into_iter().filter(|key| !key.starts_with(places::PREFIX)) {

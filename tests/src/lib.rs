@@ -5,6 +5,7 @@
 mod api;
 mod check;
 mod crash;
+mod policies;
 mod pumps;
 mod stack;
 mod told;
@@ -12,6 +13,8 @@ mod webhooks;
 
 pub use api::{ScriptedApi, Seen};
 pub use crash::{Crash, Moment, at_every_request};
+pub use policies::{changed, policy};
+pub use pumps::until;
 pub use stack::{QueueName, Stack, order};
 pub use told::{listen, told};
 pub use webhooks::{Posted, Reply, ScriptedWebhooks};

@@ -1,6 +1,7 @@
 //! The stack with messages moved as Lambda's event sources do, up to the dead-letter queues.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::delivery::Step;
 use fanfold_ack::Ack;
@@ -70,4 +71,15 @@ impl Stack {
             bodies.extend(got.into_iter().map(|message| message.body.unwrap()));
         }
     }
+}
+
+/// Waits for something while pumps deliver.
+pub async fn until(what: impl AsyncFn() -> bool) {
+    for _ in 0..20_000 {
+        if what().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it does not come to it");
 }

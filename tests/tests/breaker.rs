@@ -7,28 +7,17 @@ use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{PROBE_ASKED, REFUSED_MAX};
-use fanfold::policy::Policy;
 use fanfold::store::batches::BatchStatus;
 use fanfold::store::gates::Gate;
-use fanfold::store::policies::Policies;
+use fanfold::store::places::{Party, Place};
 use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, changed, order, until};
 use serde_json::{Value, json};
 
 fn policy(changes: Value) -> Value {
-    let mut policy = json!({
-        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
-        "max_attempts": 2, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"], "timeout": "10s"}
-    });
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
-}
-
-async fn put_policy(stack: &Stack, policy: Value) {
-    let policy: Policy = serde_json::from_value(policy).unwrap();
-    let table = stack.surroundings().table("POLICIES_TABLE").unwrap();
-    Policies::new(table, stack.world.clone()).put(&policy).await.unwrap();
+    let policy = fanfold_tests::policy(json!({"max_attempts": 2, "handler": {"command": ["truck"], "timeout": "10s"}}));
+    changed(policy, changes)
 }
 
 /// A batch API that answers with a status that the test may change; 200 does the batch.
@@ -68,17 +57,6 @@ async fn minutes(stack: &Stack, minutes: u32) {
         stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
     }
     seconds(stack, 60).await;
-}
-
-/// Waits while pumps deliver.
-async fn until(what: impl AsyncFn() -> bool) {
-    for _ in 0..600 {
-        if what().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("it does not come to it");
 }
 
 const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
@@ -161,8 +139,7 @@ async fn a_new_version_of_the_policy_is_tried_at_once() {
     minutes(&stack, 20).await;
     assert!(gate(&stack).await.stopped.is_some());
     status.store(200, Ordering::Relaxed);
-    put_policy(&stack, policy(json!({"handler": {"command": ["lorry"], "timeout": "10s"}}))).await;
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    stack.put_policy(policy(json!({"handler": {"command": ["lorry"], "timeout": "10s"}}))).await;
     // As a local runner does that is started again.
     stack.sweeper.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await.unwrap();
     stack.drain().await;
@@ -212,8 +189,8 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
     let tasks = register(&stack, &DEPOTS).await;
     minutes(&stack, 3).await;
     let stopped = gate(&stack).await;
-    let place = |n: u128| fanfold::store::gates::Place {
-        kind: "parcel".to_owned(),
+    let place = |n: u128| Place {
+        party: Party::Kind("parcel".to_owned()),
         holder: uuid::Uuid::from_u128(n),
         until: stack.world.now().plus(Duration::from_secs(40)),
     };

@@ -7,12 +7,10 @@ use std::time::Duration;
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_WITHIN, MOST_DEAD};
 use fanfold::messages::TaskRequest;
-use fanfold::policy::Policy;
-use fanfold::store::gates::Place;
-use fanfold::store::policies::Policies;
+use fanfold::store::places::{Party, Place};
 use fanfold_handle::api::{Answer, Call};
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, changed, order, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -24,34 +22,15 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const DEAD: SweepRequest = SweepRequest { min_age: Duration::ZERO, workers_dead: true };
 
 fn policy(changes: Value) -> Value {
-    let mut policy = json!({
-        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 2,
-        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"], "timeout": "10s"}
-    });
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
-}
-
-async fn put_policy(stack: &Stack, policy: Value) {
-    let policy: Policy = serde_json::from_value(policy).unwrap();
-    let table = stack.surroundings().table("POLICIES_TABLE").unwrap();
-    Policies::new(table, stack.world.clone()).put(&policy).await.unwrap();
+    let policy =
+        fanfold_tests::policy(json!({"max_in_flight": 2, "handler": {"command": ["truck"], "timeout": "10s"}}));
+    changed(policy, changes)
 }
 
 /// Registers tasks of a kind, each for a target of its own, so that each is a batch.
 async fn register(stack: &Stack, kind: &str, tasks: usize) {
     let task = |n| TaskRequest { kind: kind.to_owned(), ..order(None, &format!("D{n}"), n) };
     stack.register.register((0..tasks).map(task).collect(), kind).await.unwrap();
-}
-
-async fn until(what: impl AsyncFn() -> bool) {
-    for _ in 0..20_000 {
-        if what().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("it does not come to it");
 }
 
 fn slow(takes: Duration) -> Arc<ScriptedApi> {
@@ -82,7 +61,7 @@ async fn killed(stack: &Stack) {
 async fn calls_at_once_are_as_many_as_the_template_says() {
     let api = slow(Duration::from_secs(3));
     let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
-    put_policy(&stack, policy(json!({"kind": "letter"}))).await;
+    stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();
     register(&stack, "parcel", 100).await;
     register(&stack, "letter", 100).await;
@@ -102,7 +81,7 @@ async fn a_kind_that_hangs_leaves_the_rest_to_others() {
     let api = ScriptedApi::slow(takes, |_| Ok(Answer::AllSucceeded));
     let hanging = json!({"handler": {"command": ["truck"], "timeout": "60s"}});
     let stack = Stack::new(policy(hanging), api.clone(), Crash::never()).await;
-    put_policy(&stack, policy(json!({"kind": "letter"}))).await;
+    stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();
     register(&stack, "parcel", 300).await;
     until(async || api.seen().len() == CONCURRENCY / 2).await;
@@ -165,7 +144,7 @@ async fn a_sweep_leaves_leases_and_places_alone() {
 async fn places_of_the_dead_are_taken_when_their_leases_end() {
     let stack = Stack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
     let place = |n: usize| Place {
-        kind: "parcel".to_owned(),
+        party: Party::Kind("parcel".to_owned()),
         holder: Uuid::from_u128(n as u128),
         until: stack.world.now().plus(TIMEOUT),
     };

@@ -11,22 +11,13 @@ use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold_handle::api::{Answer, CallError};
 use fanfold_register::Outcome;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// That of the policy's calls.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-fn policy(changes: Value) -> Value {
-    let mut policy = json!({
-        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
-        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
-    });
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
-}
 
 async fn stack(changes: Value) -> Stack {
     Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await

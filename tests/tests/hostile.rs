@@ -31,19 +31,9 @@ use std::time::Duration;
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::{ItemId, TaskId};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
 use serde::Serialize;
-use serde_json::{Value, json};
-
-/// The policy of parcels, changed.
-fn policy(changes: Value) -> Value {
-    let mut policy = json!({
-        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
-        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
-    });
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
-}
+use serde_json::Value;
 
 async fn stack(changes: Value) -> Stack {
     Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await

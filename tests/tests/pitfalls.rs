@@ -11,40 +11,21 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, TaskRequest};
-use fanfold::policy::Policy;
 use fanfold::store::locks::{Leader, Locks};
-use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Key, KeyClaim};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_ack::Ack;
 use fanfold_handle::api::{Answer, MemberAnswer, MemberOutcome};
 use fanfold_local::{Call, Engine, Fate, Interceptor, Template};
 use fanfold_sweep::{Sweep, SweepRequest};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-fn policy(changes: Value) -> Value {
-    let mut policy = json!({
-        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
-        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
-    });
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
-}
-
 async fn stack(changes: Value) -> Stack {
     Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await
-}
-
-async fn put_policy(stack: &Stack, policy: Value) {
-    let policy: Policy = serde_json::from_value(policy).unwrap();
-    policy.check().unwrap();
-    let table = stack.surroundings().table("POLICIES_TABLE").unwrap();
-    Policies::new(table, stack.world.clone()).put(&policy).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(6)).await;
 }
 
 /// A policy that this version cannot read, as after a roll-back.
@@ -106,7 +87,7 @@ async fn members_share_the_lane_of_their_batch_although_the_policy_changed() {
     let stack = stack(json!({})).await;
     let tasks = register(&stack, "117", 0..2).await;
     stack.take(QueueName::Elect).await;
-    put_policy(&stack, policy(json!({"target": "content.order"}))).await;
+    stack.put_policy(policy(json!({"target": "content.order"}))).await;
     assert_eq!(register(&stack, "117", 0..2).await, tasks);
     stack.drain().await;
     stack.sweep().await;
@@ -244,7 +225,7 @@ async fn the_outcome_of_the_largest_batch_fits_its_record() {
 #[tokio::test(start_paused = true)]
 async fn two_kinds_of_task_may_have_one_key_in_a_fanout() {
     let stack = stack(json!({"key": "content.order"})).await;
-    put_policy(&stack, policy(json!({"kind": "letter", "key": "content.order"}))).await;
+    stack.put_policy(policy(json!({"kind": "letter", "key": "content.order"}))).await;
     let (_, ids) = stack.open(2, true).await;
     stack.register(vec![order(Some(ids[0]), "117", 1)]).await;
     stack.register(vec![TaskRequest { kind: "letter".to_owned(), ..order(Some(ids[1]), "117", 1) }]).await;
@@ -264,7 +245,7 @@ async fn a_batch_is_settled_although_its_policy_tells_nobody_any_more() {
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     assert_eq!(stack.take(QueueName::Notify).await.len(), 1, "the notice's message is lost");
-    put_policy(&stack, policy(json!({}))).await;
+    stack.put_policy(policy(json!({}))).await;
     for _ in 0..3 {
         stack.sweep().await;
         stack.drain().await;
@@ -303,7 +284,7 @@ async fn an_attempt_that_could_not_read_does_not_count() {
         stack.sweep().await;
         stack.deliver(QueueName::Handle).await;
     }
-    put_policy(&stack, policy(json!({}))).await;
+    stack.put_policy(policy(json!({}))).await;
     for _ in 0..3 {
         stack.sweep().await;
         stack.drain().await;
@@ -354,7 +335,7 @@ async fn an_open_key_is_not_reused_for_other_items() {
 #[tokio::test(start_paused = true)]
 async fn an_ack_does_not_fail_for_another_kinds_policy() {
     let stack = stack(json!({})).await;
-    put_policy(&stack, policy(json!({"kind": "letter"}))).await;
+    stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let (_, ids) = stack.open(2, true).await;
     let letter = TaskRequest { kind: "letter".to_owned(), ..order(Some(ids[1]), "117", 1) };
     stack.register(vec![order(Some(ids[0]), "117", 0), letter]).await;

@@ -59,7 +59,7 @@ impl Handle {
         match self.write_down(pass, batch, policy, says, put_off, result).await {
             Ok(probe_at) => put_off.then_some(probe_at.unwrap_or_default()),
             Err(error) => {
-                tracing::warn!(%error, kind = %pass.place.kind, "what a call says of its kind was not written down");
+                tracing::warn!(%error, kind = %batch.lane.kind, "what a call says of its kind was not written down");
                 put_off.then_some(Timestamp::default())
             }
         }

@@ -6,7 +6,8 @@ use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES, REFUSED_MAX};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::StoreError;
 use fanfold::store::batches::Batch;
-use fanfold::store::gates::{Gate, Place, Probe, Stopped};
+use fanfold::store::gates::{Gate, Probe, Stopped};
+use fanfold::store::places::{Party, Place};
 
 use crate::{Handle, pace};
 
@@ -47,7 +48,7 @@ impl Handle {
         let mut looks = 1;
         for _ in 0..CONTENTION_TRIES {
             let now = self.world.now();
-            let place = Place { kind: batch.lane.kind.clone(), holder, until: now.plus(lease) };
+            let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
             let gate = match self.gates.take(&place, self.share, now).await? {
                 Ok(gate) => return Ok(Entry::Pass(Box::new(Pass { place, gate, probes: false }))),
                 Err(gate) => gate,
@@ -98,7 +99,7 @@ impl Handle {
     pub(crate) async fn give_back(&self, Pass { place, probes, .. }: &Pass) {
         let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
         if let Err(error) = given {
-            tracing::warn!(%error, kind = %place.kind, "a place was not given back; it is free when its lease ends");
+            tracing::warn!(%error, party = ?place.party, "a place was not given back; it is free when its lease ends");
         }
     }
 }

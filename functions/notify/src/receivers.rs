@@ -8,7 +8,7 @@ use fanfold::delivery::Delivery;
 use fanfold::limits::{NOTICE_LEASE, PLACE_WAIT, PLACE_WAIT_MAX};
 use fanfold::messages::NotifyMessage;
 use fanfold::policy::Destination;
-use fanfold::store::places::{PREFIX, Taken};
+use fanfold::store::places::{Party, Place};
 use futures::{StreamExt, stream};
 
 use crate::deliver::receiver;
@@ -65,18 +65,20 @@ impl Notify {
     async fn tell_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
         // The stack's own queue does not hang.
         let Some(name) = name else { return self.tell_each(ready).await };
-        let (key, holder) = (format!("{PREFIX}endpoint/{name}"), self.world.uuid());
-        match self.places.take(&key, holder, self.share, NOTICE_LEASE, self.world.now()).await {
-            Ok(Taken::Yes) => {
+        let now = self.world.now();
+        let party = Party::Receiver(name);
+        let place = Place { party, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
+        match self.places.take(&place, self.share, now).await {
+            Ok(true) => {
                 let told = self.tell_each(ready).await;
-                if let Err(error) = self.places.give_back(&key, holder).await {
-                    tracing::warn!(%error, name, "a place is held until its lease is over");
+                if let Err(error) = self.places.give_back(&place).await {
+                    tracing::warn!(%error, party = ?place.party, "a place is held until its lease is over");
                 }
                 told
             }
-            Ok(Taken::Full { .. }) => self.wait_for_place(ready).await,
+            Ok(false) => self.wait_for_place(ready).await,
             Err(error) => {
-                tracing::error!(%error, name, "no place can be taken");
+                tracing::error!(%error, party = ?place.party, "no place can be taken");
                 self.wait_for_place(ready).await
             }
         }

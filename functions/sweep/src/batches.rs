@@ -7,8 +7,9 @@ use fanfold::clock::Timestamp;
 use fanfold::limits::{HINT_AGE, REFUSED_MAX, REMINDER_PAUSE};
 use fanfold::messages::{About, HandleMessage, Settles};
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold::store::gates::{Gate, Place};
+use fanfold::store::gates::Gate;
 use fanfold::store::locks::Lock;
+use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
 use crate::lanes::batches_of;
@@ -82,7 +83,8 @@ impl Sweep {
         let batch = stands.as_ref().unwrap_or(batch);
         let now = self.world.now();
         if let Some(until) = batch.lease_until.filter(|until| *until > now) {
-            self.gates.hold(&Place { kind: batch.lane.kind.clone(), holder: batch.id, until }).await?;
+            let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder: batch.id, until };
+            self.gates.hold(&place, now).await?;
         }
         let due = |message: HandleMessage| {
             let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);

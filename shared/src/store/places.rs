@@ -1,35 +1,69 @@
-//! Places: how much of a step one party, such as an endpoint or a kind, may hold at once. One record a party, beside the locks.
-//! A place is known by its holder and ends with its lease if nobody gives it back. It keeps the rest of the step free; what
-//! must not happen twice does not rest on it.
+//! Places: how much of a step one party may hold at once, so that the rest is left to others. One record a party, beside the
+//! locks.
+//!
+//! A place is held under an id that nobody else has, until it is given back or its lease ends. Each change is one conditional
+//! write. Places keep a step free; what must not happen twice does not rest on them.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
-use super::attributes::{number, time};
+use super::attributes::{Reader, number, text, time};
 use super::{Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
-use crate::limits::{CONTENTION_TRIES, PLACES_CLEARED, PLACES_RETENTION};
+use crate::limits::{CONTENTION_TRIES, MOST_DEAD, PLACES_RETENTION};
 
 /// What the keys of these records begin with. No lane is called so: there is no `/` in a kind.
 pub const PREFIX: &str = "places/";
 
-/// Whether a place was to be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is the holder's until it is given back or its lease is over.
-    Yes,
-    /// All are taken.
-    Full {
-        /// The first of their leases is over then; most are given back long before.
-        until: Timestamp,
-    },
+/// What the key of a kind's record begins with.
+const KIND: &str = "places/kind/";
+
+/// Whose places they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The calls of a kind's batch API. There are as many as policies, and their records hold more: they are kept.
+    Kind(String),
+    /// The invocations that call a receiver of notices. Anybody may name another one: their records expire.
+    Receiver(String),
 }
+
+impl Party {
+    /// The key of its record.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Kind(name) => format!("{KIND}{name}"),
+            Self::Receiver(name) => format!("{PREFIX}receiver/{name}"),
+        }
+    }
+
+    /// The kind whose record has this key.
+    #[must_use]
+    pub fn kind(key: &str) -> Option<&str> {
+        key.strip_prefix(KIND)
+    }
+}
+
+/// A place that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose it is.
+    pub party: Party,
+    /// Who holds it.
+    pub holder: Uuid,
+    /// When its lease ends.
+    pub until: Timestamp,
+}
+
+/// Who holds a party's places, and until when.
+pub type Holders = BTreeMap<Uuid, Timestamp>;
 
 /// The places of all parties.
 #[derive(Clone, Debug)]
-pub struct Places(Table);
+pub struct Places(pub(super) Table);
 
 impl Places {
     /// The places in `table`, which is that of the locks.
@@ -38,139 +72,157 @@ impl Places {
         Self(table)
     }
 
-    /// Takes one of the `max` places of `key` for `lease`. Who holds one already keeps it, for a lease from now on.
+    /// Takes a place, if fewer than `share` are held. Places whose lease ended make room, some of them in each write. Who holds
+    /// it already keeps it, until then. False: all are taken.
     ///
     /// # Errors
     /// The table cannot be written, the record is corrupt, or too many others take and give back at once.
-    pub async fn take(
+    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.ask(place, share, now).await?.is_ok())
+    }
+
+    /// The same, unless the party stands still. Answers the record as it stands; in `Err` the one that refused.
+    pub(super) async fn ask(
         &self,
-        key: &str,
-        holder: Uuid,
-        max: u32,
-        lease: Duration,
+        place: &Place,
+        share: u32,
         now: Timestamp,
-    ) -> Result<Taken, StoreError> {
-        let (me, until) = (holder.simple().to_string(), now.plus(lease));
-        // Whose lease was over by the record as it was last seen: they leave in the write that takes a place.
-        let mut over: Vec<String> = Vec::new();
-        let mut known = true;
+    ) -> Result<Result<Item, Item>, StoreError> {
+        let mut over = Vec::new();
         for _ in 0..CONTENTION_TRIES {
-            let write = if known {
-                self.take_among(key, &me, max, until, now, &over).await?
-            } else {
-                self.take_first(key, &me, until, now).await?
+            let item = match self.0.send_update(self.taking(place, share, &over)).await? {
+                Write::Done(Some(item)) => return Ok(Ok(item)),
+                Write::Done(None) | Write::Refused(None) => {
+                    self.make(&place.party, now).await?;
+                    continue;
+                }
+                Write::Refused(Some(item)) => item,
             };
-            let item = match write {
-                Write::Done(()) => return Ok(Taken::Yes),
-                Write::Refused(item) => item,
-            };
-            let Some(held) = item.as_ref().map(held).transpose()?.flatten() else {
-                known = false;
-                continue;
-            };
-            known = true;
-            let runs = |(_, until): &&(String, Timestamp)| *until > now;
-            let running: Vec<&(String, Timestamp)> = held.iter().filter(runs).collect();
-            if running.len() >= max as usize && !held.iter().any(|(holder, _)| *holder == me) {
-                return Ok(Taken::Full { until: running.iter().map(|(_, until)| *until).min().unwrap_or(now) });
+            let holders = holders(&item)?;
+            // One's own write whose answer was lost.
+            if holders.get(&place.holder) == Some(&place.until) {
+                return Ok(Ok(item));
             }
-            over = held.iter().filter(|held| !runs(held)).map(|(holder, _)| holder.clone()).collect();
+            if item.contains_key(STOPPED) || held(&holders, now) >= share as usize {
+                return Ok(Err(item));
+            }
+            over = dead(&holders, now).take(MOST_DEAD).collect();
+            if holders.len() - over.len() >= share as usize {
+                self.free(&place.party, &over).await?;
+                over.clear();
+            }
         }
-        Err(StoreError::Contended { what: format!("taking a place of {key}") })
+        Err(StoreError::Contended { what: format!("taking one of {}", place.party.key()) })
     }
 
-    /// Takes a place in a record that is there.
-    async fn take_among(
-        &self,
-        key: &str,
-        me: &str,
-        max: u32,
-        until: Timestamp,
-        now: Timestamp,
-        over: &[String],
-    ) -> Result<Write, StoreError> {
-        let (mut remove, mut ended) = (String::new(), String::new());
-        let mut update = self.0.update("lane", key.to_owned());
-        for (at, holder) in over.iter().filter(|holder| *holder != me).take(PLACES_CLEARED).enumerate() {
-            remove.push_str(if at == 0 { " REMOVE " } else { ", " });
-            remove.push_str(&format!("places.#over{at}"));
-            ended.push_str(&format!(" AND places.#over{at} <= :now"));
-            update = update.expression_attribute_names(format!("#over{at}"), holder);
-        }
-        if !ended.is_empty() {
-            update = update.expression_attribute_values(":now", time(now));
-        }
-        // Those left over for the next write are no less over.
-        let room = u64::from(max) + over.len() as u64;
-        let update = update
-            .update_expression(format!("SET places.#me = :until, #ttl = :ttl{remove}"))
-            .condition_expression(format!(
-                "attribute_exists(places) AND (attribute_exists(places.#me) OR size(places) < :room){ended}"
-            ))
-            .expression_attribute_names("#me", me)
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_values(":until", time(until))
-            .expression_attribute_values(":ttl", number(until.plus(PLACES_RETENTION).seconds()))
+    /// Takes a place, and those of the dead away.
+    fn taking(&self, place: &Place, share: u32, over: &[(Uuid, Timestamp)]) -> UpdateItemFluentBuilder {
+        let room = share.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
+        let mut update = self
+            .of(place)
+            .expression_attribute_values(":until", time(place.until))
             .expression_attribute_values(":room", number(room));
-        self.done(update).await
+        let mut set = "SET places.#me = :until".to_owned();
+        if let Some(ttl) = retention(&place.party, place.until) {
+            set.push_str(", #ttl = :ttl");
+            update = update.expression_attribute_names("#ttl", "ttl").expression_attribute_values(":ttl", ttl);
+        }
+        let room = format!(
+            "attribute_exists(places) AND (size(places) < :room OR attribute_exists(places.#me)) \
+             AND attribute_not_exists({STOPPED})"
+        );
+        without(over, update, vec![room], &set).return_values(ReturnValue::AllNew)
     }
 
-    /// Takes the first place of a party that has no record.
-    async fn take_first(&self, key: &str, me: &str, until: Timestamp, now: Timestamp) -> Result<Write, StoreError> {
-        let places = AttributeValue::M([(me.to_owned(), time(until))].into());
-        let update = self
-            .0
-            .update("lane", key.to_owned())
-            .update_expression("SET places = :places, #ttl = :ttl")
-            .condition_expression("attribute_not_exists(places)")
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_values(":places", places)
-            .expression_attribute_values(":ttl", number(now.plus(PLACES_RETENTION).seconds()));
-        self.done(update).await
-    }
-
-    /// Gives a place back. It may be somebody else's by now, or nobody's: nothing changes then.
+    /// Gives a place back. It may have been given back before, or taken away because its lease ended.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn give_back(&self, key: &str, holder: Uuid) -> Result<(), StoreError> {
-        let update = self
-            .0
-            .update("lane", key.to_owned())
-            .update_expression("REMOVE places.#me")
-            .condition_expression("attribute_exists(places.#me)")
-            .expression_attribute_names("#me", holder.simple().to_string());
+    pub async fn give_back(&self, place: &Place) -> Result<(), StoreError> {
+        let update =
+            self.of(place).update_expression("REMOVE places.#me").condition_expression("attribute_exists(places.#me)");
         self.0.send_update(update).await.map(|_| ())
     }
 
-    async fn done(
-        &self,
-        update: aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder,
-    ) -> Result<Write, StoreError> {
-        Ok(match self.0.send_update(update).await? {
-            Write::Done(_) => Write::Done(()),
-            Write::Refused(item) => Write::Refused(item),
-        })
+    /// Frees places, if they are still held as they were.
+    pub(super) async fn free(&self, party: &Party, places: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
+        let update = self.0.update("lane", party.key());
+        self.0.send_update(without(places, update, Vec::new(), "")).await.map(|_| ())
+    }
+
+    /// Makes the record of a party that has none.
+    pub(super) async fn make(&self, party: &Party, now: Timestamp) -> Result<(), StoreError> {
+        let mut set = "SET places = :none".to_owned();
+        let mut update =
+            self.0.update("lane", party.key()).expression_attribute_values(":none", AttributeValue::M([].into()));
+        if let Party::Kind(kind) = party {
+            set.push_str(", kind = :kind");
+            update = update.expression_attribute_values(":kind", text(kind));
+        }
+        if let Some(ttl) = retention(party, now) {
+            set.push_str(", #ttl = :ttl");
+            update = update.expression_attribute_names("#ttl", "ttl").expression_attribute_values(":ttl", ttl);
+        }
+        let update = update.update_expression(set).condition_expression("attribute_not_exists(places)");
+        self.0.send_update(update).await.map(|_| ())
+    }
+
+    /// Begins an update of the record that a place is in.
+    pub(super) fn of(&self, place: &Place) -> UpdateItemFluentBuilder {
+        self.0.update("lane", place.party.key()).expression_attribute_names("#me", place.holder.to_string())
     }
 }
 
-/// The holders of a record with the ends of their leases, if it has any places.
-fn held(item: &Item) -> Result<Option<Vec<(String, Timestamp)>>, StoreError> {
-    let corrupt = |problem: &str| StoreError::Corrupt {
-        table: "locks",
-        id: item.get("lane").and_then(|key| key.as_s().ok()).cloned().unwrap_or_default(),
-        attribute: "places",
-        problem: problem.to_owned(),
+/// While a record has this, nobody takes a place in it: its party stands still.
+const STOPPED: &str = "stopped_at";
+
+/// When the record of a party expires that was used until then.
+fn retention(party: &Party, until: Timestamp) -> Option<AttributeValue> {
+    match party {
+        Party::Kind(_) => None,
+        Party::Receiver(_) => Some(number(until.plus(PLACES_RETENTION).seconds())),
+    }
+}
+
+/// Places held whose lease has not ended.
+pub(super) fn held(holders: &Holders, now: Timestamp) -> usize {
+    holders.values().filter(|until| **until >= now).count()
+}
+
+/// Places whose lease has ended.
+pub(super) fn dead(holders: &Holders, now: Timestamp) -> impl Iterator<Item = (Uuid, Timestamp)> + '_ {
+    holders.iter().filter(move |(_, until)| **until < now).map(|(holder, until)| (*holder, *until))
+}
+
+/// Who holds the places of a record.
+pub(super) fn holders(item: &Item) -> Result<Holders, StoreError> {
+    let wrong = || Reader::new("locks", "lane", item).corrupt("places", "is not a map of ids to times");
+    let holder = |(holder, until): (&String, &AttributeValue)| {
+        let until = until.as_n().ok().and_then(|until| until.parse().ok()).map(Timestamp);
+        holder.parse().ok().zip(until).ok_or_else(wrong)
     };
-    let places = match item.get("places") {
-        None => return Ok(None),
-        Some(AttributeValue::M(places)) => places,
-        Some(_) => return Err(corrupt("is not a map")),
-    };
-    let end = |(holder, until): (&String, &AttributeValue)| match until.as_n().ok().and_then(|until| until.parse().ok())
-    {
-        Some(until) => Ok((holder.clone(), Timestamp(until))),
-        None => Err(corrupt("holds something else than times")),
-    };
-    places.iter().map(end).collect::<Result<_, _>>().map(Some)
+    match item.get("places") {
+        None => Ok(Holders::new()),
+        Some(AttributeValue::M(places)) => places.iter().map(holder).collect(),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// An update that also takes places away, if they are still held as they were.
+fn without(
+    places: &[(Uuid, Timestamp)],
+    mut update: UpdateItemFluentBuilder,
+    mut conditions: Vec<String>,
+    set: &str,
+) -> UpdateItemFluentBuilder {
+    let mut gone = Vec::with_capacity(places.len());
+    for (n, (holder, until)) in places.iter().enumerate() {
+        gone.push(format!("places.#d{n}"));
+        conditions.push(format!("places.#d{n} = :d{n}"));
+        update = update
+            .expression_attribute_names(format!("#d{n}"), holder.to_string())
+            .expression_attribute_values(format!(":d{n}"), time(*until));
+    }
+    let remove = if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
+    update.update_expression(format!("{set}{remove}")).condition_expression(conditions.join(" AND "))
 }

@@ -1,6 +1,6 @@
 //! A receiver that hangs does not keep `notify` from others.
 
-use fanfold::store::places::{Places, Taken};
+use fanfold::store::places::{Party, Place, Places};
 use fanfold_tests::{QueueName, Reply};
 
 use super::*;
@@ -35,12 +35,11 @@ async fn sixty_that_hang_do_not_delay_another() {
 async fn who_finds_no_place_waits_for_one() {
     let stack = stack().await;
     let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap());
-    let key = "places/endpoint/https://receiver.example:443";
-    let holders: Vec<Uuid> = (0..5).map(Uuid::from_u128).collect();
-    let lease = Duration::from_secs(50);
-    for holder in &holders {
-        let taken = places.take(key, *holder, 5, lease, stack.world.now()).await.unwrap();
-        assert_eq!(taken, Taken::Yes);
+    let now = stack.world.now();
+    for holder in (0..5).map(Uuid::from_u128) {
+        let party = Party::Receiver("https://receiver.example:443".to_owned());
+        let place = Place { party, holder, until: now.plus(Duration::from_secs(50)) };
+        assert!(places.take(&place, 5, now).await.unwrap());
     }
     let fanout = completed(&stack, URL).await;
     run_for(&stack, Duration::from_secs(40), Duration::from_secs(1)).await;

@@ -1,14 +1,14 @@
 //! Kinds that stand still: what calls say of a batch API, and the probes.
 
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnValue;
 use uuid::Uuid;
 
 use super::record::{Gate, Stopped, target_id};
-use super::{Gates, Place, key};
+use super::{Gates, key};
 use crate::clock::Timestamp;
 use crate::limits::REFUSED_TARGETS;
 use crate::store::attributes::{id_set, number, text, time};
+use crate::store::places::{Place, dead};
 use crate::store::{StoreError, Write};
 
 /// A call that says that the caller is wrong or must wait.
@@ -30,7 +30,8 @@ impl Gates {
     /// The table cannot be written, or the record is corrupt.
     pub async fn refuse(&self, place: &Place, refusal: Refusal<'_>) -> Result<Option<Gate>, StoreError> {
         let update = self
-            .of_place(place)
+            .0
+            .of(place)
             .update_expression("SET version = :version REMOVE places.#me ADD refusals :one, targets :target")
             .condition_expression(
                 "attribute_exists(places.#me) AND (attribute_not_exists(version) OR version = :version)",
@@ -39,7 +40,7 @@ impl Gates {
             .expression_attribute_values(":one", number(1_u32))
             .expression_attribute_values(":target", id_set([&target_id(refusal.target)]))
             .return_values(ReturnValue::AllNew);
-        let before = match self.0.send_update(update).await? {
+        let before = match self.table().send_update(update).await? {
             Write::Done(item) => return item.as_ref().map(Gate::decode).transpose(),
             Write::Refused(item) => item.as_ref().map(Gate::decode).transpose()?,
         };
@@ -49,7 +50,8 @@ impl Gates {
         };
         // What is known of another version of the policy is void.
         let update = self
-            .of_place(place)
+            .0
+            .of(place)
             .update_expression(
                 "SET version = :version, refusals = :one, targets = :target \
                  REMOVE places.#me, stopped_at, answer, probe_at, probes, probing",
@@ -60,7 +62,7 @@ impl Gates {
             .expression_attribute_values(":one", number(1_u32))
             .expression_attribute_values(":target", id_set([&target_id(refusal.target)]))
             .return_values(ReturnValue::AllNew);
-        match self.0.send_update(update).await? {
+        match self.table().send_update(update).await? {
             Write::Done(item) => item.as_ref().map(Gate::decode).transpose(),
             Write::Refused(_) => Ok(None),
         }
@@ -79,7 +81,7 @@ impl Gates {
     ) -> Result<bool, StoreError> {
         let Some(version) = gate.version else { return Ok(false) };
         let update = self
-            .0
+            .table()
             .update("lane", key(&gate.kind))
             .update_expression("SET stopped_at = :now, answer = :answer, probe_at = :probe REMOVE probes, probing")
             .condition_expression("attribute_not_exists(stopped_at) AND version = :version AND refusals >= :refusals")
@@ -88,7 +90,7 @@ impl Gates {
             .expression_attribute_values(":probe", time(probe_at))
             .expression_attribute_values(":version", text(version))
             .expression_attribute_values(":refusals", number(gate.refusals));
-        Ok(matches!(self.0.send_update(update).await?, Write::Done(_)))
+        Ok(matches!(self.table().send_update(update).await?, Write::Done(_)))
     }
 
     /// A call worked: whatever was counted was not in a row. Its place is given back.
@@ -97,10 +99,11 @@ impl Gates {
     /// The table cannot be written.
     pub async fn works(&self, place: &Place) -> Result<(), StoreError> {
         let update = self
-            .of_place(place)
+            .0
+            .of(place)
             .update_expression("REMOVE places.#me, refusals, targets")
             .condition_expression("attribute_exists(places.#me)");
-        self.0.send_update(update).await.map(|_| ())
+        self.table().send_update(update).await.map(|_| ())
     }
 
     /// Takes the probe, with a place, of a kind that stands still: of several who try, one wins.
@@ -115,13 +118,14 @@ impl Gates {
         share: u32,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let dead = u32::try_from(gate.dead(now).count()).unwrap_or(u32::MAX);
+        let dead = u32::try_from(dead(&gate.places, now).count()).unwrap_or(u32::MAX);
         let before = match stopped.probing {
             None => "attribute_not_exists(probing)",
             Some(_) => "probing = :before",
         };
         let mut update = self
-            .of_place(place)
+            .0
+            .of(place)
             .update_expression("SET probing = :until, places.#me = :until")
             .condition_expression(format!(
                 "stopped_at = :since AND probe_at = :probe AND {before} \
@@ -134,7 +138,7 @@ impl Gates {
         if let Some(before) = stopped.probing {
             update = update.expression_attribute_values(":before", time(before));
         }
-        match self.0.send_update(update).await? {
+        match self.table().send_update(update).await? {
             Write::Done(_) => Ok(true),
             // Perhaps one's own write whose answer was lost.
             Write::Refused(Some(item)) => Ok(Gate::decode(&item)?.places.get(&place.holder) == Some(&place.until)),
@@ -154,7 +158,7 @@ impl Gates {
         probe_at: Timestamp,
     ) -> Result<(), StoreError> {
         let mut add = "probes :one".to_owned();
-        let mut update = self.of_place(place);
+        let mut update = self.0.of(place);
         if gate.targets.len() < REFUSED_TARGETS {
             add.push_str(", targets :target");
             update = update.expression_attribute_values(":target", id_set([&target_id(refusal.target)]));
@@ -165,7 +169,7 @@ impl Gates {
             .expression_attribute_values(":probe", time(probe_at))
             .expression_attribute_values(":answer", text(refusal.answer))
             .expression_attribute_values(":one", number(1_u32));
-        self.0.send_update(update).await.map(|_| ())
+        self.table().send_update(update).await.map(|_| ())
     }
 
     /// A probe worked: the kind goes on, and its place is given back. Answers whether it was this probe that did it.
@@ -174,13 +178,14 @@ impl Gates {
     /// The table cannot be written.
     pub async fn resume(&self, place: &Place, now: Timestamp) -> Result<bool, StoreError> {
         let update = self
-            .of_place(place)
+            .0
+            .of(place)
             .update_expression(
                 "SET resumed_at = :now REMOVE places.#me, refusals, targets, stopped_at, answer, probe_at, probes, probing",
             )
             .condition_expression("attribute_exists(places.#me) AND attribute_exists(stopped_at)")
             .expression_attribute_values(":now", time(now));
-        Ok(matches!(self.0.send_update(update).await?, Write::Done(_)))
+        Ok(matches!(self.table().send_update(update).await?, Write::Done(_)))
     }
 
     /// The probe was not made after all: somebody else may.
@@ -189,10 +194,11 @@ impl Gates {
     /// The table cannot be written.
     pub async fn leave_probe(&self, place: &Place) -> Result<(), StoreError> {
         let update = self
-            .of_place(place)
+            .0
+            .of(place)
             .update_expression("REMOVE places.#me, probing")
             .condition_expression("attribute_exists(places.#me)");
-        self.0.send_update(update).await.map(|_| ())
+        self.table().send_update(update).await.map(|_| ())
     }
 
     /// The kind goes on, since what is known of its batch API holds for another version of its policy.
@@ -201,7 +207,7 @@ impl Gates {
     /// The table cannot be written.
     pub async fn forget(&self, gate: &Gate, stopped: &Stopped, now: Timestamp) -> Result<(), StoreError> {
         let update = self
-            .0
+            .table()
             .update("lane", key(&gate.kind))
             .update_expression(
                 "SET resumed_at = :now REMOVE version, refusals, targets, stopped_at, answer, probe_at, probes, probing",
@@ -209,7 +215,7 @@ impl Gates {
             .condition_expression("stopped_at = :since")
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":since", time(stopped.since));
-        self.0.send_update(update).await.map(|_| ())
+        self.table().send_update(update).await.map(|_| ())
     }
 
     /// A probe is due at once: whoever made one is dead.
@@ -218,15 +224,11 @@ impl Gates {
     /// The table cannot be written.
     pub(super) async fn hasten(&self, kind: &str, now: Timestamp) -> Result<(), StoreError> {
         let update = self
-            .0
+            .table()
             .update("lane", key(kind))
             .update_expression("SET probe_at = :now REMOVE probing")
             .condition_expression("attribute_exists(stopped_at)")
             .expression_attribute_values(":now", time(now));
-        self.0.send_update(update).await.map(|_| ())
-    }
-
-    fn of_place(&self, place: &Place) -> UpdateItemFluentBuilder {
-        self.0.update("lane", key(&place.kind)).expression_attribute_names("#me", place.holder.to_string())
+        self.table().send_update(update).await.map(|_| ())
     }
 }

@@ -1,14 +1,12 @@
 //! A kind's gate, and how it is stored.
 
-use std::collections::BTreeMap;
-
-use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::{REFUSALS, REFUSED_TARGETS};
 use crate::store::attributes::Reader;
+use crate::store::places::{self, Holders};
 use crate::store::{Item, StoreError};
 
 /// A kind's gate.
@@ -17,7 +15,7 @@ pub struct Gate {
     /// The kind.
     pub kind: String,
     /// Who holds a place, and until when.
-    pub places: BTreeMap<Uuid, Timestamp>,
+    pub places: Holders,
     /// The version of the policy that what follows is known of.
     pub version: Option<Uuid>,
     /// Calls in a row that say that the caller is wrong or must wait.
@@ -60,12 +58,7 @@ impl Gate {
     /// Places held whose lease has not ended.
     #[must_use]
     pub fn held(&self, now: Timestamp) -> usize {
-        self.places.values().filter(|until| **until >= now).count()
-    }
-
-    /// Places whose lease has ended.
-    pub fn dead(&self, now: Timestamp) -> impl Iterator<Item = (Uuid, Timestamp)> + '_ {
-        self.places.iter().filter(move |(_, until)| **until < now).map(|(holder, until)| (*holder, *until))
+        places::held(&self.places, now)
     }
 
     /// Whether so many calls in a row were refused that the kind is to stand still: more than a few, and more than are at
@@ -91,18 +84,6 @@ impl Gate {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("locks", "lane", item);
-        let wrong = || reader.corrupt("places", "is not a map of ids to times");
-        let places = match item.get("places") {
-            None => BTreeMap::new(),
-            Some(AttributeValue::M(places)) => places
-                .iter()
-                .map(|(holder, until)| {
-                    let until = until.as_n().ok().and_then(|until| until.parse().ok()).map(Timestamp);
-                    holder.parse().ok().zip(until).ok_or_else(wrong)
-                })
-                .collect::<Result<_, _>>()?,
-            Some(_) => return Err(wrong()),
-        };
         let version = reader.optional_text("version")?;
         let stopped = match reader.time("stopped_at")? {
             None => None,
@@ -116,7 +97,7 @@ impl Gate {
         };
         Ok(Self {
             kind: reader.text("kind")?.to_owned(),
-            places,
+            places: places::holders(item)?,
             version: version.map(|id| id.parse().map_err(|error| reader.corrupt("version", error))).transpose()?,
             refusals: reader.small("refusals")?,
             targets: reader.ids("targets")?,

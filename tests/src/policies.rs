@@ -1,0 +1,36 @@
+//! Policies of tests.
+
+use std::time::Duration;
+
+use fanfold::limits::POLICY_CACHE;
+use fanfold::policy::Policy;
+use fanfold::store::policies::Policies;
+use serde_json::{Value, json};
+
+use crate::stack::Stack;
+
+/// A policy of parcels by depot, with these changes.
+pub fn policy(changes: Value) -> Value {
+    let policy = json!({
+        "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
+        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+    });
+    changed(policy, changes)
+}
+
+/// A policy with these changes.
+pub fn changed(mut policy: Value, changes: Value) -> Value {
+    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    policy
+}
+
+impl Stack {
+    /// Stores a policy, and waits until no step goes by the kind's earlier one any more.
+    pub async fn put_policy(&self, policy: Value) {
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        policy.check().unwrap();
+        let table = self.surroundings().table("POLICIES_TABLE").unwrap();
+        Policies::new(table, self.world.clone()).put(&policy).await.unwrap();
+        tokio::time::sleep(POLICY_CACHE + Duration::from_secs(1)).await;
+    }
+}
