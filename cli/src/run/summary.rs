@@ -253,6 +253,8 @@ impl fmt::Display for Told<'_> {
                 HumanCount(completed.failed)
             ),
             Event::TasksFailed(failed) => write!(f, "{} tasks failed", failed.failures.len()),
+            Event::KindStopped(stopped) => write!(f, "kind {} stands still: {}", stopped.kind, stopped.answer),
+            Event::KindResumed(resumed) => write!(f, "kind {} goes on", resumed.kind),
         }
     }
 }
