@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 
 use crate::clock;
 use crate::dice::Dice;
-use crate::faults::Fault;
 use crate::lock;
 use crate::outage::Outage;
 use crate::server::Server;
@@ -76,26 +75,21 @@ impl BatchApi for SimulatedApi {
 impl SimulatedApi {
     async fn answer(&self, handler: &Handler, key: &str, call: &Call) -> Result<Answer, CallError> {
         let sim = &self.server.sim;
-        let (who, step) = self.worker.who();
-        let crash = sim.dice.chance(sim.rate(sim.plan.crash * 4));
-        let crash = match (crash, sim.dice.chance(5_000)) {
-            (false, _) => Fault::None,
-            (true, true) => Fault::CrashBefore,
-            (true, false) => Fault::CrashAfter,
-        };
-        sim.reach(step, "the batch API", Fault::None);
         let members: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
         let url = handler.url.as_deref().unwrap_or("-");
-        sim.trace.line(&who, &format!("CALL {url} {key} attempt {}: {}", call.attempt, members.join(" ")));
-        if crash == Fault::CrashBefore {
-            sim.count("crash before the batch API");
-            sim.reach(step, "the batch API", crash);
-            return self.worker.die().await;
-        }
+        let what = format!("CALL {url} {key} attempt {}: {}", call.attempt, members.join(" "));
+        let made = self.make(handler.timeout.0, key, call);
+        let result = self.worker.call(sim, "the batch API", &what, made).await;
+        let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
+        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
+        result
+    }
+
+    async fn make(&self, timeout: Duration, key: &str, call: &Call) -> Result<Answer, CallError> {
+        let sim = &self.server.sim;
         for problem in lock(&sim.model).call(key, call, &self.server.limits()) {
             sim.violate(problem);
         }
-        let timeout = handler.timeout.0;
         let work = tokio::spawn(self.server.clone().work(call.clone(), timeout));
         let result = match tokio::time::timeout(timeout, work).await {
             Ok(Ok(result)) => result,
@@ -105,14 +99,7 @@ impl SimulatedApi {
             }
             Err(_) => Err(CallError::new(Cause::Silence, "no answer in time")),
         };
-        sim.trace.line(&who, &format!("ANSWER to {key}: {result:?}"));
-        if crash == Fault::CrashAfter {
-            sim.count("crash after the batch API");
-            sim.reach(step, "the batch API", crash);
-            return self.worker.die().await;
-        }
-        let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
-        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
+        sim.trace.line(&self.worker.who().0, &format!("ANSWER to {key}: {result:?}"));
         result
     }
 }

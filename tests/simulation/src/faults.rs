@@ -124,17 +124,14 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Draws what becomes of a request; `crash` is the chance that its worker dies.
-    pub(crate) fn draw(plan: &FaultPlan, crash: u32, dice: &Dice, sqs: bool) -> Self {
+    /// Draws what becomes of a request whose worker survives it.
+    pub(crate) fn draw(plan: &FaultPlan, dice: &Dice, sqs: bool) -> Self {
         let roll = dice.below(ALL as usize) as u32;
         let mut passed = 0;
         let mut hit = |rate: u32| {
             passed += rate;
             roll < passed
         };
-        if hit(crash) {
-            return if dice.chance(5_000) { Self::CrashBefore } else { Self::CrashAfter };
-        }
         if hit(plan.refuse) {
             let dynamodb: [(u16, &'static str); 4] = [
                 (400, "ThrottlingException"),

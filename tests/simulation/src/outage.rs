@@ -7,8 +7,17 @@ use fanfold_handle::api::{CallError, Cause};
 use crate::dice::Dice;
 
 /// What every call meets in an outage.
-const CAUSES: [Cause; 6] =
-    [Cause::Status(429), Cause::Status(503), Cause::Unreachable, Cause::Tls, Cause::Status(503), Cause::Unreachable];
+const CAUSES: [Cause; 9] = [
+    Cause::Status(401),
+    Cause::Status(403),
+    Cause::Status(404),
+    Cause::Status(405),
+    Cause::Status(415),
+    Cause::Status(429),
+    Cause::Status(503),
+    Cause::Unreachable,
+    Cause::Tls,
+];
 
 /// An outage of one kind's batch API.
 #[derive(Clone, Debug)]

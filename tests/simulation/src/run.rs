@@ -89,6 +89,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
         clients.spawn(work::singles(Arc::clone(&clients), plan.clone()));
     }
     settle(&cluster, &clients).await;
+    sim.rest();
     readers::read_everything(&clients).await;
     if sim.violations().is_empty() {
         check::everything(&engine, &sim).await?;
@@ -126,10 +127,10 @@ async fn settle(cluster: &Arc<Cluster>, clients: &Clients) {
         }
         // Whatever was stamped by a clock that is fast must look old to one that is slow, and a reminder that got lost be due.
         sleep(sim.plan.skew * 2 + HINT_AGE + REMINDER_PAUSE).await;
+        let Some(report) = sweep(cluster, SweepRequest::default(), false).await else { continue };
         sweeps += 1;
-        let report = sweep(cluster, SweepRequest::default(), false).await;
-        let nothing = |report: SweepReport| SweepReport { retired: report.retired, ..SweepReport::default() } == report;
-        idle = if report.is_some_and(nothing) { idle + 1 } else { 0 };
+        let nothing = SweepReport { retired: report.retired, ..SweepReport::default() } == report;
+        idle = if nothing { idle + 1 } else { 0 };
         if sweeps > MOST_SWEEPS {
             return sim.violate(format!("after {sweeps} sweeps there is still something to do: {report:?}"));
         }
@@ -176,7 +177,11 @@ async fn keep_sweeping(cluster: Arc<Cluster>) {
 async fn restart_at_times(cluster: Arc<Cluster>) {
     let sim = Arc::clone(&cluster.sim);
     for _ in 0..sim.plan.restarts {
-        sleep(sim.post.millis(0, sim.plan.until.as_millis() as u64)).await;
+        if sim.post.chance(5_000) {
+            sleep(sim.post.millis(0, sim.plan.until.as_millis() as u64)).await;
+        } else {
+            sim.disaster.notified().await;
+        }
         if sim.healed() {
             return;
         }

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use fanfold::config::variables;
 use fanfold::ids::derived;
-use fanfold::limits::RECEIVER_SHARE;
-use fanfold::store::gates::share;
 use fanfold_local::Template;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::dice::Dice;
@@ -31,8 +30,14 @@ const MOST_DEATHS: u64 = 40;
 /// How often a worker dies at a request that its run has seen rarely, in ten-thousandths.
 const RARE_CRASHES: u32 = 4_000;
 
+/// How often everything dies with it, where a run waits for that.
+const RARE_DISASTERS: u32 = 3_000;
+
+/// Deaths at one kind of request in one run from which on it is no longer struck for being rare.
+const RARE_DEATHS: u64 = 4;
+
 /// Requests of which fewer than one in so many was of this kind are rare in a run.
-const RARE: u64 = 300;
+const RARE: u64 = 150;
 
 /// A run.
 #[derive(Debug)]
@@ -52,7 +57,10 @@ pub(crate) struct Sim {
     pub(crate) variables: BTreeMap<String, String>,
     /// Calls of batch APIs at once, as the stack's parameter says.
     pub(crate) calls_at_once: usize,
+    /// Told when everything is to die with a worker.
+    pub(crate) disaster: Notify,
     healed: AtomicBool,
+    rests: AtomicBool,
     invocations: AtomicU64,
     requests: AtomicU64,
     violations: Mutex<Vec<String>>,
@@ -82,17 +90,24 @@ impl Sim {
             stats: Mutex::default(),
             variables: environment,
             calls_at_once,
+            disaster: Notify::new(),
             healed: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             violations: Mutex::default(),
         }
     }
 
-    /// Faults stop.
+    /// Faults stop; workers still die, but only so often.
     pub(crate) fn heal(&self) {
         self.healed.store(true, Ordering::Relaxed);
         self.trace.line("-", "FAULTS STOP");
+    }
+
+    /// Workers do not die any more.
+    pub(crate) fn rest(&self) {
+        self.rests.store(true, Ordering::Relaxed);
     }
 
     /// Whether the user who opened a fan-out was answered.
@@ -109,40 +124,57 @@ impl Sim {
         if self.healed() { 0 } else { rate }
     }
 
-    /// What becomes of a request of a kind that was `reached` as often in this run: the first are struck more often, those
-    /// of a kind that few runs make at all most of all, and each run has some kinds of requests that its workers hardly
-    /// survive.
+    /// What becomes of a request of a kind that was `reached` as often in this run.
     pub(crate) fn fault(&self, step: &str, kind: &str, sqs: bool, reached: Reached) -> Fault {
-        if self.healed() {
-            return Fault::None;
+        match self.death(step, kind, reached) {
+            Some(death) => death,
+            None if self.healed() => Fault::None,
+            None => Fault::draw(&self.plan, &self.dice, sqs),
         }
+    }
+
+    /// The side of a request on which its worker dies, if it does. The first requests of a kind are struck more often, those
+    /// of which a run makes few most of all, also once other faults have stopped; and each run has some kinds of
+    /// requests that its workers hardly survive.
+    pub(crate) fn death(&self, step: &str, kind: &str, reached: Reached) -> Option<Fault> {
+        let made = self.requests.fetch_add(1, Ordering::Relaxed);
+        let died = reached.before + reached.after;
+        if self.plan.calm || self.rests.load(Ordering::Relaxed) {
+            return None;
+        }
+        let rare = died < RARE_DEATHS && reached.made * RARE <= made;
         let first = if reached.made <= 3 { 5 } else { 1 };
         let hot =
             derived("hot", &[&self.seed.to_be_bytes(), step.as_bytes(), kind.as_bytes()]).as_u128().is_multiple_of(8);
-        let made = self.requests.fetch_add(1, Ordering::Relaxed);
-        let rare = !self.plan.calm && reached.made * RARE <= made;
-        let crash = match self.plan.crash * first * if hot { 6 } else { 1 } {
-            _ if reached.before + reached.after >= MOST_DEATHS => 0,
+        let crash = match self.rate(self.plan.crash) * first * if hot { 6 } else { 1 } {
+            _ if died >= MOST_DEATHS => 0,
             crash if rare => crash.max(RARE_CRASHES),
             crash => crash.min(MOST_CRASHES),
         };
-        Fault::draw(&self.plan, crash, &self.dice, sqs)
+        if !self.dice.chance(crash) {
+            return None;
+        }
+        if rare && self.dice.chance(RARE_DISASTERS) {
+            self.disaster.notify_waiters();
+        }
+        Some(if self.dice.chance(5_000) { Fault::CrashBefore } else { Fault::CrashAfter })
     }
 
     pub(crate) fn next_invocation(&self) -> u64 {
         self.invocations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Calls of batch APIs at once: in all, and of one kind.
+    /// Calls of batch APIs at once: in all, and of one kind, which may have half of them, and one in any case.
     pub(crate) fn places(&self) -> (usize, usize) {
-        (self.calls_at_once, share(self.calls_at_once as u32) as usize)
+        (self.calls_at_once, (self.calls_at_once / 2).max(1))
     }
 
     /// How strictly the telling of notices is looked at.
     pub(crate) fn strictness(&self) -> Strictness {
         let exact = self.plan.calm && self.plan.skew.is_zero();
         let concurrency = self.variables.get(variables::NOTIFY_CONCURRENCY).and_then(|number| number.parse().ok());
-        let share = (concurrency.unwrap_or(0) / RECEIVER_SHARE).max(1) as usize;
+        // One receiver may have a quarter of the invocations, and one in any case.
+        let share = (concurrency.unwrap_or(0) / 4).max(1);
         Strictness { exact, slack: self.plan.skew * 2, share }
     }
 

@@ -11,7 +11,6 @@ use fanfold_notify::{DeliveryError, Webhooks};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::faults::Fault;
 use crate::hooks::Answer;
 use crate::lock;
 use crate::sim::Sim;
@@ -34,20 +33,13 @@ impl Webhooks for SimulatedWebhooks {
 
 impl SimulatedWebhooks {
     async fn answer(&self, url: &str, notice: &Notice) -> Result<(), DeliveryError> {
+        let what = format!("POST {url} notice {}", notice.id);
+        self.worker.call(&self.sim, "a webhook", &what, self.make(url, notice)).await
+    }
+
+    async fn make(&self, url: &str, notice: &Notice) -> Result<(), DeliveryError> {
         let sim = &self.sim;
-        let (who, step) = self.worker.who();
-        let crash = sim.dice.chance(sim.rate(sim.plan.crash * 4));
-        let crash = match (crash, sim.dice.chance(5_000)) {
-            (false, _) => Fault::None,
-            (true, true) => Fault::CrashBefore,
-            (true, false) => Fault::CrashAfter,
-        };
-        sim.reach(step, "a webhook", Fault::None);
-        sim.trace.line(&who, &format!("POST {url} notice {}", notice.id));
-        if crash == Fault::CrashBefore {
-            sim.reach(step, "a webhook", crash);
-            return self.worker.die().await;
-        }
+        let (who, _) = self.worker.who();
         let strictness = sim.strictness();
         let problems = {
             let mut model = lock(&sim.model);
@@ -58,10 +50,6 @@ impl SimulatedWebhooks {
         sim.trace.line(&who, &format!("{url} answers to {}: {answer:?}", notice.id));
         lock(&sim.model).hooks.leave(url, &who);
         lock(&sim.model).hooks.answered(notice.id, answer);
-        if crash == Fault::CrashAfter {
-            sim.reach(step, "a webhook", crash);
-            return self.worker.die().await;
-        }
         result
     }
 

@@ -97,9 +97,8 @@ impl Line {
         match fault {
             Fault::CrashBefore => {
                 sim.count("crash before");
-                sim.reach(step, &request.kind, fault);
                 log("CRASH before");
-                return self.worker.die().await;
+                return self.worker.die(sim, &request.kind, fault).await;
             }
             Fault::Refused(status, name) => {
                 sim.count(name);
@@ -130,9 +129,8 @@ impl Line {
         match fault {
             Fault::CrashAfter => {
                 sim.count("crash after");
-                sim.reach(step, &request.kind, fault);
                 log("CRASH after");
-                self.worker.die().await
+                self.worker.die(sim, &request.kind, fault).await
             }
             Fault::LostAfter => {
                 sim.count("answer lost");

@@ -9,6 +9,7 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 
 use crate::clock::SkewedClock;
+use crate::faults::Fault;
 use crate::lock;
 use crate::sim::Sim;
 use crate::steps::Steps;
@@ -47,10 +48,35 @@ impl Worker {
         }
     }
 
-    /// Ends the invocation that calls this: it never gets an answer.
-    pub(crate) async fn die<T>(&self) -> T {
+    /// Ends the invocation that calls this, at a request of a kind: it never gets an answer.
+    pub(crate) async fn die<T>(&self, sim: &Sim, kind: &str, fault: Fault) -> T {
+        sim.reach(self.who().1, kind, fault);
         self.kill();
         futures::future::pending().await
+    }
+
+    /// Makes a call to somebody outside the stack, and dies before it or with its answer if it is to be so.
+    pub(crate) async fn call<T>(
+        &self,
+        sim: &Sim,
+        whom: &'static str,
+        what: &str,
+        call: impl Future<Output = T> + Send,
+    ) -> T {
+        let (who, step) = self.who();
+        let reached = sim.reach(step, whom, Fault::None);
+        let fault = sim.death(step, whom, reached);
+        sim.trace.line(&who, what);
+        if fault == Some(Fault::CrashBefore) {
+            sim.count("crash before a call");
+            return self.die(sim, whom, Fault::CrashBefore).await;
+        }
+        let answer = call.await;
+        if fault == Some(Fault::CrashAfter) {
+            sim.count("crash after a call");
+            return self.die(sim, whom, Fault::CrashAfter).await;
+        }
+        answer
     }
 
     /// Runs an invocation until it ends, dies, or takes too long; none if it did not come to an end.
