@@ -224,3 +224,40 @@ async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
     let after = gate(&stack).await;
     assert!(after.stopped.is_some() && after.places.len() == 1 && after.telling.change == Some(1), "{after:?}");
 }
+
+/// A wrong path that redirects is a wrong path.
+#[tokio::test(start_paused = true)]
+async fn redirects_fail_nothing() {
+    let (status, api) = ScriptedApi::answering(308);
+    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some());
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
+    }
+}
+
+/// 408: the request did not arrive in time. That is tried again, stops no kind, and lets none go on.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_did_not_arrive_is_tried_again() {
+    let (status, api) = ScriptedApi::answering(503);
+    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(3).await;
+    status.store(408, Ordering::Relaxed);
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some(), "a probe that did not arrive does not work");
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    stack.assert_settled(&tasks, 10).await;
+    status.store(408, Ordering::Relaxed);
+    let tasks = [tasks, register(&stack, &["700"]).await].concat();
+    stack.minutes(2).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    let batches = stack.assert_settled(&tasks, 10).await;
+    let batch = batches.values().find(|batch| batch.lane.target == "700").unwrap();
+    assert_eq!((batch.failed.count(), batch.ended, batch.silent.is_zero()), (1, 2, true), "answered, and tried twice");
+}

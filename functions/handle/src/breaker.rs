@@ -32,6 +32,8 @@ pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
         Ok(_) => Says::Works,
         Err(error) if error.cause.concerns_every_batch() => Says::Refused,
         Err(error) => match error.cause {
+            // It waited for a request that did not arrive as a whole, and saw nothing of it.
+            Cause::Status(408) => Says::Nothing,
             Cause::Status(status) if status < 500 => Says::Works,
             _ => Says::Nothing,
         },
@@ -151,13 +153,20 @@ mod tests {
     fn refusals_are_told_from_answers_and_from_silence() {
         let of = |cause| says(&Err(CallError::new(cause, "no")));
         assert_eq!(says(&Ok(Answer::AllSucceeded)), Says::Works);
-        for status in [401, 403, 404, 405, 415, 429, 503] {
+        for status in [301, 308, 401, 403, 404, 405, 415, 429, 503] {
             assert_eq!(of(Cause::Status(status)), Says::Refused, "{status}");
         }
         for status in [400, 409, 413, 422] {
             assert_eq!(of(Cause::Status(status)), Says::Works, "{status}");
         }
-        for cause in [Cause::Status(500), Cause::Status(504), Cause::Silence, Cause::BadAnswer, Cause::NotMade] {
+        for cause in [
+            Cause::Status(408),
+            Cause::Status(500),
+            Cause::Status(504),
+            Cause::Silence,
+            Cause::BadAnswer,
+            Cause::NotMade,
+        ] {
             assert_eq!(of(cause), Says::Nothing, "{cause:?}");
         }
     }
