@@ -7,11 +7,10 @@ use fanfold::limits::EXCERPT_BYTES;
 use fanfold::policy::Handler;
 use fanfold::text::shorten;
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use reqwest::Client;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 
-use crate::api::{Answer, BatchApi, Call, CallError, Cause, RetryAfter};
+use crate::api::{Answer, BatchApi, Call, CallError, Calling, Cause, RetryAfter};
 use crate::{answer, body};
 
 /// Calls HTTP endpoints. Follows no redirects: a task's content goes to the endpoint that the policy names, nowhere else.
@@ -54,12 +53,7 @@ impl HttpApi {
 }
 
 impl BatchApi for HttpApi {
-    fn call<'a>(
-        &'a self,
-        handler: &'a Handler,
-        key: &'a str,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
         async move {
             match &handler.url {
                 Some(url) => self.post(url, key, call, handler.timeout.0).await,
