@@ -34,7 +34,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    log::start(cli.verbose);
+    log::start(cli.verbose, matches!(cli.command, Command::Run(_)));
     let result = match cli.command {
         Command::Run(args) => run::run(args, cli.verbose > 0).await,
         Command::Serve(args) => serve::serve(args).await.map(|()| ExitCode::SUCCESS),

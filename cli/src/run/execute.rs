@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::notices::Notices;
 use super::produce;
-use super::progress::{self, How, Meter, Screen};
+use super::progress::{self, How, Meter};
 use super::record::Place;
 use super::report::{End, Report, receiver};
 use super::standing;
@@ -71,7 +71,7 @@ pub(super) async fn execute(
         duplicates_before: progress.duplicates,
         total: checked.tasks,
         resumed,
-        screen: Screen::new(how),
+        how,
     };
     let began = Instant::now();
     let limit = args.fail_fast.map(|most| Arc::new(FailFast::new(most, counters)));
@@ -102,7 +102,7 @@ pub(super) async fn execute(
         result = work => result,
         end = too_many => Ok(end),
         failure = died => Err(failure),
-        () = standing::watch(&gates, job, &meter.screen) => Err(Failure::Internal("looking at the gate ended".to_owned())),
+        () = standing::watch(&gates, job) => Err(Failure::Internal("looking at the gate ended".to_owned())),
         () = progress::show(&meter) => Err(Failure::Internal("progress ended".to_owned())),
     };
     let wall = began.elapsed();

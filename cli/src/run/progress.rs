@@ -1,6 +1,5 @@
 //! Shows how far a run has come, on standard error: bars in a terminal, a line now and then elsewhere.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::tally::Tally;
 use super::waiting::clock;
 use crate::count::count;
 use crate::counters::Counters;
-use crate::say::{on_terminal, say};
+use crate::say::{on_terminal, say, stay_above};
 
 /// Between two looks at the counters.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -37,29 +36,7 @@ pub(super) struct Meter {
     pub(super) duplicates_before: u64,
     pub(super) total: u64,
     pub(super) resumed: bool,
-    pub(super) screen: Screen,
-}
-
-/// Where progress is shown, and what is said meanwhile: lines that people must not miss stay above the bars.
-#[derive(Debug)]
-pub(super) struct Screen {
-    how: How,
-    bars: MultiProgress,
-}
-
-impl Screen {
-    pub(super) fn new(how: How) -> Self {
-        Self { how, bars: MultiProgress::new() }
-    }
-
-    /// Says a line.
-    pub(super) fn say(&self, line: impl Display) {
-        match self.how {
-            // Whoever closed the terminal is no error.
-            How::Bars => drop(self.bars.println(line.to_string())),
-            How::Lines | How::Nothing => say(line),
-        }
-    }
+    pub(super) how: How,
 }
 
 /// How far a run has come.
@@ -110,7 +87,7 @@ impl Meter {
 
 /// Shows progress until it is dropped.
 pub(super) async fn show(meter: &Meter) {
-    match meter.screen.how {
+    match meter.how {
         How::Bars => bars(meter).await,
         How::Lines => lines(meter).await,
         How::Nothing => std::future::pending().await,
@@ -126,7 +103,7 @@ pub(super) enum How {
 }
 
 impl How {
-    /// As fits: lines of a log would go through the bars.
+    /// As fits: below the many lines of a log, bars would only flicker.
     pub(super) fn fit(json: bool, verbose: bool) -> Self {
         match (json, on_terminal() && !verbose) {
             (true, _) => Self::Nothing,
@@ -150,12 +127,13 @@ struct Bars<'a> {
 
 impl<'a> Bars<'a> {
     fn new(meter: &'a Meter) -> Self {
-        let all = &meter.screen.bars;
+        let all = MultiProgress::new();
         // Both templates are constants, and tried by a test.
         let style = |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = |name: &'static str| all.add(ProgressBar::new(meter.total).with_style(style(BAR)).with_prefix(name));
         let bars = ["registered", "batched", "handled", "acked"].map(bar);
         let texts = [(); 2].map(|()| all.add(ProgressBar::no_length().with_style(style(TEXT))));
+        stay_above(Some(all));
         Self { meter, bars, texts, began: Instant::now(), first: meter.standing().acked }
     }
 
@@ -178,6 +156,7 @@ impl Drop for Bars<'_> {
     fn drop(&mut self) {
         self.draw();
         self.bars.iter().chain(&self.texts).for_each(ProgressBar::abandon);
+        stay_above(None);
     }
 }
 
@@ -253,7 +232,7 @@ mod tests {
             duplicates_before: 0,
             total: 20_000,
             resumed: false,
-            screen: Screen::new(How::Nothing),
+            how: How::Nothing,
         }
     }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use fanfold::store::gates::Gates;
 
-use super::progress::Screen;
 use crate::job::Job;
+use crate::say::say;
 
 /// Between two looks at the kind's gate.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Looks until it is dropped.
-pub(super) async fn watch(gates: &Gates, job: &Job, screen: &Screen) {
+pub(super) async fn watch(gates: &Gates, job: &Job) {
     let kind = job.policy.policy.kind.as_str();
     let mut told = false;
     loop {
@@ -19,13 +19,13 @@ pub(super) async fn watch(gates: &Gates, job: &Job, screen: &Screen) {
         let Ok(gates) = gates.get_many(&[kind]).await else { continue };
         let stopped = gates.into_iter().find_map(|gate| gate.stopped);
         match (&stopped, told) {
-            (Some(stopped), false) => screen.say(format_args!(
+            (Some(stopped), false) => say(format_args!(
                 "fanfold: {}; check `handler` in {}. Tasks wait, nothing has failed; it is tried again and again, and goes on \
                  by itself once it works",
                 stopped.answer,
                 job.policy_file.display()
             )),
-            (None, true) => screen.say("fanfold: the batch API works again: the run goes on"),
+            (None, true) => say("fanfold: the batch API works again: the run goes on"),
             _ => {}
         }
         told = stopped.is_some();
