@@ -39,7 +39,7 @@ const SWEEP_STANDING: Duration = Duration::from_secs(5);
 /// Sweeps from one deletion of expired items to the next.
 const EXPIRE_EVERY: u64 = 60;
 
-/// How long invocations may take to end before people are told what is waited for.
+/// How long invocations may take to end before a line says what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// How long they may take then: as long as most batch APIs may take for a call.

@@ -22,11 +22,11 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
-    /// The attempt counts for none, since the batch API lets nobody in; not before then comes the next.
+    /// The attempt does not count, as the batch API lets nobody in; the next one is not before then.
     pub(crate) put_off: Option<Timestamp>,
 }
 
-/// Works out what an attempt leaves behind.
+/// Computes what an attempt leaves behind.
 pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
     let Ended { result, gone, put_off } = ended;
     let mut outcomes = Outcomes::of(batch);
@@ -107,7 +107,7 @@ impl Outcomes {
         }
     }
 
-    /// Takes what was told of members; `problem`: what could not be read. Answers who is to be tried again, and why.
+    /// Takes the outcomes of members; `problem`: what could not be read. Returns who is to be tried again, and why.
     fn tell(
         &mut self,
         batch: &Batch,
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(silent(&batch(2, 3), Err(unanswered())), [0, 1]);
         assert!(silent(&batch(2, 3), Err(CallError::again("500"))).is_empty());
         assert!(silent(&batch(2, 1), Err(CallError::for_good("400"))).is_empty());
-        // Once silent, what is told of the whole batch does not say that the first call did not work; of a member it does.
+        // After silence, an answer for the whole batch does not show that the first call did nothing; one for a member does.
         let before = Batch { silent: Bits::ones(3), ..batch(3, 3) };
         assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1, 2]);
         let answer = vec![member(0, MemberOutcome::Failed, None), member(1, MemberOutcome::Succeeded, None)];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is answered, every member ends in one outcome within the attempts allowed, and none changes it.
+        /// Whatever the answer, every member ends in one outcome within the attempts allowed, and none changes it.
         #[test]
         fn every_member_ends_once(size in 1_usize..40, answers in prop::collection::vec(
             prop::option::of(prop::collection::vec((0_usize..45, 0_u8..4), 0..60)), 3..4)

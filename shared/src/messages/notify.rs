@@ -1,4 +1,4 @@
-//! What `notify` is asked to tell.
+//! What `notify` is asked to deliver.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -7,7 +7,7 @@ use super::Settles;
 use crate::clock::Timestamp;
 use crate::notice::Notice;
 
-/// Something is to be told.
+/// Something is to be reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct NotifyMessage {
@@ -17,7 +17,7 @@ pub struct NotifyMessage {
     pub due: Option<Timestamp>,
     /// How often it found no place at the receiver.
     pub waits: u32,
-    /// What could not be told: the message is a dead letter. Sent again, it asks for another beginning.
+    /// What could not be delivered: the message is a dead letter. Sent again, it starts over.
     pub undelivered: Option<Box<Undelivered>>,
 }
 
@@ -31,7 +31,7 @@ pub enum About {
 }
 
 impl About {
-    /// The id of the record that says how far the telling has come.
+    /// The id of the record with the state of the notice.
     #[must_use]
     pub fn id(&self) -> Uuid {
         match self {
@@ -47,7 +47,7 @@ impl About {
 pub struct Undelivered {
     /// The notice.
     pub notice: Notice,
-    /// Where it was to be told.
+    /// Where it was to be delivered.
     pub to: String,
     /// Tries made.
     pub tries: u32,
