@@ -97,7 +97,7 @@ impl Outcomes {
 
     fn fail(&mut self, slot: usize, error: &str) {
         self.failed.set(slot);
-        let error = if error.trim().is_empty() { "failed, no error was told" } else { error };
+        let error = if error.trim().is_empty() { "failed, without an error message" } else { error };
         let error = shorten(error, ERROR_BYTES);
         let full = self.errors.len() >= ERRORS_PER_BATCH;
         let error = if full && !self.errors.iter().any(|(known, _)| *known == error) { FURTHER } else { &error };
@@ -126,9 +126,9 @@ impl Outcomes {
             told.entry(member.id).or_insert(member);
         }
         let untold = match (problem, stranger) {
-            (Some(problem), _) => format!("the answer tells no outcome for it, and {problem}"),
-            (None, Some(id)) => format!("the answer tells no outcome for it, but one for {id}, which is no member"),
-            (None, None) => "the answer tells no outcome for it".to_owned(),
+            (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
+            (None, Some(id)) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
+            (None, None) => "the answer has no outcome for it".to_owned(),
         };
         let mut retry = Vec::new();
         for slot in called {
@@ -144,7 +144,7 @@ impl Outcomes {
                 // It does not say that an earlier call, which nobody heard of, did nothing.
                 MemberOutcome::Retry => {}
             }
-            let why = member.error.unwrap_or_else(|| "failed, no error was told".to_owned());
+            let why = member.error.unwrap_or_else(|| "failed, without an error message".to_owned());
             match member.outcome {
                 MemberOutcome::Succeeded => self.succeeded.set(slot),
                 MemberOutcome::Failed => self.fail(slot, &why),
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(settlement.errors.len(), 1);
         assert_eq!(settlement.rounds, 1);
         assert!(settlement.retry_at.is_some());
-        assert_eq!(settlement.last_error.as_deref(), Some("failed, no error was told"));
+        assert_eq!(settlement.last_error.as_deref(), Some("failed, without an error message"));
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
         let settlement = run(&batch(3, 3), Ok(answer));
         let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
         assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
-        let untold = "gave up after 3 attempts: the answer tells no outcome for it, and its entry 7 names no task";
+        let untold = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
         assert!(errors.contains(untold), "{errors:?}");
         assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
 
