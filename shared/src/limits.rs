@@ -224,6 +224,9 @@ pub const NOTICE_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// A try that fails so long after the first one is the last. Well below what DynamoDB and the dead-letter queue keep.
 pub const NOTICE_GIVE_UP: Duration = Duration::from_secs(3 * 24 * 3_600);
 
+/// A kind that stops and goes on again and again is told of at most once in this time.
+pub const KIND_NOTICES: Duration = Duration::from_secs(30);
+
 /// One receiver of notices holds at most one in so many of the invocations of notify.
 pub const RECEIVER_SHARE: u32 = 4;
 

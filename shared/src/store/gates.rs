@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::attributes::time;
 use super::places::{Party, Place, Places};
+use super::telling::Tellings;
 use super::{StoreError, Table};
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, World};
 use crate::limits::{KIND_SHARE, MOST_DEAD};
 
 pub use self::breaker::Refusal;
@@ -34,6 +35,20 @@ impl Gates {
     pub async fn get_many(&self, kinds: &[&str]) -> Result<Vec<Gate>, StoreError> {
         let keys: Vec<String> = kinds.iter().map(|kind| key(kind)).collect();
         self.table().get_many("lane", &keys, &[], true).await?.iter().map(Gate::decode).collect()
+    }
+
+    /// Reads the gate of a kind. None: it was never used.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is corrupt.
+    pub async fn get(&self, kind: &str) -> Result<Option<Gate>, StoreError> {
+        self.table().get("lane", key(kind), true).await?.as_ref().map(Gate::decode).transpose()
+    }
+
+    /// The telling that kinds stand still, or go on.
+    #[must_use]
+    pub fn tellings(&self, world: World) -> Tellings {
+        Tellings::new(self.table().clone(), world, "lane", false)
     }
 
     /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`]. `Ok` and `Err`

@@ -86,7 +86,7 @@ impl Tracking {
     /// # Errors
     /// The table cannot be written, or the message not sent.
     pub async fn remind(&self, tellings: &Tellings, about: About, telling: &Telling) -> Result<bool, TrackingError> {
-        let Some(due) = tellings.remind(about.id(), telling).await? else { return Ok(false) };
+        let Some(due) = tellings.remind(&about.key(), telling).await? else { return Ok(false) };
         self.notify.send(&NotifyMessage::due(about, Some(due))).await?;
         Ok(true)
     }
