@@ -86,6 +86,10 @@ pub const PARTITIONS: u32 = 1_024;
 /// Batches of one lane in flight: their ids live in the lane's lock record.
 pub const IN_FLIGHT: u32 = 1_000;
 
+/// Batches of one lane whose failures wait to be told: their ids live in the lane's lock record, too (some 17 KB), and make each
+/// write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
+pub const SETTLING: usize = 1_000;
+
 /// Attempts of one batch.
 pub const ATTEMPTS: u32 = 1_000;
 
@@ -100,9 +104,9 @@ pub const ATTEMPT_MARGIN: Duration = Duration::from_secs(30);
 /// beginning plus this plus `timeout`, however its worker ended.
 pub const CALL_WITHIN: Duration = Duration::from_secs(2);
 
-/// The part of all calls of batch APIs at once that one kind may hold: one in so many, at least one. An API that hangs leaves
-/// the rest to the others.
-pub const KIND_SHARE: u32 = 2;
+/// The part of all calls of batch APIs at once that no single kind may hold: one in so many, rounded up. An API that hangs
+/// leaves it to the other kinds.
+pub const OTHER_KINDS: u32 = 4;
 
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const MOST_DEAD: usize = 32;

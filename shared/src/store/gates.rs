@@ -12,7 +12,7 @@ use super::places::{Party, Place, Places};
 use super::telling::Tellings;
 use super::{StoreError, Table};
 use crate::clock::{Timestamp, World};
-use crate::limits::{KIND_SHARE, MOST_DEAD};
+use crate::limits::{MOST_DEAD, OTHER_KINDS};
 
 pub use self::breaker::Refusal;
 pub use self::record::{Gate, Probe, Stopped};
@@ -105,12 +105,23 @@ impl Gates {
     }
 }
 
-/// How many of all calls of batch APIs at once one kind may have.
+/// How many of all calls of batch APIs at once one kind may have: all but what is kept for other kinds, at least one.
 #[must_use]
 pub fn share(concurrency: u32) -> u32 {
-    (concurrency / KIND_SHARE).max(1)
+    (concurrency - concurrency.div_ceil(OTHER_KINDS)).max(1)
 }
 
 fn key(kind: &str) -> String {
     Party::Kind(kind.to_owned()).key()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_leaves_a_quarter_to_others_where_there_is_more_than_one_place() {
+        let shares: Vec<u32> = [0, 1, 2, 3, 4, 5, 8, 20, 1_000].into_iter().map(share).collect();
+        assert_eq!(shares, [1, 1, 1, 2, 3, 3, 6, 15, 750]);
+    }
 }
