@@ -31,7 +31,7 @@ const MOST_DEATHS: u64 = 40;
 const RARE_CRASHES: u32 = 4_000;
 
 /// How often everything dies with it, where a run waits for that.
-const RARE_DISASTERS: u32 = 3_000;
+const RARE_DISASTERS: u32 = 5_000;
 
 /// Deaths at one kind of request in one run from which on it is no longer struck for being rare.
 const RARE_DEATHS: u64 = 4;
