@@ -3,6 +3,7 @@
 mod args;
 mod batch_api;
 mod check;
+mod count;
 mod counters;
 mod fail_fast;
 mod failure;

@@ -124,6 +124,14 @@ pub struct AckRequest {
     pub settles: Option<Settles>,
 }
 
+impl AckRequest {
+    /// Every item with the field that names it and its position there.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, usize, &ItemId)> {
+        let fields = [("items", &self.items), ("failed", &self.failed), ("duplicates", &self.duplicates)];
+        fields.into_iter().flat_map(|(field, items)| items.iter().enumerate().map(move |(at, item)| (field, at, item)))
+    }
+}
+
 /// A batch with outcomes; once all its acks and notices are through, it is settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::policy::Handler;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
+use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Calling};
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 /// One call as the batch API saw it.
@@ -70,12 +69,7 @@ impl ScriptedApi {
 }
 
 impl BatchApi for ScriptedApi {
-    fn call<'a>(
-        &'a self,
-        handler: &'a Handler,
-        key: &'a str,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
         async move {
             let (at, takes) = (Instant::now(), (self.takes)(call));
             let until = at + takes;

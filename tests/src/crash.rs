@@ -17,6 +17,16 @@ pub enum Moment {
     AnswerLost,
 }
 
+/// Runs a scenario with a worker that dies at its first request, then with one that dies at its second, until no request is
+/// left to die at. Returns what `run` says of each; `None` is said by a run whose worker did not die.
+pub async fn at_every_request<T>(moment: Moment, run: impl AsyncFn(Crash) -> Option<T>) -> Vec<T> {
+    let mut struck = Vec::new();
+    while let Some(said) = run(Crash::new(struck.len() as u64 + 1, moment)).await {
+        struck.push(said);
+    }
+    struck
+}
+
 #[derive(Debug, Default)]
 struct State {
     seen: u64,

@@ -12,7 +12,7 @@ mod told;
 mod webhooks;
 
 pub use api::{ScriptedApi, Seen};
-pub use crash::{Crash, Moment};
+pub use crash::{Crash, Moment, at_every_request};
 pub use policies::{changed, policy};
 pub use pumps::until;
 pub use stack::{QueueName, Stack, order};

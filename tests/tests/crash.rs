@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use fanfold::ids::TaskId;
 use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, at_every_request, order};
 use serde_json::{Value, json};
 
 /// Items of the first scenario's fan-out, of which one fails for good and one is a duplicate.
@@ -76,14 +76,9 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     stack.crash.struck()
 }
 
-async fn at_every_request(moment: Moment, small: bool) {
-    let mut struck = BTreeSet::new();
-    for at in 1.. {
-        match run(Crash::new(at, moment), small).await {
-            Some(request) => struck.insert(request),
-            None => break,
-        };
-    }
+async fn dies(moment: Moment, small: bool) {
+    let struck: BTreeSet<String> =
+        at_every_request(moment, async |crash| run(crash, small).await).await.into_iter().collect();
     // Every kind of request that the flow makes was struck at least once.
     for request in ["BatchExecuteStatement", "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"] {
         assert!(struck.contains(&format!("DynamoDb {request}")), "{request} was never struck: {struck:?}");
@@ -94,25 +89,25 @@ async fn at_every_request(moment: Moment, small: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn dies_before_a_request() {
-    at_every_request(Moment::Before, false).await;
+    dies(Moment::Before, false).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn dies_after_a_request() {
-    at_every_request(Moment::After, false).await;
+    dies(Moment::After, false).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn loses_an_answer() {
-    at_every_request(Moment::AnswerLost, false).await;
+    dies(Moment::AnswerLost, false).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_small_fanout_dies_before_a_request() {
-    at_every_request(Moment::Before, true).await;
+    dies(Moment::Before, true).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_small_fanout_dies_after_a_request() {
-    at_every_request(Moment::After, true).await;
+    dies(Moment::After, true).await;
 }

@@ -77,8 +77,16 @@ async fn many_leaders_compete_for_a_lane() {
         stack.hand(QueueName::Elect, vec![Delivery { message_id: task.to_string(), body, receive_count: 1 }])
     });
     assert!(join_all(elections).await.iter().all(Vec::is_empty));
-    let leaders = stack.receive(QueueName::Group).await.len();
-    assert_eq!(leaders, 0, "the one leader lingers");
+    let lock = stack.locks.get(&"parcel:0:117".parse().unwrap()).await.unwrap();
+    assert_eq!(lock.epoch, 1, "one was elected");
+    // Once the linger is over, all leaders there are come forward.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let leaders = stack.take(QueueName::Group).await;
+    let batch = |leader: &Delivery| serde_json::from_str::<GroupMessage>(&leader.body).unwrap().batch;
+    assert_eq!(leaders.iter().map(batch).collect::<Vec<_>>(), [lock.holder.unwrap()]);
+    assert!(stack.hand(QueueName::Group, leaders).await.is_empty());
+    let batches = stack.all_batches().await;
+    assert_eq!((batches.len(), batches[0].members.len(), stack.tasks.claimed(&tasks).await.unwrap().len()), (1, 7, 7));
     stack.drain().await;
     stack.assert_settled(&tasks, 7).await;
 }
@@ -330,9 +338,10 @@ async fn forged_messages_change_nothing() {
         let failed = stack.hand(queue, vec![Delivery { message_id: "m".to_owned(), body, receive_count: 1 }]).await;
         assert_eq!(failed.len(), failures, "{queue:?}");
     }
-    // A leader that was never elected forms a batch all the same: each of its tasks is claimed once.
+    // A leader that was never elected claims nothing.
     let body = serde_json::to_string(&group).unwrap();
     stack.hand(QueueName::Group, vec![Delivery { message_id: "m".to_owned(), body, receive_count: 1 }]).await;
+    assert_eq!((stack.all_batches().await.len(), stack.tasks.claimed(&tasks).await.unwrap().len()), (0, 0));
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
 }

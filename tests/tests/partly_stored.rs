@@ -5,7 +5,7 @@
 use fanfold::ids::{TaskId, derived};
 use fanfold::messages::TaskRequest;
 use fanfold_register::{Outcome, RegisterError, request_id};
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, at_every_request, order};
 use serde_json::json;
 
 /// Three calls of 25 statements at most.
@@ -49,26 +49,20 @@ async fn run(crash: Crash) -> Option<usize> {
     first.is_err().then_some(left)
 }
 
-async fn at_every_request(moment: Moment) {
-    let mut left = Vec::new();
-    for at in 1.. {
-        match run(Crash::new(at, moment)).await {
-            Some(stored) => left.push(stored),
-            None => break,
-        }
-    }
+async fn dies(moment: Moment) {
+    let left = at_every_request(moment, run).await;
     assert!(left.iter().any(|left| (1..TASKS).contains(left)), "no try left some of the tasks: {left:?}");
     assert!(left.contains(&0), "{left:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_died_before_a_write_is_completed_by_its_repetition() {
-    at_every_request(Moment::Before).await;
+    dies(Moment::Before).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_died_after_a_write_is_completed_by_its_repetition() {
-    at_every_request(Moment::After).await;
+    dies(Moment::After).await;
 }
 
 /// Two requests use one key at once: one of them is stored, as a whole.

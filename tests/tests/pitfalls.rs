@@ -1,6 +1,7 @@
 //! Pitfalls: what a plausible version of a protocol gets wrong, and this one must not.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, TaskRequest};
+use fanfold::notice::{Event, Notice};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::tasks::{Key, KeyClaim};
 use fanfold::tracking::{OpenRequest, Tracking};
@@ -188,9 +190,20 @@ async fn many_failures_can_be_told() {
     });
     let changes = json!({"max_batch": 1000, "notify": {"queue": "notices"}});
     let stack = Stack::new(policy(changes), api, Crash::never()).await;
-    register(&stack, "117", 0..1000).await;
+    let tasks = register(&stack, "117", 0..1000).await;
     stack.drain().await;
     stack.assert_locks_free().await;
+    let notices = stack.take(QueueName::Notices).await;
+    let mut told = Vec::new();
+    for notice in &notices {
+        let notice: Notice = serde_json::from_str(&notice.body).unwrap();
+        let Event::TasksFailed(failed) = notice.event else { panic!("{notice:?}") };
+        assert_eq!((failed.kind.as_str(), failed.target.as_str()), ("parcel", "117"));
+        assert!(failed.failures.iter().all(|failure| failure.error == "x".repeat(256)));
+        told.extend(failed.failures.into_iter().map(|failure| failure.id));
+    }
+    assert!(notices.len() > 1, "one notice of everything");
+    assert_eq!((told.len(), told.into_iter().collect::<BTreeSet<_>>()), (1_000, tasks.into_iter().collect()));
 }
 
 /// Members of as many item groups take 37 bytes each. Members, outcomes and errors fit a record of 400 KB.

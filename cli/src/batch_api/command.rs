@@ -39,11 +39,10 @@ impl CommandApi {
     ) -> Result<Answer, CallError> {
         let input = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
         let program = self.start(command, key)?;
+        let mut errors = Vec::new();
         // Dropped at the time-out, the program is killed, and what it started.
-        match tokio::time::timeout(timeout, talk(program, input)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(CallError::new(Cause::Silence, "the batch API did not answer in time")),
-        }
+        let talked = tokio::time::timeout(timeout, talk(program, input, &mut errors)).await;
+        talked.unwrap_or_else(|_| Err(with_errors(Cause::Silence, "the batch API did not answer in time", &errors)))
     }
 
     fn start(&self, command: &[String], key: &str) -> Result<Group, CallError> {
@@ -55,8 +54,17 @@ impl CommandApi {
     }
 }
 
-/// Writes and reads at the same time: a program may answer before it has read everything.
-async fn talk(mut program: Group, input: Vec<u8>) -> Result<Answer, CallError> {
+/// A failed call, with the end of what the program wrote to standard error.
+fn with_errors(cause: Cause, message: &str, errors: &[u8]) -> CallError {
+    match end(errors, EXCERPT_BYTES) {
+        said if said.is_empty() => CallError::new(cause, message),
+        said => CallError::new(cause, format!("{message}; standard error: {said}")),
+    }
+}
+
+/// Writes and reads at the same time: a program may answer before it has read everything. `errors` gets the end of its
+/// standard error.
+async fn talk(mut program: Group, input: Vec<u8>, errors: &mut Vec<u8>) -> Result<Answer, CallError> {
     let child = &mut program.child;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
@@ -66,12 +74,13 @@ async fn talk(mut program: Group, input: Vec<u8>) -> Result<Answer, CallError> {
         // A program that does not want its input is no error; what it answers counts.
         let _ = stdin.write_all(&input).await;
     };
-    let ((), output, errors) = futures::join!(write, read(stdout, ANSWER_BYTES + 1), read_end(stderr, STDERR_BYTES));
+    let ((), output, ()) =
+        futures::join!(write, read(stdout, ANSWER_BYTES + 1), read_end(stderr, STDERR_BYTES, errors));
     let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
     let status = child.wait().await.map_err(lost)?;
     program.is_over();
     if !status.success() {
-        let said = match (end(&errors, EXCERPT_BYTES), beginning(&output, EXCERPT_BYTES)) {
+        let said = match (end(errors, EXCERPT_BYTES), beginning(&output, EXCERPT_BYTES)) {
             (errors, _) if !errors.is_empty() => errors,
             (_, output) if !output.is_empty() => format!("it printed {output}"),
             _ => "it said nothing".to_owned(),
@@ -83,10 +92,7 @@ async fn talk(mut program: Group, input: Vec<u8>) -> Result<Answer, CallError> {
     if output.len() > ANSWER_BYTES {
         return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
     }
-    answer::parse(&output).map_err(|error| match end(&errors, EXCERPT_BYTES) {
-        said if said.is_empty() => error,
-        said => CallError::new(error.cause, format!("{}; standard error: {said}", error.message)),
-    })
+    answer::parse(&output).map_err(|error| with_errors(error.cause, &error.message, errors))
 }
 
 /// Reads to the end; keeps the first bytes, as many as are allowed.
@@ -97,8 +103,7 @@ async fn read(stream: impl AsyncReadExt + Unpin, most: usize) -> Vec<u8> {
 }
 
 /// Reads to the end; keeps the last bytes, at least as many as are wanted.
-async fn read_end(stream: impl AsyncReadExt + Unpin, wanted: usize) -> Vec<u8> {
-    let mut kept = Vec::new();
+async fn read_end(stream: impl AsyncReadExt + Unpin, wanted: usize, kept: &mut Vec<u8>) {
     each(stream, |part| {
         kept.extend_from_slice(part);
         if kept.len() > 2 * wanted {
@@ -106,7 +111,6 @@ async fn read_end(stream: impl AsyncReadExt + Unpin, wanted: usize) -> Vec<u8> {
         }
     })
     .await;
-    kept
 }
 
 async fn each(mut stream: impl AsyncReadExt + Unpin, mut part: impl FnMut(&[u8])) {
@@ -125,7 +129,31 @@ mod tests {
         let much: Vec<u8> = (0..100_000_u32).map(|n| b'a' + (n % 26) as u8).collect();
         assert_eq!(read(much.as_slice(), 10).await, much[..10]);
         assert_eq!(read(much.as_slice(), 200_000).await, much);
-        assert!(read_end(much.as_slice(), 1_000).await.ends_with(&much[99_000..]));
-        assert!(read_end(much.as_slice(), 1_000).await.len() <= 2_000);
+        let mut kept = Vec::new();
+        read_end(much.as_slice(), 1_000, &mut kept).await;
+        assert!(kept.ends_with(&much[99_000..]) && kept.len() <= 2_000);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn of_a_program_that_takes_too_long_its_last_words_are_told() {
+        let call = Call {
+            batch_id: uuid::Uuid::nil(),
+            kind: "row".to_owned(),
+            attempt: 1,
+            target: "t".to_owned(),
+            members: Vec::new(),
+        };
+        let api = CommandApi::new(std::env::temp_dir());
+        let run = async |script: &str| {
+            let command = ["sh", "-c", script].map(str::to_owned);
+            api.run(&command, Duration::from_secs(1), "k", &call).await.map_err(|error| (error.cause, error.message))
+        };
+        let told = |text: &str| Err((Cause::Silence, text.to_owned()));
+        assert_eq!(run("sleep 60").await, told("the batch API did not answer in time"));
+        assert_eq!(
+            run("echo connecting >&2; echo no licence >&2; sleep 60").await,
+            told("the batch API did not answer in time; standard error: connecting no licence")
+        );
     }
 }

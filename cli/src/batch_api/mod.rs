@@ -11,9 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fanfold::policy::Handler;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
+use fanfold_handle::api::{BatchApi, Call, Calling};
 use fanfold_handle::http::HttpApi;
-use futures::future::BoxFuture;
 
 use crate::failure::Failure;
 use command::CommandApi;
@@ -35,12 +34,7 @@ pub(crate) fn local(folder: PathBuf) -> Result<Arc<dyn BatchApi>, Failure> {
 }
 
 impl BatchApi for EitherApi {
-    fn call<'a>(
-        &'a self,
-        handler: &'a Handler,
-        key: &'a str,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
         match &handler.command {
             Some(command) => Box::pin(self.command.run(command, handler.timeout.0, key, call)),
             None => self.http.call(handler, key, call),

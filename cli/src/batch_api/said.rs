@@ -72,7 +72,14 @@ impl Said {
     /// The last line that is not empty.
     pub(crate) fn last(&self) -> Option<String> {
         let lines = self.lines();
-        lines.ended.iter().chain(&lines.open).rev().find(|line| !line.trim().is_empty()).cloned()
+        lines
+            .ended
+            .iter()
+            .chain(&lines.open)
+            .rev()
+            .map(|line| line.trim())
+            .find(|line| !line.is_empty())
+            .map(str::to_owned)
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {

@@ -9,6 +9,7 @@ use fanfold::config::variables;
 use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
+use indicatif::HumanCount;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -16,7 +17,7 @@ use super::notices::Notices;
 use super::produce;
 use super::progress::{self, How, Meter, Screen};
 use super::record::Place;
-use super::report::{End, Report};
+use super::report::{End, Report, receiver};
 use super::standing;
 use super::summary::{Ended, Summary};
 use super::take_up::take_up;
@@ -24,6 +25,7 @@ use super::tally::Auditor;
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
 use crate::check::Checked;
+use crate::count::count;
 use crate::counters::Counters;
 use crate::fail_fast::FailFast;
 use crate::failure::Failure;
@@ -35,6 +37,9 @@ use crate::stop::Stop;
 
 /// How long notices that are still to be delivered are waited for after the fan-out is complete.
 const LAST_NOTICES: Duration = Duration::from_secs(30);
+
+/// How long nobody asks what is waited for.
+const SHORT: Duration = Duration::from_secs(2);
 
 pub(super) async fn execute(
     args: &RunArgs,
@@ -54,12 +59,16 @@ pub(super) async fn execute(
     let counters = Counters::install();
     let opened = produce::open(&tracking, record.key, &job.name(), checked.tasks).await?;
     let auditor = Auditor::new(&stack)?;
+    let before = auditor.tally(opened.fanout.id).await?;
+    let progress = tracking.progress(&opened.fanout).await?;
+    let done_before = if resumed { before.settled + progress.duplicates } else { 0 };
     let meter = Meter {
         counters: counters.clone(),
         registered: Arc::new(AtomicU64::new(opened.fanout.cursor)),
         registered_before: opened.fanout.cursor,
-        before: auditor.tally(opened.fanout.id).await?,
-        acked_before: tracking.progress(&opened.fanout).await?.done,
+        before,
+        acked_before: progress.done,
+        duplicates_before: progress.duplicates,
         total: checked.tasks,
         resumed,
         screen: Screen::new(how),
@@ -97,12 +106,16 @@ pub(super) async fn execute(
         () = progress::show(&meter) => Err(Failure::Internal("progress ended".to_owned())),
     };
     let wall = began.elapsed();
-    let end = end(result, running, &stack, stop).await?;
+    let end = end(result, running, &stack, stop, job).await?;
     drop(served);
     let count = notices.count().await?;
-    let (total, duplicates) = (checked.tasks, meter.duplicates());
+    // An earlier process dropped some, too.
+    let duplicates = match &end {
+        End::FailFast if resumed => auditor.duplicates(opened.fanout.id).await?,
+        _ => meter.duplicates(),
+    };
+    let total = checked.tasks;
     let report = Report { job, opened: &opened, stack: &stack, auditor: &auditor, total, duplicates };
-    let done_before = if resumed { meter.acked_before } else { 0 };
     let summary = report.summary(end, count, wall, done_before, resumed).await?;
     match (summary.ended, &args.data) {
         (Ended::FailFast, _) => say(stopped(args, &summary)),
@@ -116,13 +129,29 @@ pub(super) async fn execute(
 }
 
 /// Lets the steps finish what they are at. Notices of failures may still be on their way when the fan-out is complete.
-async fn end(result: Result<End, Failure>, running: Running, stack: &Stack, stop: &Stop) -> Result<End, Failure> {
+async fn end(
+    result: Result<End, Failure>,
+    running: Running,
+    stack: &Stack,
+    stop: &Stop,
+    job: &Job,
+) -> Result<End, Failure> {
     if let Ok(End::Completed(_)) = &result {
+        let explain = async {
+            tokio::time::sleep(SHORT).await;
+            say(format_args!(
+                "every task is done; waiting up to {} s for {} to take the notices of failed tasks (Ctrl-C: no longer)",
+                LAST_NOTICES.as_secs(),
+                receiver(job)
+            ));
+            std::future::pending().await
+        };
         tokio::select! {
             quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
                 say("some notices are still on their way; `fanfold serve` on the same --data goes on with them");
             },
             _ = stop.asked() => {}
+            () = explain => {}
         }
     }
     running.stop(stop).await;
@@ -138,7 +167,8 @@ fn stopped(args: &RunArgs, summary: &Summary) -> String {
     };
     let most = args.fail_fast.unwrap_or_default();
     format!(
-        "fanfold: stopped by --fail-fast {most}: {} tasks failed, {} are open; {kept}",
-        summary.failed, summary.open
+        "fanfold: stopped by --fail-fast {most}: {} failed, {} open; {kept}",
+        count(summary.failed, "task", "tasks"),
+        HumanCount(summary.open)
     )
 }

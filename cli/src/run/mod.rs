@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
 use crate::check::{Checked, check};
+use crate::count::count;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::Job;
@@ -89,9 +90,9 @@ async fn go(
     stop.or(kept, there).await?.map_err(|problem| Fault::new(job.policy_file.display(), problem))?;
     if args.check {
         say(format_args!(
-            "{}: {} tasks, nothing is wrong with them; the batch API is there",
+            "{}: {}, nothing is wrong; the batch API is there",
             job.folder.display(),
-            checked.tasks
+            count(checked.tasks, "task", "tasks")
         ));
         return Ok(None);
     }

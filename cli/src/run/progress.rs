@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::tally::Tally;
 use super::waiting::clock;
+use crate::count::count;
 use crate::counters::Counters;
 use crate::say::{on_terminal, say};
 
@@ -33,6 +34,7 @@ pub(super) struct Meter {
     pub(super) registered_before: u64,
     pub(super) before: Tally,
     pub(super) acked_before: u64,
+    pub(super) duplicates_before: u64,
     pub(super) total: u64,
     pub(super) resumed: bool,
     pub(super) screen: Screen,
@@ -64,6 +66,8 @@ impl Screen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     registered: u64,
+    /// Tasks that were dropped: they are in no batch.
+    duplicates: u64,
     batched: u64,
     handled: u64,
     failed: u64,
@@ -86,12 +90,14 @@ impl Meter {
         let settled_before = self.before.settled - self.before.failed.len() as u64;
         let handled = (settled_before + failed + counted(MEMBERS_SUCCEEDED)).min(self.total);
         let batched = (self.before.members + counted(TASKS_BATCHED)).clamp(handled, self.total);
+        let duplicates = (self.duplicates_before + self.duplicates()).min(self.total - batched);
         // What is stored counts at once; what an earlier process stored of the portion it died in, with that portion.
         let stored = counted(TASKS_REGISTERED) + counted(TASKS_DUPLICATE);
         let known = self.registered_before.max(self.before.members);
         let registered = self.registered.load(Ordering::Relaxed).max(known + stored);
         Standing {
             registered: registered.clamp(batched, self.total),
+            duplicates,
             batched,
             handled,
             failed,
@@ -155,7 +161,11 @@ impl<'a> Bars<'a> {
 
     fn draw(&self) {
         let now = self.meter.standing();
-        for (bar, position) in self.bars.iter().zip([now.registered, now.batched, now.handled, now.acked]) {
+        let batched = self.meter.total - now.duplicates;
+        let wholes = [self.meter.total, batched, batched, self.meter.total];
+        let positions = [now.registered, now.batched, now.handled, now.acked];
+        for ((bar, position), whole) in self.bars.iter().zip(positions).zip(wholes) {
+            bar.set_length(whole);
             bar.set_position(position);
         }
         let [done, pace] = &self.texts;
@@ -183,16 +193,20 @@ async fn lines(meter: &Meter) {
     let began = Instant::now();
     let first = meter.standing().acked;
     if meter.resumed {
-        say(format_args!("resumed at {} of {} tasks", HumanCount(first), HumanCount(meter.total)));
+        say(format_args!("resumed at {} of {}", HumanCount(first), count(meter.total, "task", "tasks")));
     }
     loop {
         tokio::time::sleep(LINE).await;
         let now = meter.standing();
         let [registered, batched, handled, acked] =
             [now.registered, now.batched, now.handled, now.acked].map(HumanCount);
+        let duplicates = match now.duplicates {
+            0 => String::new(),
+            dropped => format!(" ({})", count(dropped, "duplicate", "duplicates")),
+        };
         let (total, pace) = (HumanCount(meter.total), pace_of(meter, now, first, began.elapsed()));
         say(format_args!(
-            "registered {registered}, batched {batched}, handled {handled}, acked {acked} of {total}; {}; {pace}",
+            "registered {registered}{duplicates}, batched {batched}, handled {handled}, acked {acked} of {total}; {}; {pace}",
             work(now)
         ));
     }
@@ -204,8 +218,8 @@ fn work(now: Standing) -> String {
         0 => String::new(),
         batches => format!(" ({:.1} tasks each)", now.batched as f64 / batches as f64),
     };
-    let [failed, batches, retries] = [now.failed, now.batches, now.retries].map(HumanCount);
-    format!("{failed} failed, {batches} batches{size}, {retries} retries")
+    let batches = count(now.batches, "batch", "batches");
+    format!("{} failed, {batches}{size}, {}", HumanCount(now.failed), count(now.retries, "retry", "retries"))
 }
 
 /// Time gone, rate, time left. What earlier processes did is not of this one's pace.
@@ -236,6 +250,7 @@ mod tests {
             registered_before: 0,
             before: Tally::default(),
             acked_before: 0,
+            duplicates_before: 0,
             total: 20_000,
             resumed: false,
             screen: Screen::new(How::Nothing),
@@ -269,11 +284,22 @@ mod tests {
     }
 
     #[test]
+    fn duplicates_are_in_no_batch() {
+        let mut meter = meter(&[(TASKS_DUPLICATE, 700), (TASKS_BATCHED, 19_000)]);
+        meter.duplicates_before = 200;
+        assert_eq!((meter.standing().duplicates, meter.standing().batched), (900, 19_000));
+        // Those of a process that died may be counted twice: dropped again, as it had not written down that they were.
+        meter.duplicates_before = 700;
+        assert_eq!(meter.standing().duplicates, 1_000);
+    }
+
+    #[test]
     fn every_line_fits_a_narrow_terminal() {
         let mut meter = meter(&[(ITEMS_ACKED, 9_000)]);
         (meter.resumed, meter.acked_before) = (true, 1_000);
         let now = Standing {
             registered: 42_049,
+            duplicates: 0,
             batched: 42_049,
             handled: 42_049,
             failed: 1_039,

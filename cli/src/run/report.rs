@@ -123,10 +123,7 @@ impl Report<'_> {
     }
 
     fn undelivered(&self, tally: &Tally) -> Vec<Undelivered> {
-        let to = match &self.job.policy.policy.notify {
-            Some(Destination::Url(url)) => url.clone(),
-            _ => "the queue of notices".to_owned(),
-        };
+        let to = receiver(self.job);
         let undelivered = tally.undelivered.iter();
         undelivered
             .map(|(error, notices)| Undelivered { to: to.clone(), notices: *notices, error: error.clone() })
@@ -157,6 +154,14 @@ impl Report<'_> {
     fn key(&self, content: &str) -> Option<String> {
         let content = serde_json::from_str(content).ok()?;
         self.job.policy.place(&content, "").ok()?.key
+    }
+}
+
+/// Who gets the notices of failed tasks.
+pub(super) fn receiver(job: &Job) -> String {
+    match &job.policy.policy.notify {
+        Some(Destination::Url(url)) => url.clone(),
+        _ => "the queue of notices".to_owned(),
     }
 }
 

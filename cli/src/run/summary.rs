@@ -8,6 +8,8 @@ use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::count::count;
+
 /// How a run ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
@@ -151,7 +153,7 @@ impl fmt::Display for Summary {
 impl Summary {
     fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.wall_ms as f64 / 1_000.0;
-        let total = HumanCount(self.total);
+        let total = count(self.total, "task", "tasks");
         if self.shown_again {
             writeln!(
                 f,
@@ -160,7 +162,7 @@ impl Summary {
                 self.finished_at()
             )?;
         }
-        write!(f, "{}: {total} tasks", self.name)?;
+        write!(f, "{}: {total}", self.name)?;
         if self.total == 0 {
             return writeln!(f, ": there are no rows in the file\n");
         }
@@ -229,13 +231,17 @@ impl Summary {
         if self.calls == 0 {
             return String::new();
         }
-        let retries = HumanCount(self.retries);
+        let retries = match self.retries {
+            0 => "none of them a retry".to_owned(),
+            1 => "one of them a retry".to_owned(),
+            many => format!("{} of them retries", HumanCount(many)),
+        };
         if self.calls >= self.total {
-            return format!("   no fewer than one per task, {retries} of them retries");
+            return format!("   no fewer than one per task, {retries}");
         }
         let share = 100.0 * (1.0 - self.calls as f64 / self.total as f64);
         let saved = HumanCount(self.total - self.calls);
-        format!("   {saved} saved against one per task ({share:.1} %), {retries} of them retries")
+        format!("   {saved} saved against one per task ({share:.1} %), {retries}")
     }
 }
 
@@ -252,7 +258,7 @@ impl fmt::Display for Told<'_> {
                 HumanCount(completed.succeeded),
                 HumanCount(completed.failed)
             ),
-            Event::TasksFailed(failed) => write!(f, "{} tasks failed", failed.failures.len()),
+            Event::TasksFailed(failed) => write!(f, "{} failed", count(failed.failures.len() as u64, "task", "tasks")),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use fanfold::config::variables;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
-use fanfold::store::tasks::Tasks;
+use fanfold::store::tasks::{DUPLICATE, Tasks};
 use fanfold_local::{Engine, Interceptor};
 use uuid::Uuid;
 
@@ -34,8 +35,9 @@ pub(crate) struct Tally {
 pub(crate) struct Auditor {
     engine: Engine,
     batches: Batches,
-    table: String,
+    batches_table: String,
     tasks: Tasks,
+    tasks_table: String,
 }
 
 /// Lets everything pass; requests seen by it are metered apart.
@@ -51,8 +53,9 @@ impl Auditor {
         let world = surroundings.world.clone();
         Ok(Self {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
-            table: surroundings.variable(variables::BATCHES_TABLE)?,
+            batches_table: surroundings.variable(variables::BATCHES_TABLE)?,
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world),
+            tasks_table: surroundings.variable(variables::TASKS_TABLE)?,
             engine,
         })
     }
@@ -62,11 +65,11 @@ impl Auditor {
         let mut tally = Tally::default();
         let mut start = None;
         loop {
-            let scan = self.engine.dynamodb().scan().table_name(&self.table).projection_expression("id");
+            let scan = self.engine.dynamodb().scan().table_name(&self.batches_table).projection_expression("id");
             let page = scan.set_exclusive_start_key(start).send().await;
             let page = page.map_err(|error| Failure::Internal(format!("the batches cannot be read: {error}")))?;
             let id = |item: &std::collections::HashMap<String, _>| match item.get("id") {
-                Some(aws_sdk_dynamodb::types::AttributeValue::S(id)) => id.parse().ok(),
+                Some(AttributeValue::S(id)) => id.parse().ok(),
                 _ => None,
             };
             let ids: Vec<Uuid> = page.items().iter().filter_map(id).collect();
@@ -76,6 +79,25 @@ impl Auditor {
             start = page.last_evaluated_key;
             if start.is_none() {
                 return Ok(tally);
+            }
+        }
+    }
+
+    /// How many tasks of a fan-out were dropped because another has their key: reads the whole table of tasks.
+    pub(crate) async fn duplicates(&self, fanout: Uuid) -> Result<u64, Failure> {
+        let scan = self.engine.dynamodb().scan().table_name(&self.tasks_table).select(Select::Count);
+        let scan = scan.filter_expression("#status = :duplicate AND begins_with(id, :fanout)");
+        let scan = scan.expression_attribute_names("#status", "status");
+        let scan = scan.expression_attribute_values(":duplicate", AttributeValue::S(DUPLICATE.to_owned()));
+        let scan = scan.expression_attribute_values(":fanout", AttributeValue::S(fanout.to_string()));
+        let (mut count, mut start) = (0, None);
+        loop {
+            let page = scan.clone().set_exclusive_start_key(start).send().await;
+            let page = page.map_err(|error| Failure::Internal(format!("the tasks cannot be read: {error}")))?;
+            count += u64::try_from(page.count).unwrap_or_default();
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(count);
             }
         }
     }

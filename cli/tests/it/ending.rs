@@ -42,7 +42,7 @@ fn too_many_failures_stop_a_run_which_goes_on_when_told_to() {
     let [option, value] = data(&folder);
     let output = folder.run(&["--json", &option, &value, "--fail-fast", "3"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    for part in ["stopped by --fail-fast 3", "tasks failed", "are open", "with the same --data"] {
+    for part in ["stopped by --fail-fast 3", "tasks failed", " open; ", "with the same --data"] {
         assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
     }
     let stopped = summary(&output);
@@ -57,6 +57,27 @@ fn too_many_failures_stop_a_run_which_goes_on_when_told_to() {
     assert_eq!(count(&rest, "succeeded"), count(&stopped, "open"));
     folder.assert_each_row_once(ROWS);
     assert_eq!(folder.run(&["--fail-fast", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_run_that_is_stopped_again_counts_the_duplicates_of_all_its_legs() {
+    let folder = Folder::new();
+    let rows: String = (0..60).map(|n| format!("R-{},shop-{}\n", n % 30, n % 6)).collect();
+    folder.write("rows.csv", format!("ref,shop\n{rows}"));
+    let policy = policy("content.shop", "exit 1").replace("max_attempts: 4", "max_attempts: 1");
+    folder.write("policy.yaml", policy.replace("max_batch: 8", "max_batch: 2").replace("linger: 1s", "linger: 0s"));
+    let [option, value] = data(&folder);
+    let mut done_before = 0;
+    for leg in 0..2 {
+        let summary = folder.summary(&[&option, &value, "--fail-fast", "1"]);
+        let count = |field: &str| summary[field].as_u64().unwrap();
+        assert_eq!((&summary["ended"], count("duplicates")), (&serde_json::json!("fail_fast"), 30), "leg {leg}");
+        assert_eq!(count("failed") + count("open"), 30, "leg {leg}: {summary}");
+        let done = count("failed") + count("duplicates");
+        // Some duplicates of the first leg may have been acked in the second.
+        assert!((done - done_before..=done).contains(&count("done_in_last_leg")), "leg {leg}: {summary}");
+        done_before = done;
+    }
 }
 
 /// Ends a run in the middle of calls; it must say what it did, and nothing else.
@@ -102,6 +123,23 @@ fn a_second_ctrl_c_waits_for_nothing() {
     std::thread::sleep(Duration::from_millis(300));
     signal(&child, "-INT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+}
+
+#[test]
+fn whoever_waits_for_a_receiver_of_notices_is_told_so() {
+    let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = Folder::with_rows(2, "exit 1");
+    let hook = format!("http://{}/hook", deaf.local_addr().unwrap());
+    let policy = policy("content.shop", "exit 1").replace("max_attempts: 4", "max_attempts: 1");
+    folder.write("policy.yaml", format!("{policy}notify: {{url: '{hook}'}}\n"));
+    let mut child = folder.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = told.into_iter().find(|line| line.contains("every task is done")).unwrap();
+    assert!(line.contains("waiting up to 30 s") && line.contains(&hook), "{line}");
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("failed              2"));
 }
 
 #[test]

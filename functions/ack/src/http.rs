@@ -23,7 +23,7 @@ pub fn router(ack: Arc<Ack>) -> Router {
 /// A request of which something was applied is answered with what was refused; one of which nothing was, with a problem.
 async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> Result<Json<AckAnswer>, Problem> {
     if request.settles.is_some() {
-        let problem = "is for Fanfold's own messages, `items` and `failed` are allowed".to_owned();
+        let problem = "is for Fanfold's own messages, `items`, `failed` and `duplicates` are allowed".to_owned();
         return Err(Problem::fields("invalid_body", vec![FieldError { field: "settles".to_owned(), problem }]));
     }
     let answer = ack.apply(&request).await?;
@@ -45,17 +45,15 @@ impl Ack {
         let refused = self.tracking.ack(&acks).await?;
         let concerned =
             |item: &ItemId| refused.get(&(item.fanout, item.group)).is_some_and(|refusal| refusal.concerns(item.index));
-        Ok(request.items.iter().chain(&request.failed).all(concerned))
+        Ok(request.all().all(|(_, _, item)| concerned(item)))
     }
 }
 
-/// One fault a refused group, at the first of its items; the problem names fan-out and group.
+/// One fault per refused group, at the first of its items; the problem names fan-out and group.
 fn faults(request: &AckRequest, refused: &[RefusedGroup]) -> Vec<FieldError> {
     let mut first: BTreeMap<(Uuid, Uuid), String> = BTreeMap::new();
-    for (field, items) in [("items", &request.items), ("failed", &request.failed)] {
-        for (at, item) in items.iter().enumerate() {
-            first.entry((item.fanout, item.group)).or_insert_with(|| format!("{field}[{at}]"));
-        }
+    for (field, at, item) in request.all() {
+        first.entry((item.fanout, item.group)).or_insert_with(|| format!("{field}[{at}]"));
     }
     let fault = |group: &RefusedGroup| FieldError {
         field: first.get(&(group.fanout, group.group)).cloned().unwrap_or_default(),

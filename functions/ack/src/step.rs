@@ -56,8 +56,7 @@ fn refusal(request: &AckRequest, refused: &Refused, unknown: &BTreeSet<Uuid>) ->
     if let Some(settles) = request.settles.as_ref().filter(|settles| unknown.contains(&settles.batch)) {
         return Some(format!("there is no batch {}", settles.batch));
     }
-    let items = request.items.iter().chain(&request.failed).chain(&request.duplicates);
     let refusal =
         |item: &ItemId| refused.get(&(item.fanout, item.group)).filter(|refusal| refusal.concerns(item.index));
-    items.filter_map(refusal).next().map(ToString::to_string)
+    request.all().find_map(|(_, _, item)| refusal(item)).map(ToString::to_string)
 }

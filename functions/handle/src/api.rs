@@ -12,18 +12,16 @@ use uuid::Uuid;
 pub use crate::cause::Cause;
 pub use fanfold::retry_after::RetryAfter;
 
+/// A call that is being made.
+pub type Calling<'a> = BoxFuture<'a, Result<Answer, CallError>>;
+
 /// Calls batch APIs of some sort.
 pub trait BatchApi: Send + Sync {
     /// Makes one call. `key` is its `Idempotency-Key`: calls with the same key have the same members.
     ///
     /// # Errors
     /// There is no answer, or it says that the whole batch was not done.
-    fn call<'a>(
-        &'a self,
-        handler: &'a Handler,
-        key: &'a str,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<Answer, CallError>>;
+    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a>;
 }
 
 /// What the batch API gets.

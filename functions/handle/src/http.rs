@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use fanfold::policy::Handler;
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use reqwest::Client;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 
-use crate::api::{Answer, BatchApi, Call, CallError, Cause, RetryAfter};
+use crate::api::{Answer, BatchApi, Call, CallError, Calling, Cause, RetryAfter};
 use crate::{answer, body};
 
 /// Calls HTTP endpoints. Follows no redirects: a task's content goes to the endpoint that the policy names, nowhere else.
@@ -48,12 +47,7 @@ impl HttpApi {
 }
 
 impl BatchApi for HttpApi {
-    fn call<'a>(
-        &'a self,
-        handler: &'a Handler,
-        key: &'a str,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
         async move {
             match &handler.url {
                 Some(url) => self.post(url, key, call, handler.timeout.0).await,

@@ -66,7 +66,7 @@ async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, 
             let detail = format!("the body is too large, at most {BODY_BYTES} bytes are allowed");
             return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail);
         }
-        Problem::new(StatusCode::BAD_REQUEST, "unreadable_body", "the body broke off")
+        Problem::new(StatusCode::BAD_REQUEST, "unreadable_body", "the body did not arrive in full")
     })
 }
 

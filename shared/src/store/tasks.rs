@@ -26,7 +26,7 @@ const CREATED: &str = "created";
 /// Status of a task that a batch has claimed; what happens then is told by the batch's record.
 const BATCHED: &str = "batched";
 /// Status of a task that was dropped, because another one has its key.
-const DUPLICATE: &str = "duplicate";
+pub const DUPLICATE: &str = "duplicate";
 
 /// A task to be stored.
 #[derive(Clone, Debug)]

@@ -71,6 +71,38 @@ async fn forged_leaders_do_no_harm_at_any_stage() {
     }
 }
 
+/// What a forged leader comes to before the right one did anything: who does not lead claims nothing, who leads by another
+/// epoch claims what the leader would and dispatches nothing, and which tasks a message names changes nothing.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_is_refused_and_not_just_harmless() {
+    let mut seen = [0; 3];
+    for n in 0.. {
+        let stack = stack(json!({"max_batch": 5})).await;
+        let (_, ids) = stack.open(23, true).await;
+        let tasks = register(&stack, &ids).await;
+        pass(&stack, &[QueueName::Elect]).await;
+        let right = take_group(&stack).await;
+        let Some(forged) = forgeries(&right).into_iter().nth(n) else { break };
+        let before = stack.locks.get(&right.lane).await.unwrap();
+        assert!(hand(&stack, QueueName::Group, vec![message(n, &forged)]).await.is_empty());
+        let after = stack.locks.get(&right.lane).await.unwrap();
+        let claimed = stack.tasks.claimed(&tasks).await.unwrap().len();
+        let batches: Vec<Uuid> = stack.all_batches().await.iter().map(|batch| batch.id).collect();
+        let sent = stack.take(QueueName::Handle).await.len();
+        if (&forged.lane, forged.batch) != (&right.lane, right.batch) {
+            assert_eq!((after, claimed, batches, sent), (before, 0, vec![], 0), "{forged:?}");
+            seen[0] += 1;
+        } else if forged.epoch != right.epoch {
+            assert_eq!((after, claimed, batches, sent), (before, 5, vec![right.batch], 0), "{forged:?}");
+            seen[1] += 1;
+        } else {
+            assert_eq!((after.in_flight, claimed, sent), (vec![right.batch], 5, 1), "{forged:?}");
+            seen[2] += 1;
+        }
+    }
+    assert_eq!(seen, [5, 5, 2]);
+}
+
 /// A batch that was handed on is known in flight; so is its lane's next leader, whatever epoch a late message names.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_leader_of_a_forged_epoch_tells_the_next_one_its_own() {

@@ -63,6 +63,10 @@ async fn what_is_refused_spoils_no_other() {
     assert_eq!(counts(&server, &fanout).await, (json!(2), json!(1)));
     let again = server.post("/acks", json!({"items": [beyond], "failed": [items[1]]})).await.ok(200);
     assert_eq!(again, answer, "a repetition is answered alike");
+    let answer = server.post("/acks", json!({"items": [beyond], "duplicates": [items[2]]})).await.ok(200);
+    assert!(answer["refused"][0]["problem"].as_str().unwrap().contains("no item 3"));
+    let view = server.get(&format!("/fanouts/{fanout}")).await.ok(200);
+    assert_eq!((&view["done"], &view["duplicates"]), (&json!(3), &json!(1)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,6 +79,7 @@ async fn an_ack_of_nothing_that_is_there_is_a_problem() {
     for (body, expected) in [
         (json!({"items": [nobodys]}), vec!["items[0]"]),
         (json!({"failed": [beyond, neighbour(&items[0], 4)]}), vec!["failed[0]"]),
+        (json!({"duplicates": [beyond]}), vec!["duplicates[0]"]),
         (json!({"items": [nobodys, nowhere, nowhere], "failed": [beyond]}), vec!["failed[0]", "items[0]", "items[1]"]),
     ] {
         let reply = server.post("/acks", body.clone()).await;

@@ -1,5 +1,8 @@
 //! Notices of failures: the batch's record keeps their chain, and the batch is settled when it ends.
 
+use std::collections::BTreeMap;
+
+use fanfold::ids::TaskId;
 use fanfold::notice::Event;
 use fanfold::store::batches::Batch;
 use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
@@ -55,12 +58,17 @@ async fn a_part_that_was_told_is_not_told_again() {
     stack.drain().await;
     let by_notice = stack.webhooks.by_notice();
     assert!(by_notice.len() > 1 && by_notice.values().all(|calls| *calls == 2), "{by_notice:?}");
-    let mut told = 0;
+    let mut parts = BTreeMap::new();
     for posted in stack.webhooks.posted() {
         let Event::TasksFailed(failed) = posted.notice.event else { panic!("of failures") };
-        told += failed.failures.len();
+        let known = parts.entry(posted.notice.id).or_insert_with(|| failed.failures.clone());
+        assert_eq!(known, &failed.failures, "a notice says the same each time");
     }
-    assert_eq!(told, 2 * 2_000);
+    let told: BTreeMap<TaskId, String> = parts.values().flatten().map(|told| (told.id, told.error.clone())).collect();
+    assert_eq!((told.len(), parts.values().map(Vec::len).sum::<usize>()), (2_000, 2_000));
+    for (n, id) in batch.members.ids().iter().enumerate() {
+        assert_eq!(told[id].split(' ').next(), Some((n % 20).to_string().as_str()), "{id}");
+    }
     let telling = stack.batches.get(batch.id).await.unwrap().unwrap().telling;
     assert_eq!((telling.told.is_some(), telling.tries as usize), (true, by_notice.len() + 1));
     stack.assert_locks_free().await;

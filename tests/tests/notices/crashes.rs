@@ -1,13 +1,13 @@
 //! A worker dies at each request of a chain in turn: a sweep heals it, and nothing is told under another id.
 
-use fanfold_tests::{Moment, QueueName, Reply};
+use fanfold_tests::{Crash, Moment, QueueName, Reply, at_every_request};
 
 use super::*;
 
-/// The end of a fan-out, told at the third try or refused for good; whether the crash came to pass.
-async fn run(at: u64, moment: Moment, gone: bool) -> bool {
+/// The end of a fan-out, delivered at the third try or refused for good; the request that was struck.
+async fn run(crash: Crash, gone: bool) -> Option<String> {
     let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
-    let stack = Stack::new(policy, ScriptedApi::always_succeeds(), Crash::new(at, moment)).await;
+    let stack = Stack::new(policy, ScriptedApi::always_succeeds(), crash).await;
     stack.webhooks.answer(move |_, before| match (before, gone) {
         (0 | 1, _) => Reply::Refuses(503),
         (_, false) => Reply::Takes,
@@ -22,9 +22,7 @@ async fn run(at: u64, moment: Moment, gone: bool) -> bool {
         run_for(&stack, 5 * MINUTE, MINUTE / 2).await;
         stack.sweep().await;
     }
-    if stack.crash.struck().is_none() {
-        return false;
-    }
+    let at = stack.crash.struck()?;
     let telling = header(&stack, fanout).await.telling;
     assert_eq!((telling.told.is_some(), telling.given_up.is_some()), (!gone, gone), "request {at}: {telling:?}");
     assert_eq!(stack.backlog().await, 0, "request {at}");
@@ -33,34 +31,21 @@ async fn run(at: u64, moment: Moment, gone: bool) -> bool {
     assert_eq!(stack.webhooks.by_notice().len(), 1);
     let dead = stack.dead(QueueName::Notify).await.len();
     assert!(dead == usize::from(gone) || (gone && dead == 2), "request {at}");
-    true
+    Some(at)
 }
 
-async fn at_every_request(moment: Moment, gone: bool) {
-    let mut requests = 0;
-    while run(requests + 1, moment, gone).await {
-        requests += 1;
+#[tokio::test(start_paused = true)]
+async fn whoever_dies_while_it_tells_is_followed_by_another() {
+    for moment in [Moment::Before, Moment::After, Moment::AnswerLost] {
+        let struck = at_every_request(moment, async |crash| run(crash, false).await).await;
+        assert!(struck.len() > 15, "{moment:?}: {struck:?}");
     }
-    assert!(requests > 15, "{requests} requests");
 }
 
 #[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    at_every_request(Moment::Before, false).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    at_every_request(Moment::After, false).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn loses_an_answer() {
-    at_every_request(Moment::AnswerLost, false).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_while_it_gives_up() {
-    at_every_request(Moment::Before, true).await;
-    at_every_request(Moment::After, true).await;
+async fn whoever_dies_while_it_gives_up_is_followed_by_another() {
+    for moment in [Moment::Before, Moment::After] {
+        let struck = at_every_request(moment, async |crash| run(crash, true).await).await;
+        assert!(struck.len() > 15, "{moment:?}: {struck:?}");
+    }
 }

@@ -30,7 +30,7 @@ pub(super) fn of_bodies() -> [(StatusCode, Cause); 5] {
     let cause = |code, when: &str| (code, when.to_owned());
     [
         (StatusCode::BAD_REQUEST, cause("malformed_json", "the body is not JSON")),
-        (StatusCode::BAD_REQUEST, cause("unreadable_body", "the body broke off")),
+        (StatusCode::BAD_REQUEST, cause("unreadable_body", "the body did not arrive in full")),
         (StatusCode::PAYLOAD_TOO_LARGE, ("too_large", format!("the body has more than {BODY_BYTES} bytes"))),
         (StatusCode::UNSUPPORTED_MEDIA_TYPE, cause("unsupported_media_type", "the body is said not to be JSON")),
         (StatusCode::UNPROCESSABLE_ENTITY, cause("invalid_body", "the body is JSON, but not what this route takes")),
