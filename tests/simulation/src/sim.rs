@@ -164,9 +164,9 @@ impl Sim {
         self.invocations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Calls of batch APIs at once: in all, and of one kind, which may have half of them, and one in any case.
+    /// Calls of batch APIs at once: in all, and of one kind, which leaves a quarter of them to others, but may have one.
     pub(crate) fn places(&self) -> (usize, usize) {
-        (self.calls_at_once, (self.calls_at_once / 2).max(1))
+        (self.calls_at_once, (self.calls_at_once - self.calls_at_once.div_ceil(4)).max(1))
     }
 
     /// How strictly the telling of notices is looked at.
