@@ -26,18 +26,10 @@ use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
 use crate::say::say;
 use crate::stop::Stop;
+use crate::sweeping::Sweeping;
 
 /// The stack as it is deployed, from the same file.
 const TEMPLATE: &str = include_str!("../../template.yaml");
-
-/// The schedule of `sweep` in the template.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
-
-/// Between two sweeps while a kind stands still: what waits goes on soon after its batch API works.
-const SWEEP_STANDING: Duration = Duration::from_secs(5);
-
-/// Sweeps from one deletion of expired items to the next.
-const EXPIRE_EVERY: u64 = 60;
 
 /// How long invocations may take to end before people are told what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -123,7 +115,8 @@ impl Stack {
             let step = self.step(&source.function, &api, limit.as_ref())?;
             pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
         }
-        Ok(Running { pumps, sweep: tokio::spawn(keep_sweeping(sweep, self.engine.clone())) })
+        let sweeping = Sweeping::new(sweep, &self.surroundings("SweepFunction"), self.engine.clone())?;
+        Ok(Running { pumps, sweep: tokio::spawn(sweeping.keep_on()) })
     }
 
     fn step(
@@ -189,28 +182,4 @@ async fn patience() {
 fn surroundings(engine: &Engine, template: &Template, world: &World, function: &str) -> Surroundings {
     let variables = template.environment(function).unwrap_or_default();
     Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())
-}
-
-/// Sweeps as the schedule does, and lets expired items go as DynamoDB does.
-async fn keep_sweeping(sweep: Sweep, engine: Engine) {
-    let mut pause = SWEEP_EVERY;
-    for sweeps in 1_u64.. {
-        tokio::time::sleep(pause).await;
-        pause = SWEEP_EVERY;
-        // Every item is looked at for this.
-        if sweeps.is_multiple_of(EXPIRE_EVERY)
-            && let Err(error) = engine.expire_items()
-        {
-            tracing::error!(%error, "expired items stay");
-        }
-        match sweep.sweep(SweepRequest::default()).await {
-            Ok(report) => {
-                tracing::info!(?report, "swept");
-                if report.standing > 0 {
-                    pause = SWEEP_STANDING;
-                }
-            }
-            Err(error) => tracing::error!(%error, "the sweep broke off"),
-        }
-    }
 }

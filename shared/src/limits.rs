@@ -100,9 +100,9 @@ pub const ATTEMPT_MARGIN: Duration = Duration::from_secs(30);
 /// beginning plus this plus `timeout`, however its worker ended.
 pub const CALL_WITHIN: Duration = Duration::from_secs(2);
 
-/// The part of all calls of batch APIs at once that one kind may hold: one in so many, at least one. An API that hangs leaves
-/// the rest to the others.
-pub const KIND_SHARE: u32 = 2;
+/// The part of all calls of batch APIs at once that no single kind may hold: one in so many, rounded up. An API that hangs
+/// leaves it to the other kinds.
+pub const OTHER_KINDS: u32 = 4;
 
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const MOST_DEAD: usize = 32;
@@ -223,6 +223,9 @@ pub const NOTICE_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// A try that fails so long after the first one is the last. Well below what DynamoDB and the dead-letter queue keep.
 pub const NOTICE_GIVE_UP: Duration = Duration::from_secs(3 * 24 * 3_600);
+
+/// A kind that stops and goes on again and again is told of at most once in this time.
+pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
 /// One receiver of notices holds at most one in so many of the invocations of notify.
 pub const RECEIVER_SHARE: u32 = 4;

@@ -8,6 +8,7 @@ use crate::ids::{TaskId, derived};
 use crate::limits::NOTICE_FAILURES_BYTES;
 use crate::store::batches::Batch;
 use crate::store::fanouts::{Fanout, FanoutState};
+use crate::store::gates::Gate;
 
 /// A notice. One may be delivered more than once; `id` tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,12 @@ pub enum Event {
     /// Tasks failed for good.
     #[serde(rename = "tasks.failed")]
     TasksFailed(TasksFailed),
+    /// A kind stands still.
+    #[serde(rename = "kind.stopped")]
+    KindStopped(KindStopped),
+    /// A kind goes on.
+    #[serde(rename = "kind.resumed")]
+    KindResumed(KindResumed),
 }
 
 /// The end of a fan-out. Its counts are exact.
@@ -77,6 +84,28 @@ pub struct Failure {
     pub error: String,
 }
 
+/// A kind stands still: its batch API says that the caller is wrong or must wait. Its tasks wait, and use up no attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindStopped {
+    /// The kind.
+    pub kind: String,
+    /// Since when, epoch milliseconds.
+    pub since: u64,
+    /// What the batch API answered that stopped it.
+    pub answer: String,
+}
+
+/// A kind that stood still goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindResumed {
+    /// The kind.
+    pub kind: String,
+    /// Since when it had stood still, epoch milliseconds.
+    pub stopped_at: u64,
+    /// Since when it goes on, epoch milliseconds.
+    pub since: u64,
+}
+
 impl Notice {
     /// The notice of a fan-out's end.
     #[must_use]
@@ -97,6 +126,25 @@ impl Notice {
                 completed_at,
             }),
         }
+    }
+
+    /// The notice of how a kind stands since its latest change.
+    #[must_use]
+    pub fn of_kind(gate: &Gate) -> Self {
+        let kind = gate.kind.clone();
+        let event = match &gate.stopped {
+            Some(stopped) => {
+                Event::KindStopped(KindStopped { kind, since: stopped.since.0, answer: stopped.because.clone() })
+            }
+            None => {
+                let [Timestamp(stopped_at), Timestamp(since)] =
+                    [gate.stood_since, gate.resumed_at].map(Option::unwrap_or_default);
+                Event::KindResumed(KindResumed { kind, stopped_at, since })
+            }
+        };
+        let at = gate.stopped.as_ref().map_or(gate.resumed_at, |stopped| Some(stopped.since)).unwrap_or_default();
+        let change = gate.telling.change.unwrap_or_default();
+        Self { id: derived("kind", &[gate.kind.as_bytes(), &change.to_be_bytes(), &at.0.to_be_bytes()]), event }
     }
 
     /// The notices of a batch's failures: one, or as many as it takes for each to fit a message. Each part has an id of its

@@ -1,11 +1,12 @@
 //! A batch API that does what a test says, and remembers every call.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::policy::Handler;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Calling};
+use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Calling, Cause};
 use futures::FutureExt;
 use tokio::time::Instant;
 
@@ -46,6 +47,17 @@ impl ScriptedApi {
         let seen: Vec<Seen> = self.seen().into_iter().filter(|seen| which(&seen.call)).collect();
         let at_work = |at: Instant| seen.iter().filter(|seen| seen.at <= at && at < seen.until).count();
         seen.iter().map(|seen| at_work(seen.at)).max().unwrap_or(0)
+    }
+
+    /// One that answers with a status, which the test may change; 200 does the batch.
+    pub fn answering(status: u16) -> (Arc<AtomicU16>, Arc<Self>) {
+        let status = Arc::new(AtomicU16::new(status));
+        let answers = Arc::clone(&status);
+        let api = Self::new(move |_| match answers.load(Ordering::Relaxed) {
+            200 => Ok(Answer::AllSucceeded),
+            status => Err(CallError::new(Cause::Status(status), format!("the batch API answered {status}"))),
+        });
+        (status, api)
     }
 
     pub fn always_succeeds() -> Arc<Self> {

@@ -93,7 +93,7 @@ impl Stack {
         }
         let completed = notices.into_values().filter_map(|notice| match notice.event {
             Event::FanoutCompleted(completed) => Some(completed),
-            Event::TasksFailed(_) => None,
+            Event::TasksFailed(_) | Event::KindStopped(_) | Event::KindResumed(_) => None,
         });
         completed.collect()
     }

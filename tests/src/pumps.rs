@@ -11,6 +11,7 @@ use fanfold_handle::Handle;
 use fanfold_local::{Pump, PumpHandle, Template};
 use fanfold_notify::Notify;
 use fanfold_register::Register;
+use fanfold_sweep::SweepRequest;
 
 use crate::stack::{QueueName, Stack};
 
@@ -29,6 +30,28 @@ impl QueueName {
 }
 
 impl Stack {
+    /// Lets everything work for some seconds. While a kind stands still, its probes never end.
+    pub async fn seconds(&self, seconds: u32) {
+        for _ in 0..seconds.div_ceil(3) {
+            for queue in QueueName::STEPS {
+                self.deliver(queue).await;
+            }
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+    }
+
+    /// The same for some minutes, with a sweep in each.
+    pub async fn minutes(&self, minutes: u32) {
+        for _ in 0..minutes {
+            self.seconds(60).await;
+            while self.sweeper.sweep(SweepRequest::default()).await.is_err() {
+                self.crash.revive();
+            }
+            self.crash.revive();
+        }
+        self.seconds(60).await;
+    }
+
     /// Sets every step to work, with the template's batch sizes, time-outs and dead-letter queues.
     pub fn pumps(&self) -> Vec<PumpHandle> {
         let template = Template::parse(include_str!("../../template.yaml")).unwrap();

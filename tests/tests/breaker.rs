@@ -1,14 +1,13 @@
 //! Kinds whose batch API says that the caller is wrong or must wait: they stand still, nothing fails, and they go on.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{PROBE_ASKED, REFUSED_MAX};
 use fanfold::store::batches::BatchStatus;
-use fanfold::store::gates::Gate;
+use fanfold::store::gates::{Gate, Refusal};
 use fanfold::store::places::{Party, Place};
 use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
@@ -20,17 +19,6 @@ fn policy(changes: Value) -> Value {
     changed(policy, changes)
 }
 
-/// A batch API that answers with a status that the test may change; 200 does the batch.
-fn answering(status: u16) -> (Arc<AtomicU16>, Arc<ScriptedApi>) {
-    let status = Arc::new(AtomicU16::new(status));
-    let answers = Arc::clone(&status);
-    let api = ScriptedApi::new(move |_| match answers.load(Ordering::Relaxed) {
-        200 => Ok(Answer::AllSucceeded),
-        status => Err(CallError::new(Cause::Status(status), format!("the batch API answered {status}"))),
-    });
-    (status, api)
-}
-
 async fn register(stack: &Stack, depots: &[&str]) -> Vec<TaskId> {
     let tasks = depots.iter().enumerate().map(|(n, depot)| order(None, depot, n)).collect();
     stack.register.register(tasks, &depots.concat()).await.unwrap().into_iter().map(|task| task.id).collect()
@@ -40,40 +28,21 @@ async fn gate(stack: &Stack) -> Gate {
     stack.gates.get_many(&["parcel"]).await.unwrap().pop().unwrap_or_default()
 }
 
-/// Lets everything work for some seconds. While a kind stands still, its probes never end.
-async fn seconds(stack: &Stack, seconds: u32) {
-    for _ in 0..seconds.div_ceil(3) {
-        for queue in QueueName::STEPS {
-            stack.deliver(queue).await;
-        }
-        tokio::time::sleep(Duration::from_secs(3)).await;
-    }
-}
-
-/// The same for some minutes, with a sweep in each.
-async fn minutes(stack: &Stack, minutes: u32) {
-    for _ in 0..minutes {
-        seconds(stack, 60).await;
-        stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
-    }
-    seconds(stack, 60).await;
-}
-
 const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_path_fails_nothing_and_the_kind_goes_on_when_it_is_mended() {
-    let (status, api) = answering(404);
+    let (status, api) = ScriptedApi::answering(404);
     let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
-    minutes(&stack, 60).await;
+    stack.minutes(60).await;
     let stopped = gate(&stack).await.stopped.unwrap();
     assert_eq!(stopped.answer, "the batch API answered 404");
     let calls = api.seen().len();
     assert!((10..100).contains(&calls), "{calls} calls in an hour");
     assert!(stack.all_batches().await.iter().all(|batch| batch.status != BatchStatus::Done));
     status.store(200, Ordering::Relaxed);
-    minutes(&stack, 10).await;
+    stack.minutes(10).await;
     assert_eq!(gate(&stack).await.stopped, None);
     for batch in stack.assert_settled(&tasks, 10).await.into_values() {
         assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
@@ -106,10 +75,10 @@ async fn one_tenants_refusals_do_not_stop_a_kind() {
     });
     let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
     register(&stack, &["117"]).await;
-    seconds(&stack, 30).await;
+    stack.seconds(30).await;
     assert!(gate(&stack).await.stopped.is_some());
     register(&stack, &["200"]).await;
-    seconds(&stack, 30).await;
+    stack.seconds(30).await;
     assert!(api.seen().iter().any(|seen| seen.call.target == "200"), "it was called without a sweep");
     let others = stack.all_batches().await.into_iter().filter(|batch| batch.lane.target == "200");
     assert!(others.map(|batch| batch.status).eq([BatchStatus::Done]));
@@ -133,10 +102,10 @@ async fn probes_wait_as_the_batch_api_asks_and_no_longer_than_a_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_version_of_the_policy_is_tried_at_once() {
-    let (status, api) = answering(401);
+    let (status, api) = ScriptedApi::answering(401);
     let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
-    minutes(&stack, 20).await;
+    stack.minutes(20).await;
     assert!(gate(&stack).await.stopped.is_some());
     status.store(200, Ordering::Relaxed);
     stack.put_policy(policy(json!({"handler": {"command": ["lorry"], "timeout": "10s"}}))).await;
@@ -148,7 +117,7 @@ async fn a_new_version_of_the_policy_is_tried_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_may_take_refusals_for_failures() {
-    let (_, api) = answering(404);
+    let (_, api) = ScriptedApi::answering(404);
     let stack = Stack::new(policy(json!({"refusals": "fail"})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.drain().await;
@@ -160,7 +129,7 @@ async fn a_policy_may_take_refusals_for_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
-    let (status, api) = answering(503);
+    let (status, api) = ScriptedApi::answering(503);
     let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     for _ in 0..60 {
@@ -178,16 +147,16 @@ async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     status.store(200, Ordering::Relaxed);
-    minutes(&stack, 5).await;
+    stack.minutes(5).await;
     stack.assert_settled(&tasks, 10).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
-    let (status, api) = answering(503);
+    let (status, api) = ScriptedApi::answering(503);
     let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
-    minutes(&stack, 3).await;
+    stack.minutes(3).await;
     let stopped = gate(&stack).await;
     let place = |n: u128| Place {
         party: Party::Kind("parcel".to_owned()),
@@ -201,18 +170,18 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
     assert!(stack.gates.take_probe(&first, &stopped, &still, 10, stack.world.now()).await.unwrap(), "its own");
     assert!(!stack.gates.take_probe(&second, &stopped, &still, 10, stack.world.now()).await.unwrap());
     status.store(200, Ordering::Relaxed);
-    minutes(&stack, 10).await;
+    stack.minutes(10).await;
     stack.assert_settled(&tasks, 10).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_waited_for_days_fails_and_is_told_why() {
-    let (_, api) = answering(403);
+    let (_, api) = ScriptedApi::answering(403);
     let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
-    minutes(&stack, 3).await;
+    stack.minutes(3).await;
     tokio::time::sleep(REFUSED_MAX).await;
-    minutes(&stack, 5).await;
+    stack.minutes(5).await;
     for batch in stack.assert_settled(&tasks, 10).await.into_values() {
         let error = batch.error(0).unwrap();
         assert!(error.starts_with("gave up after 3 days") && error.contains("403"), "{error}");
@@ -222,12 +191,73 @@ async fn who_waited_for_days_fails_and_is_told_why() {
 /// Plain failures between refusals end no row of them, but neither do they stop a kind.
 #[tokio::test(start_paused = true)]
 async fn other_failures_stop_no_kind() {
-    let (_, api) = answering(500);
+    let (_, api) = ScriptedApi::answering(500);
     let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
-    minutes(&stack, 3).await;
+    stack.minutes(3).await;
     assert_eq!(gate(&stack).await.stopped, None);
     for batch in stack.assert_settled(&tasks, 10).await.into_values() {
         assert_eq!((batch.failed.count(), batch.ended, batch.refused), (1, 2, 0));
     }
+}
+
+/// A call that began before the policy was changed says nothing of what the kind stands still by since.
+#[tokio::test(start_paused = true)]
+async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
+    let (_, api) = ScriptedApi::answering(503);
+    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let place = |n: u128| Place {
+        party: Party::Kind("parcel".to_owned()),
+        holder: uuid::Uuid::from_u128(n),
+        until: stack.world.now().plus(Duration::from_secs(40)),
+    };
+    let now = stack.world.now();
+    let refusal = |version: u128| Refusal { target: "117", version: uuid::Uuid::from_u128(version), answer: "no" };
+    for n in 0..4 {
+        assert!(stack.gates.take(&place(n), 10, now).await.unwrap().is_ok());
+    }
+    stack.gates.refuse(&place(0), refusal(1)).await.unwrap().unwrap();
+    let stands = stack.gates.refuse(&place(1), refusal(2)).await.unwrap().unwrap();
+    assert_eq!(stands.refusals, 1, "those of another version do not count");
+    assert!(stack.gates.stop(&stands, "no", now, None, now).await.unwrap());
+    assert_eq!(stack.gates.refuse(&place(2), refusal(1)).await.unwrap(), None);
+    let after = gate(&stack).await;
+    assert!(after.stopped.is_some() && after.places.len() == 1 && after.telling.change == Some(1), "{after:?}");
+}
+
+/// A wrong path that redirects is a wrong path.
+#[tokio::test(start_paused = true)]
+async fn redirects_fail_nothing() {
+    let (status, api) = ScriptedApi::answering(308);
+    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some());
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
+    }
+}
+
+/// 408: the request did not arrive in time. That is tried again, stops no kind, and lets none go on.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_did_not_arrive_is_tried_again() {
+    let (status, api) = ScriptedApi::answering(503);
+    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(3).await;
+    status.store(408, Ordering::Relaxed);
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some(), "a probe that did not arrive does not work");
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    stack.assert_settled(&tasks, 10).await;
+    status.store(408, Ordering::Relaxed);
+    let tasks = [tasks, register(&stack, &["700"]).await].concat();
+    stack.minutes(2).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    let batches = stack.assert_settled(&tasks, 10).await;
+    let batch = batches.values().find(|batch| batch.lane.target == "700").unwrap();
+    assert_eq!((batch.failed.count(), batch.ended, batch.silent.is_zero()), (1, 2, true), "answered, and tried twice");
 }

@@ -17,6 +17,9 @@ use uuid::Uuid;
 /// `BatchApiConcurrency` in template.yaml.
 const CONCURRENCY: usize = 20;
 
+/// What one kind may hold of them.
+const SHARE: usize = 15;
+
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 const DEAD: SweepRequest = SweepRequest { min_age: Duration::ZERO, workers_dead: true };
@@ -70,8 +73,8 @@ async fn calls_at_once_are_as_many_as_the_template_says() {
         pump.stop().await;
     }
     let share = |kind: &'static str| api.most_at_once(move |call: &Call| call.kind == kind);
-    assert_eq!((share("parcel"), share("letter")), (CONCURRENCY / 2, CONCURRENCY / 2));
-    assert!(api.most_at_once(|_| true) <= CONCURRENCY);
+    assert!(share("parcel") <= SHARE && share("letter") <= SHARE);
+    assert_eq!(api.most_at_once(|_| true), CONCURRENCY);
     stack.assert_locks_free().await;
 }
 
@@ -84,11 +87,11 @@ async fn a_kind_that_hangs_leaves_the_rest_to_others() {
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();
     register(&stack, "parcel", 300).await;
-    until(async || api.seen().len() == CONCURRENCY / 2).await;
+    until(async || api.seen().len() == SHARE).await;
     register(&stack, "letter", 30).await;
     let called = || api.seen().into_iter().filter(|seen| seen.call.kind == "letter").count();
     until(async || called() == 30).await;
-    assert_eq!(api.seen().len(), 30 + CONCURRENCY / 2, "not one of the parcels that hang has ended by then");
+    assert_eq!(api.seen().len(), 30 + SHARE, "not one of the parcels that hang has ended by then");
     drop(pumps);
 }
 

@@ -259,6 +259,8 @@ impl fmt::Display for Told<'_> {
                 HumanCount(completed.failed)
             ),
             Event::TasksFailed(failed) => write!(f, "{} failed", count(failed.failures.len() as u64, "task", "tasks")),
+            Event::KindStopped(stopped) => write!(f, "kind {} stands still: {}", stopped.kind, stopped.answer),
+            Event::KindResumed(resumed) => write!(f, "kind {} goes on", resumed.kind),
         }
     }
 }

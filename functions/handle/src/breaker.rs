@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{PROBE_ASKED, PROBES};
+use fanfold::messages::{About, NotifyMessage};
 use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::StoreError;
 use fanfold::store::batches::Batch;
-use fanfold::store::gates::Refusal;
+use fanfold::store::gates::{Gate, Refusal, Stopped};
 
 use crate::Handle;
 use crate::api::{Answer, CallError, Cause};
@@ -31,6 +32,8 @@ pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
         Ok(_) => Says::Works,
         Err(error) if error.cause.concerns_every_batch() => Says::Refused,
         Err(error) => match error.cause {
+            // It waited for a request that did not arrive as a whole, and saw nothing of it.
+            Cause::Status(408) => Says::Nothing,
             Cause::Status(status) if status < 500 => Says::Works,
             _ => Says::Nothing,
         },
@@ -83,9 +86,11 @@ impl Handle {
         }
         match (says, pass.probes) {
             (Says::Works, true) => {
-                if self.gates.resume(place, now).await? {
+                let tell_at = tells(policy).then(|| pass.gate.tells_at(now));
+                if self.gates.resume(place, tell_at, now).await? {
                     tracing::warn!(kind, "the batch API works again: the kind goes on");
                     metrics::counter!(KINDS_RESUMED).increment(1);
+                    self.hint(kind, tell_at, now).await;
                 }
                 Ok(None)
             }
@@ -101,15 +106,43 @@ impl Handle {
                     return Ok(None);
                 }
                 let probe_at = next_probe(0, result, now, self.world.random.next());
-                if self.gates.stop(&gate, answer, probe_at, now).await? {
+                let tell_at = tells(policy).then(|| gate.tells_at(now));
+                if self.gates.stop(&gate, answer, probe_at, tell_at, now).await? {
                     tracing::error!(kind, answer, "the kind stands still: its batch API lets nobody in");
                     metrics::counter!(KINDS_STOPPED).increment(1);
+                    self.hint(kind, tell_at, now).await;
                 }
                 Ok(Some(probe_at))
             }
             _ => self.gates.give_back(place).await.map(|()| None),
         }
     }
+
+    /// The kind stands still by another version of its policy: it goes on.
+    pub(crate) async fn forget(&self, gate: &Gate, stopped: &Stopped, policy: &Policy) -> Result<(), StoreError> {
+        let now = self.world.now();
+        let tell_at = tells(policy).then(|| gate.tells_at(now));
+        if self.gates.forget(gate, stopped, tell_at, now).await? {
+            tracing::warn!(kind = gate.kind, "the policy has changed: the kind goes on");
+            metrics::counter!(KINDS_RESUMED).increment(1);
+            self.hint(&gate.kind, tell_at, now).await;
+        }
+        Ok(())
+    }
+
+    /// Has it told how a kind stands, from `tell_at` on. If the message is lost, `sweep` sends it again.
+    async fn hint(&self, kind: &str, tell_at: Option<Timestamp>, now: Timestamp) {
+        let Some(at) = tell_at else { return };
+        let message = NotifyMessage::due(About::Kind(kind.to_owned()), tell_at);
+        if let Err(error) = self.notify.send_all([(&message, at.since(now))]).await {
+            tracing::warn!(%error, kind, "the message was not sent that has it told how the kind stands");
+        }
+    }
+}
+
+/// Whether somebody is told when a kind stops and when it goes on.
+fn tells(policy: &Policy) -> bool {
+    policy.notify.is_some()
 }
 
 #[cfg(test)]
@@ -120,13 +153,20 @@ mod tests {
     fn refusals_are_told_from_answers_and_from_silence() {
         let of = |cause| says(&Err(CallError::new(cause, "no")));
         assert_eq!(says(&Ok(Answer::AllSucceeded)), Says::Works);
-        for status in [401, 403, 404, 405, 415, 429, 503] {
+        for status in [301, 308, 401, 403, 404, 405, 415, 429, 503] {
             assert_eq!(of(Cause::Status(status)), Says::Refused, "{status}");
         }
         for status in [400, 409, 413, 422] {
             assert_eq!(of(Cause::Status(status)), Says::Works, "{status}");
         }
-        for cause in [Cause::Status(500), Cause::Status(504), Cause::Silence, Cause::BadAnswer, Cause::NotMade] {
+        for cause in [
+            Cause::Status(408),
+            Cause::Status(500),
+            Cause::Status(504),
+            Cause::Silence,
+            Cause::BadAnswer,
+            Cause::NotMade,
+        ] {
             assert_eq!(of(cause), Says::Nothing, "{cause:?}");
         }
     }

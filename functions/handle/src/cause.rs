@@ -33,17 +33,18 @@ impl Cause {
     }
 
     /// Whether it says nothing of the batch, but that the caller is wrong or must wait: any other batch of the kind
-    /// would meet the same.
+    /// would meet the same. A redirect, which is not followed, says that the policy names the wrong place.
     #[must_use]
     pub fn concerns_every_batch(self) -> bool {
         match self {
-            Self::Status(status) => matches!(status, 401 | 403 | 404 | 405 | 415 | 429 | 503),
+            Self::Status(status) => matches!(status, 300..=399 | 401 | 403 | 404 | 405 | 415 | 429 | 503),
             Self::Unreachable | Self::Tls => true,
             Self::Exit | Self::BadAnswer | Self::Silence | Self::NotMade => false,
         }
     }
 
-    /// Whether it says "not now" rather than "not this". A redirect is a fault of the policy, not of the moment.
+    /// Whether it says "not now" rather than "not this". 408: the request did not arrive in time as a whole, so nothing was
+    /// done; the next one may.
     #[must_use]
     pub fn retriable(self) -> bool {
         match self {
@@ -63,17 +64,25 @@ mod tests {
         for cause in [Cause::Silence, Cause::BadAnswer, Cause::Status(502), Cause::Status(504)] {
             assert!(!cause.answered() && cause.retriable() && !cause.concerns_every_batch(), "{cause:?}");
         }
-        for cause in [Cause::Status(500), Cause::Status(404), Cause::Exit, Cause::Unreachable, Cause::Tls] {
+        for cause in [
+            Cause::Status(500),
+            Cause::Status(404),
+            Cause::Status(408),
+            Cause::Status(301),
+            Cause::Exit,
+            Cause::Unreachable,
+            Cause::Tls,
+        ] {
             assert!(cause.answered(), "{cause:?}");
         }
     }
 
     #[test]
     fn a_batch_api_that_refuses_everybody_is_told_from_one_that_refuses_a_batch() {
-        for status in [401, 403, 404, 405, 415, 429, 503] {
+        for status in [300, 301, 302, 303, 307, 308, 401, 403, 404, 405, 415, 429, 503] {
             assert!(Cause::Status(status).concerns_every_batch(), "{status}");
         }
-        for status in [301, 400, 408, 409, 413, 422, 425, 500, 501, 502, 504] {
+        for status in [101, 400, 408, 409, 413, 422, 425, 500, 501, 502, 504] {
             assert!(!Cause::Status(status).concerns_every_batch(), "{status}");
         }
         assert!(Cause::Unreachable.concerns_every_batch() && Cause::Tls.concerns_every_batch());

@@ -3,10 +3,12 @@
 use std::error::Error;
 use std::time::Duration;
 
+use fanfold::limits::EXCERPT_BYTES;
 use fanfold::policy::Handler;
+use fanfold::text::shorten;
 use futures::FutureExt;
 use reqwest::Client;
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 
 use crate::api::{Answer, BatchApi, Call, CallError, Calling, Cause, RetryAfter};
 use crate::{answer, body};
@@ -37,11 +39,15 @@ impl HttpApi {
             return answer::parse(&body::read(response).await?);
         }
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| RetryAfter::parse(value.to_str().ok()?));
+        let to = response.headers().get(LOCATION).filter(|_| status.is_redirection()).map(|to| {
+            let to = String::from_utf8_lossy(to.as_bytes());
+            format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES))
+        });
         let said = match body::excerpt(response).await {
             said if said.is_empty() => said,
             said => format!(": {said}"),
         };
-        let message = format!("the batch API answered {status}{said}");
+        let message = format!("the batch API answered {status}{}{said}", to.unwrap_or_default());
         Err(CallError { retry_after, ..CallError::new(Cause::Status(status.as_u16()), message) })
     }
 }

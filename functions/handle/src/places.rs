@@ -55,7 +55,7 @@ impl Handle {
             };
             if let Some(stopped) = &gate.stopped {
                 if self.holds_no_more(&gate, policy).await? {
-                    self.gates.forget(&gate, stopped, now).await?;
+                    self.forget(&gate, stopped, policy).await?;
                     continue;
                 }
                 return self.knock(batch, place, &gate, stopped).await;

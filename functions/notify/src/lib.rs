@@ -1,4 +1,4 @@
-//! The step `notify`: delivers completion and failure notices, each by one chain of tries.
+//! The step `notify`: delivers notices of ends, of failures, and of how kinds stand, each by one chain of tries.
 
 mod deliver;
 mod look;
@@ -17,6 +17,7 @@ use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::batches::Batches;
 use fanfold::store::fanouts::Fanouts;
+use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
 use fanfold::store::places::Places;
 use fanfold::store::policies::Policies;
@@ -31,6 +32,7 @@ pub struct Notify {
     fanouts: Fanouts,
     batches: Batches,
     locks: Locks,
+    gates: Gates,
     places: Places,
     policies: Policies,
     notify: Queue<NotifyMessage>,
@@ -72,6 +74,7 @@ impl Notify {
             fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?, world.clone()),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             places: Places::new(surroundings.table(variables::LOCKS_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,

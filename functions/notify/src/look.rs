@@ -39,6 +39,7 @@ impl Notify {
         match about {
             About::Fanout(_) => self.fanouts.tellings(),
             About::Batch(_) => self.batches.tellings(),
+            About::Kind(_) => self.gates.tellings(self.world.clone()),
         }
     }
 
@@ -47,6 +48,7 @@ impl Notify {
         match &message.about {
             About::Fanout(id) => self.look_at_end(message, *id).await,
             About::Batch(settles) => self.look_at_failures(message, settles).await,
+            About::Kind(kind) => self.look_at_kind(message, kind).await,
         }
     }
 
@@ -78,6 +80,15 @@ impl Notify {
         self.next(message, batch.telling.clone(), destination, || Notice::failed(&batch)).await
     }
 
+    /// A kind is told of as it stands now. A change that another one followed before it could be told is not told.
+    async fn look_at_kind(&self, message: &NotifyMessage, kind: &str) -> Result<Asked, NotifyError> {
+        let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
+        let policy = self.policies.get(kind).await?;
+        let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
+        let Some(destination) = destination.filter(|_| gate.tell_at.is_some()) else { return Ok(Asked::Nothing) };
+        self.next(message, gate.telling.clone(), destination, || vec![Notice::of_kind(&gate)]).await
+    }
+
     /// What follows from a message and how far the telling has come.
     async fn next(
         &self,
@@ -90,7 +101,7 @@ impl Notify {
         let mut due = message.due;
         if message.undelivered.is_some()
             && telling.given_up.is_some()
-            && let Some(now) = self.tellings(&about).revive(about.id()).await?
+            && let Some(now) = self.tellings(&about).revive(&about.key(), telling.change).await?
         {
             telling = Telling { given_up: None, due: Some(now), since: Some(now), ..telling };
             due = Some(now);

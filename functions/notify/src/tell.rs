@@ -22,7 +22,7 @@ impl Notify {
     /// under the same id.
     pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
         let tellings = self.tellings(&due.about);
-        let Some(turn) = tellings.begin(due.about.id(), &due.telling).await? else { return Ok(()) };
+        let Some(turn) = tellings.begin(&due.about.key(), &due.telling).await? else { return Ok(()) };
         let told = due.telling.parts;
         for (parts, notice) in (told..).zip(due.notices.iter().skip(told as usize)) {
             if self.world.now().since(turn.began) >= NOTICE_TURN {
@@ -32,7 +32,7 @@ impl Notify {
                 return self.failed(due, &turn, parts, &error).await;
             }
         }
-        tellings.told(turn.id).await?;
+        tellings.told(&turn).await?;
         self.settle(&due.about).await
     }
 
@@ -96,7 +96,7 @@ impl Notify {
     /// With the telling of its failures a batch is settled.
     async fn settle(&self, about: &About) -> Result<(), NotifyError> {
         match about {
-            About::Fanout(_) => Ok(()),
+            About::Fanout(_) | About::Kind(_) => Ok(()),
             About::Batch(settles) => Ok(self.locks.settled(&settles.lane, &[settles.batch]).await?),
         }
     }

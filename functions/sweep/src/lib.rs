@@ -2,6 +2,7 @@
 
 mod batches;
 mod fanouts;
+mod kinds;
 mod lanes;
 
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub struct SweepReport {
     pub lanes: u64,
     /// Fan-outs that were finished or whose end is to be told again.
     pub fanouts: u64,
+    /// Kinds of which it is to be told again how they stand.
+    pub kinds: u64,
     /// Idle lanes that were put aside.
     pub retired: u64,
     /// Kinds found to stand still with batches that wait; one with very many lanes counts several times.
@@ -105,7 +108,7 @@ impl Sweep {
         })
     }
 
-    /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches.
+    /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches, kinds.
     ///
     /// # Errors
     /// A table cannot be read or written, or a message not sent. What was done until then stands.
@@ -115,7 +118,8 @@ impl Sweep {
         let pending = self.sweep_pending(request, &mut report).await;
         let fanouts = self.sweep_fanouts(request, &mut report).await;
         let locks = self.sweep_locks(request, &mut report).await;
-        pending.and(fanouts).and(locks).map(|()| report)
+        let kinds = self.sweep_kinds(request, &mut report).await;
+        pending.and(fanouts).and(locks).and(kinds).map(|()| report)
     }
 
     /// The moment before which something must have happened for its message to be taken for lost.

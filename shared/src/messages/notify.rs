@@ -6,6 +6,8 @@ use uuid::Uuid;
 use super::Settles;
 use crate::clock::Timestamp;
 use crate::notice::Notice;
+use crate::policy::is_kind;
+use crate::store::places::Party;
 
 /// Something is to be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,15 +30,18 @@ pub enum About {
     Fanout(Uuid),
     /// The failures of a batch, after which it is settled.
     Batch(Settles),
+    /// That a kind stands still, or goes on.
+    Kind(String),
 }
 
 impl About {
-    /// The id of the record that says how far the telling has come.
+    /// The key of the record that says how far the telling has come.
     #[must_use]
-    pub fn id(&self) -> Uuid {
+    pub fn key(&self) -> String {
         match self {
-            Self::Fanout(id) => *id,
-            Self::Batch(settles) => settles.batch,
+            Self::Fanout(id) => id.to_string(),
+            Self::Batch(settles) => settles.batch.to_string(),
+            Self::Kind(kind) => Party::Kind(kind.clone()).key(),
         }
     }
 }
@@ -78,6 +83,8 @@ struct Fields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<Settles>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     due: Option<u64>,
     #[serde(default, skip_serializing_if = "none")]
     waits: u32,
@@ -94,12 +101,14 @@ impl TryFrom<Fields> for NotifyMessage {
     type Error = &'static str;
 
     fn try_from(fields: Fields) -> Result<Self, Self::Error> {
-        let Fields { fanout, batch, due, waits, undelivered } = fields;
-        let about = match (fanout, batch) {
-            (Some(id), None) => About::Fanout(id),
-            (None, Some(settles)) => About::Batch(settles),
-            (Some(_), Some(_)) => return Err("`fanout` stands beside `batch`, one of the two is allowed"),
-            (None, None) => return Err("neither `fanout` nor `batch` is there"),
+        let Fields { fanout, batch, kind, due, waits, undelivered } = fields;
+        let about = match (fanout, batch, kind) {
+            (Some(id), None, None) => About::Fanout(id),
+            (None, Some(settles), None) => About::Batch(settles),
+            (None, None, Some(kind)) if is_kind(&kind) => About::Kind(kind),
+            (None, None, Some(_)) => return Err("`kind` is no kind"),
+            (None, None, None) => return Err("neither `fanout` nor `batch` nor `kind` is there"),
+            _ => return Err("of `fanout`, `batch` and `kind` more than one is there, one is allowed"),
         };
         Ok(Self { about, due: due.map(Timestamp), waits, undelivered })
     }
@@ -108,11 +117,12 @@ impl TryFrom<Fields> for NotifyMessage {
 impl From<NotifyMessage> for Fields {
     fn from(message: NotifyMessage) -> Self {
         let NotifyMessage { about, due, waits, undelivered } = message;
-        let (fanout, batch) = match about {
-            About::Fanout(id) => (Some(id), None),
-            About::Batch(settles) => (None, Some(settles)),
+        let (fanout, batch, kind) = match about {
+            About::Fanout(id) => (Some(id), None, None),
+            About::Batch(settles) => (None, Some(settles), None),
+            About::Kind(kind) => (None, None, Some(kind)),
         };
-        Self { fanout, batch, due: due.map(|due| due.0), waits, undelivered }
+        Self { fanout, batch, kind, due: due.map(|due| due.0), waits, undelivered }
     }
 }
 
@@ -135,8 +145,10 @@ mod tests {
     #[test]
     fn whatever_is_sent_is_read() {
         let settles = Settles { batch: NOBODY.parse().unwrap(), lane: "parcel:0:NY".parse().unwrap() };
-        let message = NotifyMessage { waits: 3, ..NotifyMessage::due(About::Batch(settles), Some(Timestamp(17))) };
-        assert_eq!(read::<NotifyMessage>(&serde_json::to_string(&message).unwrap()).unwrap(), message);
+        for about in [About::Batch(settles), About::Kind("parcel".to_owned())] {
+            let message = NotifyMessage { waits: 3, ..NotifyMessage::due(about, Some(Timestamp(17))) };
+            assert_eq!(read::<NotifyMessage>(&serde_json::to_string(&message).unwrap()).unwrap(), message);
+        }
     }
 
     #[test]
@@ -147,6 +159,8 @@ mod tests {
             "{\"due\": 1}".to_owned(),
             format!("{{\"fanout\": \"{NOBODY}\", {batch}}}"),
             format!("{{{batch}, \"tries\": 1}}"),
+            format!("{{{batch}, \"kind\": \"parcel\"}}"),
+            "{\"kind\": \"no/kind\"}".to_owned(),
         ] {
             assert!(read::<NotifyMessage>(&body).is_err(), "{body}");
         }

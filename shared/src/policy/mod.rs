@@ -69,7 +69,7 @@ pub struct Policy {
     pub key_after_failure: KeyAfterFailure,
     /// The batch API.
     pub handler: Handler,
-    /// Where failures of tasks are told, if anywhere.
+    /// Where it is told that tasks failed, and that the kind stands still or goes on; if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
 }

@@ -56,7 +56,7 @@ impl Batches {
     /// The telling of their failures.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table.clone(), self.world.clone(), false)
+        Tellings::new(self.table.clone(), self.world.clone(), "id", false)
     }
 
     /// One batch, strongly consistent.

@@ -203,7 +203,7 @@ impl Fanouts {
     /// The telling of their ends.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table.clone(), self.world.clone(), true)
+        Tellings::new(self.table.clone(), self.world.clone(), "id", true)
     }
 
     /// Rows of a producer up to here are registered.

@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::attributes::time;
 use super::places::{Party, Place, Places};
+use super::telling::Tellings;
 use super::{StoreError, Table};
-use crate::clock::Timestamp;
-use crate::limits::{KIND_SHARE, MOST_DEAD};
+use crate::clock::{Timestamp, World};
+use crate::limits::{MOST_DEAD, OTHER_KINDS};
 
 pub use self::breaker::Refusal;
 pub use self::record::{Gate, Probe, Stopped};
@@ -34,6 +35,20 @@ impl Gates {
     pub async fn get_many(&self, kinds: &[&str]) -> Result<Vec<Gate>, StoreError> {
         let keys: Vec<String> = kinds.iter().map(|kind| key(kind)).collect();
         self.table().get_many("lane", &keys, &[], true).await?.iter().map(Gate::decode).collect()
+    }
+
+    /// Reads the gate of a kind. None: it was never used.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is corrupt.
+    pub async fn get(&self, kind: &str) -> Result<Option<Gate>, StoreError> {
+        self.table().get("lane", key(kind), true).await?.as_ref().map(Gate::decode).transpose()
+    }
+
+    /// The telling that kinds stand still, or go on.
+    #[must_use]
+    pub fn tellings(&self, world: World) -> Tellings {
+        Tellings::new(self.table().clone(), world, "lane", false)
     }
 
     /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`]. `Ok` and `Err`
@@ -90,12 +105,23 @@ impl Gates {
     }
 }
 
-/// How many of all calls of batch APIs at once one kind may have.
+/// How many of all calls of batch APIs at once one kind may have: all but what is kept for other kinds, at least one.
 #[must_use]
 pub fn share(concurrency: u32) -> u32 {
-    (concurrency / KIND_SHARE).max(1)
+    (concurrency - concurrency.div_ceil(OTHER_KINDS)).max(1)
 }
 
 fn key(kind: &str) -> String {
     Party::Kind(kind.to_owned()).key()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_leaves_a_quarter_to_others_where_there_is_more_than_one_place() {
+        let shares: Vec<u32> = [0, 1, 2, 3, 4, 5, 8, 20, 1_000].into_iter().map(share).collect();
+        assert_eq!(shares, [1, 1, 1, 2, 3, 3, 6, 15, 750]);
+    }
 }

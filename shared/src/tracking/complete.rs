@@ -80,13 +80,13 @@ impl Tracking {
         Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
     }
 
-    /// Sends the message again that tells the end of a fan-out, or the failures of a batch, as far as it was told: it is
+    /// Sends the message again that tells the end of a fan-out, the failures of a batch, or how a kind stands, as far as it was told: it is
     /// taken for lost. Of the messages before it none counts any more. False: somebody went on with it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.
     pub async fn remind(&self, tellings: &Tellings, about: About, telling: &Telling) -> Result<bool, TrackingError> {
-        let Some(due) = tellings.remind(about.id(), telling).await? else { return Ok(false) };
+        let Some(due) = tellings.remind(&about.key(), telling).await? else { return Ok(false) };
         self.notify.send(&NotifyMessage::due(about, Some(due))).await?;
         Ok(true)
     }

@@ -63,6 +63,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     crate::keys::released(engine, sim, &model, &batches).await?;
     crate::ends::fanouts(engine, sim, &model, &batches).await?;
     crate::ends::failures(sim, &model, &batches);
+    crate::kinds::told(engine, sim, &model).await?;
     Ok(())
 }
 

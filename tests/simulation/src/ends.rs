@@ -118,7 +118,7 @@ fn told(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, counts:
             let told = Counts { total: *total, succeeded: *succeeded, failed: *failed, duplicates: *duplicates };
             *id == fanout.id && told == counts && user_key.as_ref() == Some(&asked.user_key)
         }
-        Event::TasksFailed(_) => false,
+        Event::TasksFailed(_) | Event::KindStopped(_) | Event::KindResumed(_) => false,
     };
     let wanted = complete && asked.notify;
     if wanted != notice.is_some() || !notice.is_none_or(right) {

@@ -12,6 +12,7 @@ mod ends;
 mod faults;
 mod hooks;
 mod keys;
+mod kinds;
 mod lag;
 mod mail;
 mod model;

@@ -7,7 +7,8 @@ use fanfold_handle::api::{CallError, Cause};
 use crate::dice::Dice;
 
 /// What every call meets in an outage.
-const CAUSES: [Cause; 9] = [
+const CAUSES: [Cause; 10] = [
+    Cause::Status(308),
     Cause::Status(401),
     Cause::Status(403),
     Cause::Status(404),

@@ -4,8 +4,10 @@ use aws_smithy_types::base64;
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
+use fanfold::store::places::Party;
 use serde_json::Value;
 
+use crate::kinds;
 use crate::lock;
 use crate::request::{Record, text};
 use crate::sim::Sim;
@@ -14,7 +16,7 @@ use crate::sim::Sim;
 pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, now: Option<&Value>) -> Option<String> {
     let now = now?;
     let (table, key) = record;
-    if table == "LocksTable" {
+    if table == "LocksTable" && Party::kind(key).is_none() {
         let lane: Lane = key.parse().ok()?;
         let flying = now["in_flight"]["BS"].as_array().map_or(0, Vec::len);
         let most = lock(&sim.model).kinds.get(&lane.kind).map_or(usize::MAX, |kind| kind.max_in_flight);
@@ -27,7 +29,10 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
     }
     let earlier = earlier??;
     let problem = match table.as_str() {
-        "LocksTable" => leadership(&earlier, now),
+        "LocksTable" => match Party::kind(key) {
+            Some(kind) => kinds::transition(sim, kind, &earlier, now),
+            None => leadership(&earlier, now),
+        },
         "TasksTable" => task(&earlier, now).or_else(|| owner(sim, key, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
         "FanoutsTable" => fanout(&earlier, now),

@@ -94,7 +94,8 @@ async fn a_redirect_is_not_followed() {
         let location = format!("Location: {}\r\n", elsewhere.url);
         let server = Server::start(move |_, _| Deed::answer(status, &location, "")).await;
         let error = call(&server.url, PATIENT).await.unwrap_err();
-        assert!(!error.retriable && error.message.contains(status), "{error:?}");
+        assert!(!error.retriable && error.cause.concerns_every_batch() && error.cause.answered(), "{error:?}");
+        assert!(error.message.contains(&format!("{status} to {}, which is not followed", elsewhere.url)), "{error:?}");
         assert_eq!((server.heard().len(), elsewhere.heard().len()), (1, 0), "{status}");
     }
 }

@@ -4,6 +4,7 @@
 mod batches;
 mod chain;
 mod crashes;
+mod kinds;
 mod once;
 mod receivers;
 

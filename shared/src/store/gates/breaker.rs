@@ -1,5 +1,6 @@
 //! Kinds that stand still: what calls say of a batch API, and the probes.
 
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnValue;
 use uuid::Uuid;
 
@@ -9,7 +10,8 @@ use crate::clock::Timestamp;
 use crate::limits::REFUSED_TARGETS;
 use crate::store::attributes::{id_set, number, text, time};
 use crate::store::places::{Place, dead};
-use crate::store::{StoreError, Write};
+use crate::store::telling::ANEW;
+use crate::store::{Item, StoreError, Write};
 
 /// A call that says that the caller is wrong or must wait.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +26,28 @@ pub struct Refusal<'a> {
 
 impl Gates {
     /// A call was refused: it is counted, once, and its place is given back. Answers the gate as it stands then; none if the
-    /// place was lost before.
+    /// place was lost before, or the kind stands still by another version of the policy, older or newer: this says nothing of it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn refuse(&self, place: &Place, refusal: Refusal<'_>) -> Result<Option<Gate>, StoreError> {
+        let before = match self.count(place, refusal).await? {
+            Write::Done(item) => return item.as_ref().map(Gate::decode).transpose(),
+            Write::Refused(item) => item.as_ref().map(Gate::decode).transpose()?,
+        };
+        let Some(before) = before.filter(|gate| gate.places.contains_key(&place.holder)) else { return Ok(None) };
+        if before.stopped.is_some() {
+            return self.give_back(place).await.map(|()| None);
+        }
+        self.forget_refusals(&before).await?;
+        match self.count(place, refusal).await? {
+            Write::Done(item) => item.as_ref().map(Gate::decode).transpose(),
+            Write::Refused(_) => Ok(None),
+        }
+    }
+
+    /// Counts a refusal for a version of the policy that what was counted before is known of, if there is any.
+    async fn count(&self, place: &Place, refusal: Refusal<'_>) -> Result<Write<Option<Item>>, StoreError> {
         let update = self
             .0
             .of(place)
@@ -40,35 +59,22 @@ impl Gates {
             .expression_attribute_values(":one", number(1_u32))
             .expression_attribute_values(":target", id_set([&target_id(refusal.target)]))
             .return_values(ReturnValue::AllNew);
-        let before = match self.table().send_update(update).await? {
-            Write::Done(item) => return item.as_ref().map(Gate::decode).transpose(),
-            Write::Refused(item) => item.as_ref().map(Gate::decode).transpose()?,
-        };
-        let Some(version) = before.filter(|gate| gate.places.contains_key(&place.holder)).and_then(|gate| gate.version)
-        else {
-            return Ok(None);
-        };
-        // What is known of another version of the policy is void.
-        let update = self
-            .0
-            .of(place)
-            .update_expression(
-                "SET version = :version, refusals = :one, targets = :target \
-                 REMOVE places.#me, stopped_at, answer, probe_at, probes, probing",
-            )
-            .condition_expression("attribute_exists(places.#me) AND version = :before")
-            .expression_attribute_values(":version", text(refusal.version))
-            .expression_attribute_values(":before", text(version))
-            .expression_attribute_values(":one", number(1_u32))
-            .expression_attribute_values(":target", id_set([&target_id(refusal.target)]))
-            .return_values(ReturnValue::AllNew);
-        match self.table().send_update(update).await? {
-            Write::Done(item) => item.as_ref().map(Gate::decode).transpose(),
-            Write::Refused(_) => Ok(None),
-        }
+        self.table().send_update(update).await
     }
 
-    /// The kind stands still from `now` on; of several who find that, one wins.
+    /// What was counted of another version of the policy is void.
+    async fn forget_refusals(&self, gate: &Gate) -> Result<(), StoreError> {
+        let Some(version) = gate.version else { return Ok(()) };
+        let update = self
+            .table()
+            .update("lane", key(&gate.kind))
+            .update_expression("REMOVE version, refusals, targets")
+            .condition_expression("version = :version AND attribute_not_exists(stopped_at)")
+            .expression_attribute_values(":version", text(version));
+        self.table().send_update(update).await.map(|_| ())
+    }
+
+    /// The kind stands still from `now` on; of several who find that, one wins. `tell_at`: when somebody is to be told.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -77,13 +83,12 @@ impl Gates {
         gate: &Gate,
         answer: &str,
         probe_at: Timestamp,
+        tell_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let Some(version) = gate.version else { return Ok(false) };
-        let update = self
-            .table()
-            .update("lane", key(&gate.kind))
-            .update_expression("SET stopped_at = :now, answer = :answer, probe_at = :probe REMOVE probes, probing")
+        let set = "stopped_at = :now, stop_answer = :answer, answer = :answer, probe_at = :probe";
+        let update = changed(self.table().update("lane", key(&gate.kind)), set, "probes, probing", tell_at)
             .condition_expression("attribute_not_exists(stopped_at) AND version = :version AND refusals >= :refusals")
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":answer", text(answer))
@@ -172,17 +177,13 @@ impl Gates {
         self.table().send_update(update).await.map(|_| ())
     }
 
-    /// A probe worked: the kind goes on, and its place is given back. Answers whether it was this probe that did it.
+    /// A probe worked: the kind goes on, and its place is given back. Answers whether it was this probe that did it. `tell_at`:
+    /// when somebody is to be told.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn resume(&self, place: &Place, now: Timestamp) -> Result<bool, StoreError> {
-        let update = self
-            .0
-            .of(place)
-            .update_expression(
-                "SET resumed_at = :now REMOVE places.#me, refusals, targets, stopped_at, answer, probe_at, probes, probing",
-            )
+    pub async fn resume(&self, place: &Place, tell_at: Option<Timestamp>, now: Timestamp) -> Result<bool, StoreError> {
+        let update = changed(self.0.of(place), GOES_ON, &format!("places.#me, {STANDING}"), tell_at)
             .condition_expression("attribute_exists(places.#me) AND attribute_exists(stopped_at)")
             .expression_attribute_values(":now", time(now));
         Ok(matches!(self.table().send_update(update).await?, Write::Done(_)))
@@ -201,21 +202,24 @@ impl Gates {
         self.table().send_update(update).await.map(|_| ())
     }
 
-    /// The kind goes on, since what is known of its batch API holds for another version of its policy.
+    /// The kind goes on, since what is known of its batch API holds for another version of its policy. Of several who find that,
+    /// one wins. `tell_at`: when somebody is to be told.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn forget(&self, gate: &Gate, stopped: &Stopped, now: Timestamp) -> Result<(), StoreError> {
-        let update = self
-            .table()
-            .update("lane", key(&gate.kind))
-            .update_expression(
-                "SET resumed_at = :now REMOVE version, refusals, targets, stopped_at, answer, probe_at, probes, probing",
-            )
+    pub async fn forget(
+        &self,
+        gate: &Gate,
+        stopped: &Stopped,
+        tell_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let update = self.table().update("lane", key(&gate.kind));
+        let update = changed(update, GOES_ON, &format!("version, {STANDING}"), tell_at)
             .condition_expression("stopped_at = :since")
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":since", time(stopped.since));
-        self.table().send_update(update).await.map(|_| ())
+        Ok(matches!(self.table().send_update(update).await?, Write::Done(_)))
     }
 
     /// A probe is due at once: whoever made one is dead.
@@ -230,5 +234,32 @@ impl Gates {
             .condition_expression("attribute_exists(stopped_at)")
             .expression_attribute_values(":now", time(now));
         self.table().send_update(update).await.map(|_| ())
+    }
+}
+
+/// What a kind that goes on remembers of how it stood still.
+const GOES_ON: &str = "resumed_at = :now, stood_since = stopped_at";
+
+/// What goes with that.
+const STANDING: &str = "refusals, targets, stopped_at, stop_answer, answer, probe_at, probes, probing";
+
+/// The update by which a kind stops or goes on: what was to be told of the change before is void, and this one is to be told
+/// from the same write on, so that nobody's death can lose it.
+fn changed(
+    update: UpdateItemFluentBuilder,
+    set: &str,
+    remove: &str,
+    tell_at: Option<Timestamp>,
+) -> UpdateItemFluentBuilder {
+    let set = format!("SET {set}, changes = if_not_exists(changes, :none) + :another");
+    let remove = format!("REMOVE {remove}, {ANEW}");
+    let update = update
+        .expression_attribute_values(":none", number(0_u32))
+        .expression_attribute_values(":another", number(1_u32));
+    match tell_at {
+        Some(at) => update
+            .update_expression(format!("{set}, tell_at = :tell_at, tell_due = :tell_at {remove}"))
+            .expression_attribute_values(":tell_at", time(at)),
+        None => update.update_expression(format!("{set} {remove}, tell_at, tell_due")),
     }
 }

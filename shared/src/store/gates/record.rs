@@ -4,9 +4,10 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::ids::derived;
-use crate::limits::{REFUSALS, REFUSED_TARGETS};
+use crate::limits::{KIND_NOTICES, REFUSALS, REFUSED_TARGETS};
 use crate::store::attributes::Reader;
 use crate::store::places::{self, Holders};
+use crate::store::telling::Telling;
 use crate::store::{Item, StoreError};
 
 /// A kind's gate.
@@ -26,6 +27,12 @@ pub struct Gate {
     pub stopped: Option<Stopped>,
     /// When it last went on after it stood still.
     pub resumed_at: Option<Timestamp>,
+    /// Since when it had stood still then.
+    pub stood_since: Option<Timestamp>,
+    /// When somebody was, or is, first to be told of its latest change. None: nobody is.
+    pub tell_at: Option<Timestamp>,
+    /// How far the telling of that change has come.
+    pub telling: Telling,
 }
 
 /// A kind that stands still: its batch API says that the caller is wrong or must wait, so it is only probed.
@@ -33,6 +40,8 @@ pub struct Gate {
 pub struct Stopped {
     /// Since when.
     pub since: Timestamp,
+    /// What the batch API answered that stopped it.
+    pub because: String,
     /// What the batch API answered last.
     pub answer: String,
     /// When the next probe is due.
@@ -69,6 +78,23 @@ impl Gate {
         self.stopped.is_none() && self.refusals >= REFUSALS.max(at_work)
     }
 
+    /// Whether somebody is still to be told how the kind stands since its latest change.
+    #[must_use]
+    pub fn to_tell(&self) -> bool {
+        self.tell_at.is_some() && !self.telling.over()
+    }
+
+    /// When somebody is to be told of a change that happens now: at once, but some time after the change before it was to be
+    /// told. If that was not due yet, its notice is not sent: this one takes its time.
+    #[must_use]
+    pub fn tells_at(&self, now: Timestamp) -> Timestamp {
+        match self.tell_at {
+            Some(before) if before > now => before.min(now.plus(KIND_NOTICES)),
+            Some(before) => before.plus(KIND_NOTICES).max(now),
+            None => now,
+        }
+    }
+
     /// Whether a batch for this target may probe. While only few targets were refused, another one need not wait.
     #[must_use]
     pub fn probe(&self, target: &str, now: Timestamp) -> Probe {
@@ -89,6 +115,7 @@ impl Gate {
             None => None,
             Some(since) => Some(Stopped {
                 since,
+                because: reader.optional_text("stop_answer")?.unwrap_or_default().to_owned(),
                 answer: reader.text("answer")?.to_owned(),
                 probe_at: reader.time("probe_at")?.unwrap_or_default(),
                 probes: reader.small("probes")?,
@@ -103,6 +130,9 @@ impl Gate {
             targets: reader.ids("targets")?,
             stopped,
             resumed_at: reader.time("resumed_at")?,
+            stood_since: reader.time("stood_since")?,
+            tell_at: reader.time("tell_at")?,
+            telling: Telling::decode(&reader)?,
         })
     }
 }
@@ -115,12 +145,21 @@ pub(super) fn target_id(target: &str) -> Uuid {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn stopped(targets: &[&str], probing: Option<u64>) -> Gate {
         let probing = probing.map(Timestamp);
-        let stopped =
-            Stopped { since: Timestamp(1), answer: "404".to_owned(), probe_at: Timestamp(50), probes: 0, probing };
+        let answer = "404".to_owned();
+        let stopped = Stopped {
+            since: Timestamp(1),
+            because: answer.clone(),
+            answer,
+            probe_at: Timestamp(50),
+            probes: 0,
+            probing,
+        };
         let targets = targets.iter().map(|target| target_id(target)).collect();
         Gate { kind: "parcel".to_owned(), targets, stopped: Some(stopped), ..Gate::default() }
     }
@@ -145,6 +184,21 @@ mod tests {
         assert_eq!(stopped(&all, None).probe("d", Timestamp(50)), Probe::Now);
         assert_eq!(stopped(&all, Some(60)).probe("a", Timestamp(55)), Probe::No);
         assert_eq!(stopped(&all, Some(60)).probe("a", Timestamp(61)), Probe::Now, "its worker is dead");
+    }
+
+    #[test]
+    fn changes_are_told_at_once_but_not_faster_than_a_limit() {
+        let (before, seconds) =
+            (Timestamp(1_000_000), |seconds| Timestamp(1_000_000).plus(Duration::from_secs(seconds)));
+        let told = Gate { tell_at: Some(before), ..Gate::default() };
+        assert_eq!(Gate::default().tells_at(before), before);
+        for (now, due) in [(1, 30), (29, 30), (30, 30), (31, 31), (9_000, 9_000)] {
+            assert_eq!(told.tells_at(seconds(now)), seconds(due), "{now}");
+        }
+        let waits = Gate { tell_at: Some(seconds(30)), ..Gate::default() };
+        assert_eq!(waits.tells_at(seconds(7)), seconds(30), "it takes the time of the one before");
+        let wrong = Gate { tell_at: Some(seconds(90_000)), ..Gate::default() };
+        assert_eq!(wrong.tells_at(before), seconds(30), "whatever another clock said");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::store::attributes::Reader;
 /// How far the telling of a notice has come. It stands in the record that the notice is about, and never grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Telling {
+    /// Which change of its record the notice tells of, of a record that changes again and again. Another change ends this
+    /// telling, and begins one of its own.
+    pub change: Option<u64>,
     /// When it was told.
     pub told: Option<Timestamp>,
     /// When it was given up: nobody tries again by himself.
@@ -81,6 +84,7 @@ impl Telling {
 
     pub(in crate::store) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
         Ok(Self {
+            change: reader.optional_number("changes")?,
             told: reader.time("notified")?,
             given_up: reader.time("undeliverable")?,
             tries: reader.small("tell_tries")?,

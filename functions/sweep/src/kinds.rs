@@ -1,0 +1,31 @@
+//! Kinds that stopped or went on, of which somebody is still to be told.
+
+use fanfold::messages::About;
+use fanfold::store::gates::Gate;
+
+use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+
+impl Sweep {
+    /// Has it told how kinds stand, where that should long have been. There are few kinds: one a policy.
+    pub(crate) async fn sweep_kinds(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
+        let kinds = self.policies.kinds().await?;
+        let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        let tellings = self.gates.tellings(self.world.clone());
+        for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_tell) {
+            match self.policies.get(&gate.kind).await {
+                Ok(Some(policy)) if policy.notify.is_some() => {}
+                // It names nobody any more.
+                Ok(_) => continue,
+                Err(error) => {
+                    tracing::error!(%error, kind = gate.kind, "the policy cannot be read");
+                    continue;
+                }
+            }
+            let changed_at = gate.tell_at.unwrap_or_default();
+            let about = About::Kind(gate.kind);
+            let again = self.tell_again(&tellings, about, &gate.telling, changed_at, request).await?;
+            report.kinds += u64::from(again);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Kinds that stop and go on: each change is counted, begins a telling of its own, and the latest one is told in the end.
+
+use fanfold::notice::{Event, Notice};
+use fanfold::store::Table;
+use fanfold::store::gates::Gates;
+use fanfold_local::Engine;
+use serde_json::Value;
+
+use crate::lock;
+use crate::model::Model;
+use crate::sim::Sim;
+
+/// What is wrong with a write to a kind's gate.
+pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) -> Option<String> {
+    let changes =
+        |gate: &Value| gate["changes"]["N"].as_str().and_then(|changes| changes.parse::<u64>().ok()).unwrap_or(0);
+    let [before, after] = [earlier, now].map(changes);
+    let changed = earlier["stopped_at"] != now["stopped_at"];
+    if after != before + u64::from(changed) {
+        return Some(format!("counts {after} changes after {before}"));
+    }
+    let told = |gate: &Value| !gate["notified"].is_null() || !gate["undeliverable"].is_null();
+    if !changed {
+        return (told(earlier) && !told(now) && earlier["undeliverable"].is_null())
+            .then(|| "is to be told again".to_owned());
+    }
+    lock(&sim.stats).brought.entry("changes of kinds").and_modify(|changes| *changes += 1).or_insert(1);
+    let notify = lock(&sim.model).kinds.get(kind).is_some_and(|kind| kind.notify);
+    let begins = !now["tell_due"].is_null() && !told(now) && now["tell_tries"].is_null() && now["tell_lease"].is_null();
+    (notify != begins).then(|| format!("changed, and is to be told: {begins}, wanted: {notify}"))
+}
+
+/// Every kind's latest change was told where its policy says so, and of no other kind anything.
+pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
+    let table = Table::new(engine.dynamodb(), sim.variables.get("LOCKS_TABLE").cloned().unwrap_or_default());
+    let kinds: Vec<&str> = model.kinds.keys().map(String::as_str).collect();
+    for gate in Gates::new(table).get_many(&kinds).await.map_err(|error| error.to_string())? {
+        let notify = model.kinds.get(&gate.kind).is_some_and(|kind| kind.notify);
+        if gate.to_tell() || gate.tell_at.is_some() != (notify && gate.telling.change.is_some()) {
+            sim.violate(format!("it is still to be told how a kind stands, or to the wrong ones: {gate:?}"));
+        }
+        let notice = Notice::of_kind(&gate);
+        let right = model.notices.get(&notice.id) == Some(&notice);
+        if gate.tell_at.is_some() && (!right || (gate.telling.given_up.is_some() && !model.hooks.gone(&notice.id))) {
+            sim.violate(format!("how a kind stands was not told, {notice:?}: {gate:?}"));
+        }
+    }
+    for notice in model.notices.values() {
+        let kind = match &notice.event {
+            Event::KindStopped(stopped) => &stopped.kind,
+            Event::KindResumed(resumed) => &resumed.kind,
+            Event::FanoutCompleted(_) | Event::TasksFailed(_) => continue,
+        };
+        *lock(&sim.stats).brought.entry("notices of kinds").or_default() += 1;
+        if !model.kinds.get(kind).is_some_and(|kind| kind.notify) {
+            sim.violate(format!("somebody was told of a kind whose policy names nobody: {notice:?}"));
+        }
+    }
+    Ok(())
+}
