@@ -98,7 +98,11 @@ impl Notify {
             let waits = message.waits.saturating_add(1);
             let wait = WAIT.after(waits, self.world.random.next());
             let again = NotifyMessage { waits, ..message.clone() };
-            let result = self.later(&again, due.telling.due, wait).await;
+            let result = match self.crowded(&due.about).await {
+                Ok(true) => self.turn_away(&due).await,
+                Ok(false) => self.later(&again, due.telling.due, wait).await,
+                Err(error) => Err(error),
+            };
             handled.push((delivery, message, result));
         }
         handled

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
-use fanfold::limits::{ERROR_BYTES, NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX, NOTICE_TURN};
+use fanfold::limits::{ERROR_BYTES, NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX, NOTICE_TURN, SETTLING};
 use fanfold::messages::{About, NotifyMessage, Undelivered};
 use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
 use fanfold::notice::Notice;
@@ -50,7 +50,8 @@ impl Notify {
         metrics::counter!(NOTICE_TRIES_FAILED).increment(1);
         let text = error.to_string();
         let text = shorten(&text, ERROR_BYTES);
-        if error.is_gone() || self.world.now().since(turn.since) >= NOTICE_GIVE_UP {
+        let over = error.is_gone() || self.world.now().since(turn.since) >= NOTICE_GIVE_UP;
+        if over || self.crowded(&due.about).await? {
             return self.give_up(due, turn, parts, &text).await;
         }
         let pause = RETRY.after(turn.tries, self.world.random.next()).max(error.retry_after());
@@ -91,6 +92,20 @@ impl Notify {
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
         tracing::error!(about = ?due.about, to, tries = turn.tries, %error, "a notice was given up");
         self.settle(&due.about).await
+    }
+
+    /// Whether so many batches of a lane wait for their failures to be told that no more may.
+    pub(crate) async fn crowded(&self, about: &About) -> Result<bool, NotifyError> {
+        let About::Batch(settles) = about else { return Ok(false) };
+        Ok(self.locks.get(&settles.lane).await?.settling.len() > SETTLING)
+    }
+
+    /// Gives up a notice whose receiver has no place for it.
+    pub(crate) async fn turn_away(&self, due: &Due) -> Result<(), NotifyError> {
+        let Some(turn) = self.tellings(&due.about).begin(&due.about.key(), &due.telling).await? else { return Ok(()) };
+        let error =
+            format!("the receiver is busy, and notices of more than {SETTLING} batches of the lane wait for it");
+        self.give_up(due, &turn, due.telling.parts, &error).await
     }
 
     /// With the telling of its failures a batch is settled.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use fanfold::ids::TaskId;
+use fanfold::limits::SETTLING;
 use fanfold::notice::Event;
 use fanfold::store::batches::Batch;
+use fanfold::store::places::{Party, Place, Places};
 use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{QueueName, Reply, order};
 
@@ -92,4 +94,29 @@ async fn failures_nobody_takes_are_given_up_and_sent_back() {
     stack.drain().await;
     assert_eq!(stack.webhooks.posted().len(), 2);
     stack.assert_locks_free().await;
+}
+
+/// The ids of batches whose failures are to be told stand in their lane's lock, which is one item.
+#[tokio::test(start_paused = true)]
+async fn no_more_notices_wait_than_the_lock_of_a_lane_can_name() {
+    for hangs in [false, true] {
+        let (stack, batch) = failing(3).await;
+        for n in 0..SETTLING as u128 {
+            stack.locks.settles(&batch.lane, Uuid::from_u128(n)).await.unwrap();
+        }
+        if hangs {
+            let (places, now) = (Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap()), stack.world.now());
+            for n in 0..5 {
+                let party = Party::Receiver("https://receiver.example:443".to_owned());
+                let place = Place { party, holder: Uuid::from_u128(n), until: now.plus(MINUTE) };
+                assert!(places.take(&place, 5, now).await.unwrap());
+            }
+        }
+        stack.deliver(QueueName::Notify).await;
+        assert_eq!(stack.webhooks.posted().len(), usize::from(!hangs), "it is tried once, if there is a place");
+        assert_eq!((stack.dead(QueueName::Notify).await.len(), stack.backlog().await), (1, 0));
+        assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.given_up.is_some());
+        let settling = stack.locks.get(&batch.lane).await.unwrap().settling;
+        assert_eq!((settling.len(), settling.contains(&batch.id)), (SETTLING, false));
+    }
 }
