@@ -214,7 +214,9 @@ impl Sim {
     /// Puts a message that a step sent in its queue, late or never if it is to be so.
     pub(crate) fn post(&self, queue: &str, body: String, delay: Duration) -> String {
         let id = self.queues.next_id();
-        let first = queue == "NotifyQueue" && !body.contains("\"due\"") && !body.contains("\"waits\"");
+        // With a delay it is a message that came twice and waits for the try that the first one began.
+        let first =
+            queue == "NotifyQueue" && delay.is_zero() && !body.contains("\"due\"") && !body.contains("\"waits\"");
         if first && self.plan.calm && body.contains("\"fanout\"") {
             let problem = lock(&self.model).hooks.hinted(&body);
             problem.into_iter().for_each(|problem| self.violate(problem));
