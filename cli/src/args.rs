@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Log what happens to standard error: -v for events, -vv for details. RUST_LOG says it in full.
+    /// Log to standard error: -v for events, -vv for details. RUST_LOG sets levels per module.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -30,7 +30,7 @@ pub(crate) enum Command {
 ///
 ///   *.csv, *.ndjson or *.jsonl   the tasks: the row or object is a task's `content`
 ///
-///   run.yaml   optional: `start` is a command that serves the batch API; PORT tells it where, and
+///   run.yaml   optional: `start` is a command that serves the batch API on the port in PORT, and
 ///              ${PORT} in policy.yaml is replaced by the same port. `start_timeout` (60s) is how long
 ///              it may take to open that port. `input` names the file of tasks if there are several.
 ///
@@ -39,7 +39,7 @@ pub(crate) enum Command {
 ///   0     every task succeeded (or was dropped because another has its key)
 ///   1     something broke: a disk that is full, a batch API that ended
 ///   2     something in the folder or on the command line cannot be used
-///   3     some tasks failed, as the summary tells, or --fail-fast stopped the run
+///   3     some tasks failed (the summary lists them), or --fail-fast stopped the run
 ///   130   it was stopped by Ctrl-C (143: by SIGTERM)
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

@@ -21,7 +21,8 @@ pub(crate) struct Checked {
 /// Rows from one look at how far it is to the next.
 const LOOK: u64 = 10_000;
 
-/// Checks every task: it can be read, has a target and a key, and is not too large. `so_far` is told how many there were.
+/// Checks every task: it can be read, has a target and a key, and is not too large. `so_far` gets the number
+/// of rows so far.
 pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<Checked, Failure> {
     let mut checked = Checked { tasks: 0, fingerprint: Uuid::nil() };
     let mut faults = Faults::default();

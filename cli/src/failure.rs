@@ -67,7 +67,7 @@ impl Failure {
         Self::Io { what: what.to_string(), source }
     }
 
-    /// The exit status that tells what sort of failure it was.
+    /// The exit status for this sort of failure.
     pub(crate) fn exit(&self) -> ExitCode {
         match self {
             Self::Unusable(_) => ExitCode::from(2),

@@ -1,4 +1,4 @@
-//! What the user gave that cannot be used. A fault that many rows share is told once.
+//! What the user gave that cannot be used. A fault that many rows share is shown once.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use crate::failure::Failure;
 
-/// Different faults that are told; there may be one per row.
+/// Different faults that are shown; there may be one per row.
 const TOLD: usize = 10;
 
 /// Rows named of those that share a fault.

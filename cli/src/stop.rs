@@ -1,4 +1,4 @@
-//! Ctrl-C, and being told to end by SIGTERM: once to end in good order, twice to end at once.
+//! Ctrl-C and SIGTERM: once to end in good order, twice to end at once.
 
 use std::future::pending;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ impl Signal {
     }
 }
 
-/// Tells whether somebody asked this process to end.
+/// Whether a signal asked this process to end.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(watch::Receiver<Vec<Signal>>);
 

@@ -1,4 +1,4 @@
-//! Bitfields: one bit an item, least significant bit first (item `i` is bit `i % 8` of byte `i / 8`).
+//! Bitfields: one bit per item, least significant bit first (item `i` is bit `i % 8` of byte `i / 8`).
 
 /// A set of small indices, packed one bit each. Trailing bytes that are absent read as zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

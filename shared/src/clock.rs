@@ -34,7 +34,7 @@ impl Timestamp {
     }
 }
 
-/// Tells the time.
+/// Gives the time.
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
@@ -72,7 +72,7 @@ impl Random for SystemRandom {
 /// Clock and randomness of a worker.
 #[derive(Clone)]
 pub struct World {
-    /// Tells the time.
+    /// Gives the time.
     pub clock: Arc<dyn Clock>,
     /// Gives random numbers.
     pub random: Arc<dyn Random>,

@@ -19,7 +19,7 @@ pub const KEYS_PER_READ: usize = 100;
 /// DynamoDB: statements in one BatchExecuteStatement.
 pub const STATEMENTS_PER_CALL: usize = 25;
 
-/// Groups that one answer of the HTTP API names: some 60 KB, far below Lambda's 6 MB.
+/// Groups in one response of the HTTP API: some 60 KB, far below Lambda's 6 MB.
 pub const GROUPS_PER_PAGE: usize = 1_000;
 
 /// Groups that the answer about a fan-out names at once; it is asked for often.
@@ -154,7 +154,7 @@ pub const EXCERPT_BYTES: usize = 200;
 /// take at most 56 KiB.
 pub const ERROR_BYTES: usize = 512;
 
-/// Bytes told of what is wrong with a message: enough for a field, its value and what is allowed.
+/// Bytes shown of what is wrong with a message: enough for a field, its value and what is allowed.
 pub const PROBLEM_BYTES: usize = 1_024;
 
 /// Different errors one batch record keeps; further ones are counted together.
@@ -184,7 +184,7 @@ pub const REQUEST_RETENTION: Duration = Duration::from_secs(6 * 7 * 24 * 3_600);
 /// How long an idle lane's lock record is kept.
 pub const LANE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 
-/// Shards of the sparse index over busy lanes. DynamoDB: 1,000 write units a second for one partition key.
+/// Shards of the sparse index over busy lanes. DynamoDB: 1,000 write units per second for one partition key.
 pub const LANE_SHARDS: u64 = 16;
 
 /// Tries of a compare-and-set or a transaction before the message is left to redelivery.
@@ -205,18 +205,18 @@ pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(30);
 /// The local HTTP API: how long it takes what a client still sends after its answer.
 pub const REQUEST_FAREWELL: Duration = Duration::from_secs(5);
 
-/// How long one try to tell a notice may last before another worker takes it for lost: the time-out of the notify function in
+/// How long one try to deliver a notice may last before another worker takes it for lost: the time-out of the notify function in
 /// template.yaml.
 pub const NOTICE_LEASE: Duration = Duration::from_secs(60);
 
 /// How long a receiver of notices may take.
 pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long one try goes on to the next part of a notice that is told in several: with one more time-out it stays below the
+/// How long one try goes on to the next part of a notice that is delivered in several: with one more time-out it stays below the
 /// lease.
 pub const NOTICE_TURN: Duration = Duration::from_secs(30);
 
-/// Pause after the first try to tell a notice, and the longest one: each is twice the one before. Jitter may halve them.
+/// Pause after the first try to deliver a notice, and the longest one: each is twice the one before. Jitter may halve them.
 pub const NOTICE_RETRY: Duration = Duration::from_secs(4);
 
 /// See [`NOTICE_RETRY`].

@@ -62,7 +62,7 @@ impl RegisterMessage {
     }
 }
 
-/// The fields of both forms: which one was meant can be told only when all are known.
+/// The fields of both forms: which one was meant is clear only when all are known.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RegisterFields {
@@ -94,7 +94,7 @@ impl TryFrom<RegisterFields> for RegisterMessage {
     }
 }
 
-/// Tasks that a hint names. More would take a step longer than it may take, and whoever comes with it.
+/// Tasks that a hint names. With more, a step would exceed its time-out, and fail all messages of the invocation.
 fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
     let tasks = Members::deserialize(deserializer)?;
     if tasks.len() <= NAMED_TASKS {
@@ -118,7 +118,7 @@ pub struct AckRequest {
     /// Items that were dropped, because another task does the same. In one request, failed counts before this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<ItemId>,
-    /// A batch whose record tells what is done. Only Fanfold's own steps send this.
+    /// A batch whose record says what is done. Only Fanfold's own steps send this.
     #[cfg_attr(feature = "openapi", schemars(skip))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settles: Option<Settles>,

@@ -1,4 +1,4 @@
-//! Notices: what users are told, each under an id that never changes.
+//! Notices: what users are sent, each under an id that never changes.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::store::batches::Batch;
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::gates::Gate;
 
-/// A notice. One may be delivered more than once; `id` tells.
+/// A notice. One may be delivered more than once, with the same `id`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// The same for every delivery of this notice.
@@ -110,7 +110,7 @@ impl Notice {
     /// The notice of a fan-out's end.
     #[must_use]
     pub fn completed(fanout: &Fanout) -> Self {
-        // Nothing but the mark that it was told changes a completed fan-out, and that leaves this time alone.
+        // Nothing but the mark that it was reported changes a completed fan-out, and that leaves this time alone.
         let Timestamp(completed_at) = fanout.updated_at;
         Self {
             id: derived("fanout.completed", &[fanout.id.as_bytes()]),
@@ -148,7 +148,7 @@ impl Notice {
     }
 
     /// The notices of a batch's failures: one, or as many as it takes for each to fit a message. Each part has an id of its
-    /// own, and the same failures whenever it is told.
+    /// own, and the same failures at each delivery.
     #[must_use]
     pub fn failed(batch: &Batch) -> Vec<Self> {
         let mut parts: Vec<Vec<Failure>> = Vec::new();

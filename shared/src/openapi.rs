@@ -1,4 +1,4 @@
-//! Schemas that no derive can tell: ids, kinds, durations, URLs. Every number in them comes from [`crate::limits`].
+//! Schemas that cannot be derived: ids, kinds, durations, URLs. Every number in them comes from [`crate::limits`].
 //!
 //! JSON Schema counts characters where limits count bytes. There the schema says both: `maxLength`, which nothing that is
 //! accepted exceeds, and `x-max-bytes`.
@@ -75,7 +75,7 @@ pub(crate) fn timeout(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 1, HANDLER_TIMEOUT)
 }
 
-/// A duration as it is told, or as it may be given.
+/// A duration as it is returned, or as it may be given.
 fn span(generator: &SchemaGenerator, least: u64, most: Duration) -> Schema {
     let text = json_schema!({"type": "string", "pattern": SPAN, "examples": ["500ms", "2s", "1m 30s"]});
     if *generator.contract() == Contract::Serialize {

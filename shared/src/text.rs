@@ -1,4 +1,4 @@
-//! Texts from outside, as far as they are told on.
+//! Texts from outside, as far as they are shown.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

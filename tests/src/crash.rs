@@ -65,17 +65,21 @@ impl Crash {
 
 impl Interceptor for Crash {
     fn before<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Fate> {
-        let mut state = self.state.lock().unwrap();
-        state.seen += 1;
-        let here = state.seen == self.at;
-        if here {
-            state.struck = Some(format!("{:?} {}", call.service, call.operation));
+        async move {
+            // The engine answers at once: without this, of several workers one would be through before the next begins.
+            tokio::task::yield_now().await;
+            let mut state = self.state.lock().unwrap();
+            state.seen += 1;
+            let here = state.seen == self.at;
+            if here {
+                state.struck = Some(format!("{:?} {}", call.service, call.operation));
+            }
+            if here && self.moment == Moment::Before {
+                state.dead = true;
+            }
+            if state.dead { Fate::Lost } else { Fate::Pass }
         }
-        if here && self.moment == Moment::Before {
-            state.dead = true;
-        }
-        let fate = if state.dead { Fate::Lost } else { Fate::Pass };
-        async move { fate }.boxed()
+        .boxed()
     }
 
     fn after<'a>(&'a self, _: &'a Call, _: &'a Reply) -> BoxFuture<'a, Fate> {

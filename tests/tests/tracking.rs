@@ -135,9 +135,14 @@ async fn a_repeated_open_gives_the_same_fanout() {
 async fn acks_race_for_one_group() {
     let stack = stack().await;
     let (_, ids) = stack.open(300, false).await;
-    let acks: Vec<AckRequest> = ids.chunks(5).chain(ids.chunks(7)).map(done).collect();
-    let answers = join_all(acks.iter().map(|ack| stack.ack.apply(ack))).await;
-    assert!(answers.iter().all(Result::is_ok));
+    let mut acks: Vec<AckRequest> = ids.chunks(5).chain(ids.chunks(7)).map(done).collect();
+    // A worker that others overtake too often gives up; its acks come again, as their message would.
+    while !acks.is_empty() {
+        let mut answers = join_all(acks.iter().map(|ack| stack.ack.apply(ack))).await.into_iter();
+        let before = acks.len();
+        acks.retain(|_| answers.next().unwrap().is_err());
+        assert!(acks.len() < before, "of {before} workers none gets through");
+    }
     let (fanout, _) = stack.open(300, false).await;
     assert!(stack.tracking.seal(fanout).await.unwrap().complete(), "no ack was lost");
 }

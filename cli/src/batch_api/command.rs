@@ -29,7 +29,7 @@ impl CommandApi {
         Self { folder }
     }
 
-    /// Runs a program for one call. A status other than 0, like no answer in time, means: try again.
+    /// Runs a program for one call. After a status other than 0, or no answer in time, the call is retried.
     pub(super) async fn run(
         &self,
         command: &[String],

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 /// Bytes of a script's first line that are looked at; systems read no more of it.
 const SHEBANG_BYTES: usize = 255;
 
-/// Tells what is wrong with the program of a command that is to be run in `folder`, if anything. It is looked for where the
-/// operating system does.
+/// Checks that the program of a command can be run in `folder`. It is looked for where the operating system does. The error
+/// says what is wrong.
 pub(crate) fn check(command: &[String], folder: &Path) -> Result<(), String> {
     let Some(program) = command.first() else { return Ok(()) };
     let found = if program.contains(std::path::MAIN_SEPARATOR) {

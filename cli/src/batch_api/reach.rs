@@ -13,7 +13,7 @@ use super::program;
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tells what is wrong with the batch API of a policy, if anything.
+/// Checks that the batch API of a policy is there. The error says what is wrong.
 pub(crate) async fn check(handler: &Handler, folder: &Path) -> Result<(), String> {
     match (&handler.url, &handler.command) {
         (Some(url), _) => {

@@ -62,7 +62,7 @@ impl Process {
         Ok(Self { group, stdin, said, output, port: server.port, patience: server.patience, place, command })
     }
 
-    /// Waits until the server listens. `waiting` is told now and then what it is waited for.
+    /// Waits until the server listens. `waiting` gets a line that says what is waited for, again and again.
     pub(crate) async fn listening(&mut self, waiting: impl Fn(&str)) -> Result<(), Failure> {
         let began = Instant::now();
         let (port, patience, said) = (self.port, self.patience, self.said.clone());

@@ -40,7 +40,7 @@ pub(crate) struct Job {
 pub(crate) struct Server {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
-    /// Where it is told to listen.
+    /// Where it is to listen: the variable `PORT`.
     pub(crate) port: u16,
     /// How long it may take to listen there.
     pub(crate) patience: Duration,

@@ -52,7 +52,7 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     let stop = Stop::listen()?;
     let mut process = None;
     let result = go(&args, how, &job, checked, listener, &mut process, &stop).await;
-    // Told before anything is waited for.
+    // Printed before anything is waited for.
     let told = match &result {
         Ok(Some(summary)) => report::print(summary, args.json),
         _ => Ok(()),

@@ -32,7 +32,7 @@ impl Notices {
             completed: None,
             ids: BTreeSet::new(),
         };
-        // Told to an earlier process, which did not live to write it down.
+        // An earlier process received it, and died before it wrote that down.
         if fanout.complete() && fanout.telling.told.is_some() {
             notices.take(Notice::completed(fanout));
         }
@@ -49,7 +49,7 @@ impl Notices {
         }
     }
 
-    /// How many completion notices were told, repeats of the same one aside.
+    /// How many completion notices were received, repeats of one not counted.
     pub(crate) async fn count(&mut self) -> Result<usize, Failure> {
         while self.receive(0).await? > 0 {}
         Ok(self.ids.len())

@@ -179,7 +179,7 @@ pub(super) fn print(summary: &Summary, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The most memory this process had, as Linux tells it.
+/// The most memory this process had, as Linux reports it.
 fn peak_rss_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -70,7 +70,7 @@ pub(crate) struct Summary {
     pub(crate) sqs_requests: u64,
     /// Calls and units by operation.
     pub(crate) by_operation: BTreeMap<String, Operation>,
-    /// The most memory this process had, if the operating system tells.
+    /// The most memory this process had, if the operating system reports it.
     pub(crate) peak_rss_kib: Option<u64>,
 }
 
@@ -119,8 +119,7 @@ pub(crate) struct FailedTask {
 /// Failed tasks named in the summary for people.
 const NAMED: usize = 4;
 
-/// Tasks of a leg from which on what one of them took is worth telling: what a run takes whatever it does counts too much
-/// in fewer.
+/// From so many tasks in a leg on, averages per task are shown: with fewer, the fixed cost of a run counts too much.
 const WORTH_AN_AVERAGE: u64 = 100;
 
 impl fmt::Display for Summary {

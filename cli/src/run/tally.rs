@@ -26,7 +26,7 @@ pub(crate) struct Tally {
     pub(crate) calls: u64,
     /// Items that failed, and why.
     pub(crate) failed: BTreeMap<ItemId, String>,
-    /// Batches whose failures could not be told yet, by the reason.
+    /// Batches whose notice of failures is not delivered yet, by the reason.
     pub(crate) undelivered: BTreeMap<String, u64>,
 }
 

@@ -20,7 +20,7 @@ pub fn router(ack: Arc<Ack>) -> Router {
     Router::new().route("/acks", post(apply)).with_state(ack)
 }
 
-/// A request of which something was applied is answered with what was refused; one of which nothing was, with a problem.
+/// If anything was applied, the answer lists what was refused; if nothing was, it is a problem.
 async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> Result<Json<AckAnswer>, Problem> {
     if request.settles.is_some() {
         let problem = "is for Fanfold's own messages, `items`, `failed` and `duplicates` are allowed".to_owned();
@@ -34,8 +34,8 @@ async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> 
 }
 
 impl Ack {
-    /// Whether every item of a request was refused. Applying it again changes nothing and tells of each item; that is
-    /// needed only if every group was refused, of which some may have taken those items that they have.
+    /// Whether every item of a request was refused. Applying it again changes nothing and shows which items were
+    /// refused. That is needed only if every group refused some, as it may have applied others.
     async fn applied_nothing(&self, request: &AckRequest, refused: &[RefusedGroup]) -> Result<bool, TrackingError> {
         let mut acks = Acks::new();
         collect(&mut acks, request);

@@ -40,7 +40,7 @@ pub struct Ack {
 pub struct AckAnswer {
     /// The fan-outs it names, as they stand now.
     pub fanouts: Vec<FanoutAnswer>,
-    /// Groups of which acks were refused: all of a group that there is not, else those of items that the group does not have.
+    /// Groups of which acks were refused: all, if the group does not exist, else those of items that it does not have.
     pub refused: Vec<RefusedGroup>,
 }
 
@@ -105,7 +105,7 @@ impl Ack {
         })
     }
 
-    /// Applies the acks of a request and tells how the fan-outs stand.
+    /// Applies the acks of a request and returns how the fan-outs stand.
     ///
     /// # Errors
     /// The tables cannot be read or written, or a hint not sent. Repeating the request is safe.
@@ -141,8 +141,8 @@ impl Ack {
         Ok(Named { done: batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect(), unknown })
     }
 
-    /// Settles batches whose acks are applied, one write a lane; those whose failures are to be told are settled by
-    /// `notify` once that is done.
+    /// Settles batches whose acks are applied, one write per lane; `notify` settles those with a notice of failures, once
+    /// that is through.
     pub(crate) async fn settle(&self, batches: &[Batch]) -> Result<(), AckError> {
         let mut settled: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
         let mut notices = Vec::new();

@@ -1,4 +1,4 @@
-//! What the route takes and answers.
+//! What the route takes and returns.
 
 use axum::http::StatusCode;
 use fanfold::messages::AckRequest;
@@ -9,10 +9,10 @@ use crate::AckAnswer;
 /// Describes the route of this function.
 pub fn describe(describer: &mut Describer) {
     describer
-        .operation("POST", "/acks", "ackItems", "Tells that items are done")
+        .operation("POST", "/acks", "ackItems", "Acks items: they are done")
         .says(
-            "An item may be acked more than once. Each fan-out is answered as it stands then; groups that were refused \
-             are named. A request of which everything was refused is answered with a problem.",
+            "An item may be acked more than once. The answer shows each fan-out as it stands then, and the groups of \
+             which acks were refused. If everything was refused, it is a problem.",
         )
         .body::<AckRequest>()
         .answers::<AckAnswer>(StatusCode::OK, "The acks were applied, but for those of the refused groups.")

@@ -1,4 +1,4 @@
-//! Batches as they are told.
+//! Batches as the API shows them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::Api;
 use crate::notice::NoticeView;
 
-/// A batch as it is told.
+/// A batch.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Batch"))]
 pub(crate) struct BatchView {
@@ -35,12 +35,12 @@ pub(crate) struct BatchView {
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
-    /// While members are tried again: what one of them was told last.
+    /// While members are tried again: the last error of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     /// Its members.
     members: Vec<MemberView>,
-    /// How far the telling of its failures has come, once it has begun.
+    /// The notice of its failures, once delivery has begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<NoticeView>,
     /// When it was formed, in milliseconds since 1970.

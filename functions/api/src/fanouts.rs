@@ -1,4 +1,4 @@
-//! Fan-outs: opened, added to, sealed, told.
+//! Fan-outs: opened, added to, sealed, shown.
 
 use std::sync::Arc;
 

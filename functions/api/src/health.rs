@@ -44,7 +44,7 @@ impl StandingStill {
     }
 }
 
-/// Two reads tell whether tables can be reached at all.
+/// Two reads show whether tables can be reached at all.
 pub(crate) async fn get(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     let kinds = api.policies.kinds().await?;
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! The step `api`: opens, adds to, seals and tells of fan-outs; tells of tasks and batches; keeps policies.
+//! The step `api`: opens, adds to, seals and shows fan-outs; shows tasks and batches; keeps policies.
 
 mod batches;
 mod fanouts;

@@ -1,9 +1,9 @@
-//! How far the telling of a notice has come, as it is told.
+//! The state of a notice, as the API shows it.
 
 use fanfold::store::telling::Telling;
 use serde::Serialize;
 
-/// How far the telling of a notice has come.
+/// The state of a notice.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Telling"))]
 pub(crate) struct NoticeView {
@@ -22,14 +22,14 @@ pub(crate) struct NoticeView {
     error: Option<String>,
 }
 
-/// How far the telling of a notice has come.
+/// The state of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum NoticeState {
-    /// It is still to be told.
+    /// It is still to be delivered.
     Pending,
-    /// It was told.
+    /// It was delivered.
     Delivered,
     /// It was given up; a dead letter holds it.
     Undeliverable,

@@ -1,4 +1,4 @@
-//! What the routes take and answer.
+//! What the routes take and return.
 
 use std::borrow::Cow;
 
@@ -27,15 +27,15 @@ pub fn describe(describer: &mut Describer) {
     tasks_and_batches(describer);
     policies(describer);
     describer
-        .operation("GET", "/health", "health", "Tells whether the tables can be reached, and which kinds stand still")
+        .operation("GET", "/health", "health", "Whether the tables can be reached, and which kinds stand still")
         .answers::<Health>(StatusCode::OK, "They can.")
         .end();
 }
 
 fn index(describer: &mut Describer) {
     describer
-        .operation("GET", "/", "index", "Tells where to begin")
-        .says("A page, if that is what is accepted (`text/html`).")
+        .operation("GET", "/", "index", "Where to begin")
+        .says("A page for browsers (`Accept: text/html`), else JSON.")
         .answers::<Index>(StatusCode::OK, "Paths to begin with.")
         .end();
     describer
@@ -75,13 +75,13 @@ fn fanouts(describer: &mut Describer) {
         .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_destination", "`notify` cannot be used")
         .end();
     describer
-        .operation("GET", "/fanouts/{id}", "getFanout", "Tells how far a fan-out has come")
+        .operation("GET", "/fanouts/{id}", "getFanout", "Returns how far a fan-out has come")
         .path::<Uuid>("id", "The fan-out.")
         .answers::<Told>(StatusCode::OK, "The fan-out as it stands, and its groups, or the first of them.")
         .problem(not_found, unknown_fanout, when)
         .end();
     describer
-        .operation("GET", "/fanouts/{id}/groups", "listGroups", "Tells a fan-out's groups, page by page")
+        .operation("GET", "/fanouts/{id}/groups", "listGroups", "Lists a fan-out's groups, page by page")
         .path::<Uuid>("id", "The fan-out.")
         .paged("group")
         .answers::<Page>(StatusCode::OK, "A page of its groups.")
@@ -98,7 +98,7 @@ fn fanouts(describer: &mut Describer) {
         .problem(StatusCode::UNPROCESSABLE_ENTITY, "out_of_range", "`items` is none or more than is allowed")
         .end();
     describer
-        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Tells that no more items come")
+        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Declares that no more items come")
         .says("Sealing a fan-out again changes nothing.")
         .path::<Uuid>("id", "The fan-out.")
         .optional_body::<SealRequest>()
@@ -109,14 +109,14 @@ fn fanouts(describer: &mut Describer) {
 
 fn tasks_and_batches(describer: &mut Describer) {
     describer
-        .operation("GET", "/tasks/{id}", "getTask", "Tells what became of a task")
+        .operation("GET", "/tasks/{id}", "getTask", "Returns what became of a task")
         .path::<TaskId>("id", "The task.")
         .answers::<TaskView>(StatusCode::OK, "The task as it stands.")
         .leads_to("getBatch", "id", "/batch")
         .problem(StatusCode::NOT_FOUND, "unknown_task", "there is no such task, or it ended long ago")
         .end();
     describer
-        .operation("GET", "/batches/{id}", "getBatch", "Tells a batch's members and their outcomes")
+        .operation("GET", "/batches/{id}", "getBatch", "Returns a batch's members and their outcomes")
         .path::<Uuid>("id", "The batch.")
         .answers::<BatchView>(StatusCode::OK, "The batch as it stands.")
         .problem(StatusCode::NOT_FOUND, "unknown_batch", "there is no such batch, or it ended long ago")
@@ -125,18 +125,18 @@ fn tasks_and_batches(describer: &mut Describer) {
 
 fn policies(describer: &mut Describer) {
     describer
-        .operation("GET", "/policies", "listPolicies", "Tells all policies")
+        .operation("GET", "/policies", "listPolicies", "Lists all policies")
         .answers::<List>(StatusCode::OK, "The policies.")
         .end();
     describer
-        .operation("GET", "/policies/{kind}", "getPolicy", "Tells the policy of a kind")
+        .operation("GET", "/policies/{kind}", "getPolicy", "Returns the policy of a kind")
         .path::<Kind>("kind", "The kind of task.")
         .answers::<Policy>(StatusCode::OK, "The policy, with what was left out when it was given.")
         .problem(StatusCode::NOT_FOUND, "unknown_policy", "there is no policy of that kind")
         .end();
     describer
-        .operation("PUT", "/policies/{kind}", "putPolicy", "Gives a kind its policy")
-        .says("Replaces the kind's earlier policy. Workers may go by that one for some seconds more.")
+        .operation("PUT", "/policies/{kind}", "putPolicy", "Stores the policy of a kind")
+        .says("Replaces the kind's earlier policy. Workers may use that one for some seconds more.")
         .path::<Kind>("kind", "The kind of task.")
         .body::<PolicyBody>()
         .answers::<Policy>(StatusCode::OK, "The policy as it is stored.")

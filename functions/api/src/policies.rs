@@ -1,4 +1,4 @@
-//! Policies: stored, told, listed.
+//! Policies: stored, shown, listed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tasks as they are told.
+//! Tasks as the API shows them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::Api;
 use crate::batches::{MemberOutcome, outcome};
 
-/// A task as it is told.
+/// A task.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Task"))]
 pub(crate) struct TaskView {

@@ -1,4 +1,4 @@
-//! Fan-outs as they are told.
+//! Fan-outs as the API shows them.
 
 use fanfold::limits::GROUP_ITEMS;
 use fanfold::store::fanouts::{Fanout, FanoutState};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::notice::NoticeView;
 
-/// A fan-out as it is told. Completion is exact, progress is not always.
+/// A fan-out. Completion is exact, progress is not always.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanout"))]
 pub(crate) struct FanoutView {
@@ -36,10 +36,10 @@ pub(crate) struct FanoutView {
     created_at: u64,
     /// When it last changed, in milliseconds since 1970.
     updated_at: u64,
-    /// When its end was told, in milliseconds since 1970.
+    /// When the notice of its end was delivered, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     notified_at: Option<u64>,
-    /// How far the telling of its end has come, once it has ended.
+    /// The notice of its end, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<NoticeView>,
 }

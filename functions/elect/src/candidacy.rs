@@ -15,7 +15,7 @@ pub(crate) struct Candidacy {
 }
 
 impl Candidacy {
-    /// Their tasks without those that are claimed; `None` if nothing is left to stand for.
+    /// Their tasks without those that are claimed; `None` if there is nothing left to be elected for.
     pub(crate) fn open_tasks(&self, claimed: &HashSet<TaskId>) -> Option<Vec<TaskId>> {
         let open: Vec<TaskId> = self.tasks().into_iter().filter(|id| !claimed.contains(id)).collect();
         (self.wakes() || !open.is_empty()).then_some(open)
@@ -40,7 +40,7 @@ impl Candidacy {
         self.messages.iter().any(|(_, message)| message.tries > 0)
     }
 
-    /// All of the workflows that stand for tasks, as one; a repeated delivery of the same messages gives the same one.
+    /// All of the workflows as one; a repeated delivery of the same messages gives the same one.
     pub(crate) fn merged(&self, tasks: &[TaskId]) -> Vec<ElectMessage> {
         let Some((_, first)) = self.messages.iter().min_by_key(|(_, message)| message.workflow) else {
             return Vec::new();

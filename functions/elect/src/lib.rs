@@ -1,4 +1,4 @@
-//! The step `elect`: elects one leader a lane.
+//! The step `elect`: elects one leader per lane.
 
 mod candidacy;
 
@@ -30,17 +30,17 @@ use crate::candidacy::Candidacy;
 /// Elections run at once by one invocation.
 const CONCURRENT_ELECTIONS: usize = 8;
 
-/// Delays of a workflow that lost.
+/// Delays of a workflow that was not elected.
 const RETRY: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
-/// What an election has to say.
+/// What follows from an election: messages to send.
 #[derive(Debug, Default)]
 struct Outbox {
     group: Vec<(GroupMessage, Duration)>,
     elect: Vec<(ElectMessage, Duration)>,
 }
 
-/// Elects one leader a lane.
+/// Elects one leader per lane.
 #[derive(Debug)]
 pub struct Elect {
     tasks: Tasks,
@@ -81,7 +81,7 @@ impl Elect {
         })
     }
 
-    /// Holds the elections of an invocation. Answers what is to be sent, by lane.
+    /// Holds the elections of an invocation. Returns what is to be sent, by lane.
     async fn hold_all(
         &self,
         lanes: &BTreeMap<Lane, Candidacy>,
@@ -95,7 +95,7 @@ impl Elect {
                 policies
                     .insert(lane.kind.clone(), self.policies.get(&lane.kind).await.map_err(|error| error.to_string()));
             }
-            // Where nobody can be elected nothing has to be known. In a lane that had a leader before, that one may have
+            // Nothing is read for lanes where nobody can be elected. In a lane that had a leader before, that one may have
             // claimed the tasks already.
             let lock = locks.get(lane);
             let free = policy_of(&policies, lane).is_ok_and(|policy| {
@@ -150,7 +150,7 @@ impl Elect {
         if lock.holder.is_none() && lock.full(policy.max_in_flight) && !lock.waiting {
             self.locks.wait(lane).await?;
         }
-        // A mere wake-up that finds the lane led has done its work.
+        // A wake-up that finds a leader has done its work.
         if !tasks.is_empty() {
             self.follow(&candidates, &mut outbox);
         }
@@ -166,7 +166,7 @@ impl Elect {
         Ok(self.tasks.pending(&candidate.lane, most).await?.len() >= most)
     }
 
-    /// The losers try again later: the leader may not have seen their tasks.
+    /// Workflows that were not elected retry later: the leader may not have seen their tasks.
     fn follow(&self, candidates: &[ElectMessage], outbox: &mut Outbox) {
         for message in candidates {
             let again = ElectMessage { tries: message.tries.saturating_add(1), ..message.clone() };
@@ -224,8 +224,8 @@ fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, ful
 }
 
 impl Step for Elect {
-    /// Everything an invocation has to say is sent together: a failed sending fails all its messages, and a repetition
-    /// finds itself elected.
+    /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds
+    /// itself elected.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<ElectMessage>(deliveries);

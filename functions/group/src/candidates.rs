@@ -18,7 +18,7 @@ pub(crate) struct Candidates {
 /// Tasks that a batch leaves for the next one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// Those the leader answers for: no other workflow stands for them.
+    /// Those the leader's message named: no other workflow names them.
     pub(crate) named: Vec<TaskId>,
     /// Further ones that the index shows.
     pub(crate) others: Vec<TaskId>,

@@ -27,7 +27,7 @@ use crate::candidates::{Candidates, Rest};
 /// Batches formed at once by one invocation.
 const CONCURRENT_BATCHES: usize = 8;
 
-/// What forming a batch has to say.
+/// What follows from forming a batch: messages to send.
 #[derive(Debug, Default)]
 struct Outbox {
     handle: Vec<HandleMessage>,
@@ -79,7 +79,7 @@ impl Grouper {
     }
 
     /// Forms the batch of one leader. Every step can be repeated: by a redelivery, or by two workers at once in the name of
-    /// the same leader. Answers what is to be sent.
+    /// the same leader. Returns what is to be sent.
     async fn form(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
         let kind = &message.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
@@ -113,7 +113,7 @@ impl Grouper {
     async fn candidates(&self, message: &GroupMessage, policy: &Policy) -> Result<Candidates, GroupError> {
         let max = policy.max_batch as usize;
         let named = message.tasks.ids();
-        // Twice as many tell whether the next batch is full, too. Fewer named ones do not tell that there are no others.
+        // Twice as many show whether the next batch is full, too. Fewer named ones do not mean that there are no others.
         let enough = 2 * max;
         let pending =
             if named.len() >= enough { Vec::new() } else { self.tasks.pending(&message.lane, enough).await? };
@@ -141,7 +141,7 @@ impl Grouper {
     }
 
     /// The batch is dispatched: the lock goes to the next batch of the lane if there is more and room for it, else it is
-    /// free. The batch is known as in flight from the same write on. Answers whether the lock names it.
+    /// free. The same write records the batch as in flight. Returns whether the lock names it.
     async fn step_down(
         &self,
         message: &GroupMessage,
@@ -160,7 +160,7 @@ impl Grouper {
         }
         match self.locks.step_down(&leader, more).await? {
             Ok(()) => Ok((self.wake(message, &rest.named), true)),
-            // An earlier delivery handed the lock over, but died before it told anybody.
+            // An earlier delivery handed the lock over, but died before it sent the message.
             Err(lock) if lock.holder == Some(next) => {
                 Ok((lead_next(message, policy, next, lock.epoch, rest), lock.names(message.batch)))
             }
@@ -195,7 +195,7 @@ impl Grouper {
     }
 }
 
-/// Tells the next batch of the lane to form, at once if it is full.
+/// The message for the lane's next leader to form its batch, at once if it is full.
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let full = rest.len() >= policy.max_batch as usize;
     let linger = if full { Duration::ZERO } else { policy.linger.0 };
@@ -205,8 +205,8 @@ fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, re
 }
 
 impl Step for Grouper {
-    /// Everything an invocation has to say is sent together: a failed sending fails all its messages, and a repetition
-    /// finds its batches dispatched.
+    /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds
+    /// its batches dispatched.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<GroupMessage>(deliveries);
@@ -229,7 +229,7 @@ impl Step for Grouper {
                 }
             }
             if let Err(error) = self.send(outboxes).await {
-                tracing::error!(%error, batches = done.len(), "batches were formed, but nobody was told");
+                tracing::error!(%error, batches = done.len(), "batches were formed, but their messages could not be sent");
                 failures.extend(done);
             }
             failures

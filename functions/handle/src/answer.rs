@@ -1,4 +1,4 @@
-//! Reading a batch API's answer: what it clearly tells counts, and what it does not is named.
+//! Reading a batch API's answer: what is clear counts, and what is not is named.
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{ERROR_BYTES, EXCERPT_BYTES};
@@ -18,7 +18,7 @@ struct Body<'a> {
     members: Option<&'a RawValue>,
 }
 
-/// What is told of one member. Further fields, such as its `result`, are the batch API's own.
+/// What the answer says of one member. Further fields, such as its `result`, are the batch API's own.
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow)]
@@ -72,7 +72,7 @@ fn entries(text: &str) -> Result<Vec<&RawValue>, String> {
     serde_json::from_str(members).map_err(|error| format!("its `members` cannot be read, {error}"))
 }
 
-/// What is told of a member, if the entry names one. An outcome that is none leaves the member without one.
+/// What an entry says of a member, if it names one. An invalid outcome leaves the member without one.
 fn member(entry: &str) -> Option<MemberAnswer> {
     let entry: Entry<'_> = if entry.starts_with('{') { serde_json::from_str(entry).ok()? } else { return None };
     let id = id(&serde_json::from_str::<String>(entry.id?.get()).ok()?)?;
@@ -166,7 +166,7 @@ mod tests {
             let exact = error.message.starts_with(&told) || error.message.contains(told.rsplit(": ").next().unwrap());
             assert!(exact, "{body}: {}", error.message);
         }
-        // The answer to one call is told of each of up to 10,000 members.
+        // The answer to one call is kept for each of up to 10,000 members.
         for huge in [format!("\"{}\"", "x".repeat(1_000_000)), "[".repeat(100_000), "{\"a\":".repeat(100_000)] {
             let error = parse(huge.as_bytes()).unwrap_err();
             assert!(error.retriable && error.message.len() <= ERROR_BYTES, "{} bytes", error.message.len());

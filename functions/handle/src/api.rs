@@ -53,7 +53,7 @@ pub struct CallMember {
 pub enum Answer {
     /// Nothing particular: every member succeeded.
     AllSucceeded,
-    /// An outcome a member.
+    /// One outcome per member.
     Members(Vec<MemberAnswer>),
     /// Outcomes, beside entries that name no task.
     Unclear {
@@ -85,7 +85,7 @@ pub enum MemberOutcome {
     Failed,
     /// It may succeed another time.
     Retry,
-    /// Something was told that is none of these: it is tried again, and may have worked.
+    /// The answer has something else: the member is tried again, and may have worked.
     #[serde(skip)]
     Unclear,
 }
@@ -100,7 +100,7 @@ pub struct CallError {
     pub cause: Cause,
     /// When the batch API wants to be called again.
     pub retry_after: Option<RetryAfter>,
-    /// What went wrong, in short: it is told of every member.
+    /// What went wrong, in short: the error of every member.
     pub message: String,
 }
 

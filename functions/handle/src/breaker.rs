@@ -47,8 +47,8 @@ fn next_probe(probes: u32, result: &Result<Answer, CallError>, now: Timestamp, r
 }
 
 impl Handle {
-    /// The call is over: its place is given back, and what it says of the batch API is written down. Answers from when on the
-    /// batch may be called again, if its attempt counts for none.
+    /// The call is over: its place is given back, and what it says of the batch API is written down. Returns from when on the
+    /// batch may be called again, if its attempt does not count.
     pub(crate) async fn leave(
         &self,
         pass: &Pass,

@@ -22,11 +22,11 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
-    /// The attempt counts for none, since the batch API lets nobody in; not before then comes the next.
+    /// The attempt does not count, as the batch API lets nobody in; the next one is not before then.
     pub(crate) put_off: Option<Timestamp>,
 }
 
-/// Works out what an attempt leaves behind.
+/// Computes what an attempt leaves behind.
 pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
     let Ended { result, gone, put_off } = ended;
     let mut outcomes = Outcomes::of(batch);
@@ -97,7 +97,7 @@ impl Outcomes {
 
     fn fail(&mut self, slot: usize, error: &str) {
         self.failed.set(slot);
-        let error = if error.trim().is_empty() { "failed, no error was told" } else { error };
+        let error = if error.trim().is_empty() { "failed, without an error message" } else { error };
         let error = shorten(error, ERROR_BYTES);
         let full = self.errors.len() >= ERRORS_PER_BATCH;
         let error = if full && !self.errors.iter().any(|(known, _)| *known == error) { FURTHER } else { &error };
@@ -107,7 +107,7 @@ impl Outcomes {
         }
     }
 
-    /// Takes what was told of members; `problem`: what could not be read. Answers who is to be tried again, and why.
+    /// Takes the outcomes of members; `problem`: what could not be read. Returns who is to be tried again, and why.
     fn tell(
         &mut self,
         batch: &Batch,
@@ -126,9 +126,9 @@ impl Outcomes {
             told.entry(member.id).or_insert(member);
         }
         let untold = match (problem, stranger) {
-            (Some(problem), _) => format!("the answer tells no outcome for it, and {problem}"),
-            (None, Some(id)) => format!("the answer tells no outcome for it, but one for {id}, which is no member"),
-            (None, None) => "the answer tells no outcome for it".to_owned(),
+            (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
+            (None, Some(id)) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
+            (None, None) => "the answer has no outcome for it".to_owned(),
         };
         let mut retry = Vec::new();
         for slot in called {
@@ -144,7 +144,7 @@ impl Outcomes {
                 // It does not say that an earlier call, which nobody heard of, did nothing.
                 MemberOutcome::Retry => {}
             }
-            let why = member.error.unwrap_or_else(|| "failed, no error was told".to_owned());
+            let why = member.error.unwrap_or_else(|| "failed, without an error message".to_owned());
             match member.outcome {
                 MemberOutcome::Succeeded => self.succeeded.set(slot),
                 MemberOutcome::Failed => self.fail(slot, &why),
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(settlement.errors.len(), 1);
         assert_eq!(settlement.rounds, 1);
         assert!(settlement.retry_at.is_some());
-        assert_eq!(settlement.last_error.as_deref(), Some("failed, no error was told"));
+        assert_eq!(settlement.last_error.as_deref(), Some("failed, without an error message"));
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(silent(&batch(2, 3), Err(unanswered())), [0, 1]);
         assert!(silent(&batch(2, 3), Err(CallError::again("500"))).is_empty());
         assert!(silent(&batch(2, 1), Err(CallError::for_good("400"))).is_empty());
-        // Once silent, what is told of the whole batch does not say that the first call did not work; of a member it does.
+        // After silence, an answer for the whole batch does not show that the first call did nothing; one for a member does.
         let before = Batch { silent: Bits::ones(3), ..batch(3, 3) };
         assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1, 2]);
         let answer = vec![member(0, MemberOutcome::Failed, None), member(1, MemberOutcome::Succeeded, None)];
@@ -293,7 +293,7 @@ mod tests {
         let settlement = run(&batch(3, 3), Ok(answer));
         let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
         assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
-        let untold = "gave up after 3 attempts: the answer tells no outcome for it, and its entry 7 names no task";
+        let untold = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
         assert!(errors.contains(untold), "{errors:?}");
         assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
 
@@ -314,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is answered, every member ends in one outcome within the attempts allowed, and none changes it.
+        /// Whatever the answer, every member ends in one outcome within the attempts allowed, and none changes it.
         #[test]
         fn every_member_ends_once(size in 1_usize..40, answers in prop::collection::vec(
             prop::option::of(prop::collection::vec((0_usize..45, 0_u8..4), 0..60)), 3..4)

@@ -30,7 +30,7 @@ impl fmt::Display for TaskFault {
     }
 }
 
-/// The field of a fault of the list itself, which is of no task of it.
+/// The field of a fault in the list itself, which belongs to no task.
 const LIST: &str = "tasks";
 
 impl TaskFault {
@@ -50,7 +50,7 @@ impl TaskFault {
 const FAULTS: usize = 100;
 
 impl Register {
-    /// Checks tasks and works out lane and key of each. `answered`: whether the client is told the ids that tasks are given.
+    /// Checks tasks and computes lane and key of each. `answered`: whether the client gets the ids that tasks are given.
     pub(crate) async fn place(
         &self,
         tasks: Vec<TaskRequest>,

@@ -1,4 +1,4 @@
-//! The step `register`: stores tasks, works out their lane, and wakes their lanes.
+//! The step `register`: computes the lanes of tasks, stores the tasks, and wakes the lanes.
 
 mod check;
 mod http;
@@ -131,7 +131,7 @@ impl Register {
         self.world.uuid().to_string()
     }
 
-    /// Registers tasks. All are checked before the first is stored. Whoever dies while they are stored leaves some of them,
+    /// Registers tasks. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
     /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
     /// `request_id` and position, so that no repetition stores one twice.
     ///
@@ -190,7 +190,7 @@ impl Register {
         Ok(registered)
     }
 
-    /// One message a lane, naming its tasks.
+    /// One message per lane, naming its tasks.
     async fn wake(&self, awake: BTreeMap<&Lane, BTreeSet<TaskId>>) -> Result<(), RegisterError> {
         let mut messages = Vec::with_capacity(awake.len());
         for (lane, tasks) in awake {
@@ -207,7 +207,7 @@ impl Register {
         Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
     }
 
-    /// Acks the items of dropped duplicates here and now: no record would tell `sweep` of an ack that got lost.
+    /// Acks the items of dropped duplicates here and now: no record would show `sweep` an ack that got lost.
     async fn drop_items(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
         let items: Vec<ItemId> = duplicates
             .iter()

@@ -1,4 +1,4 @@
-//! What the route takes and answers.
+//! What the route takes and returns.
 
 use axum::http::StatusCode;
 use fanfold::messages::RegisterRequest;

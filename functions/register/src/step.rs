@@ -32,7 +32,7 @@ impl Step for Register {
             if !placed.is_empty()
                 && let Err(error) = self.store(&placed).await
             {
-                tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages come again");
+                tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages will be delivered again");
                 failures.extend(good);
             }
             failures
@@ -53,7 +53,7 @@ impl Register {
         let sizes = match self.tracking.sizes(&named).await {
             Ok(sizes) => sizes,
             Err(error) => {
-                tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages come again");
+                tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages will be delivered again");
                 failures.extend(requests.into_iter().map(|(message_id, _)| message_id));
                 return (good, placed);
             }

@@ -1,4 +1,4 @@
-//! Fan-outs that are drained but not completed, or completed but not told.
+//! Fan-outs that are drained but not completed, or completed but not reported.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends the message of a notice again if it should long have come; `ended`: when what it tells of happened.
+    /// Sends the message of a notice again if it is overdue; `ended`: when what it reports happened.
     pub(crate) async fn tell_again(
         &self,
         tellings: &Tellings,

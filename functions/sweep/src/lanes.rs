@@ -50,7 +50,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// A leader that was silent for too long is told again to form its batch.
+    /// A leader that was silent for too long gets its message to form a batch again.
     async fn remind_leader(
         &self,
         lock: &Lock,

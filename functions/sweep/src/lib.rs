@@ -56,13 +56,13 @@ impl Default for SweepRequest {
 /// What a sweep found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// Leaders that were told again to form their batch.
+    /// Leaders whose message to form their batch was sent again.
     pub leaders: u64,
     /// Batches whose message was sent again.
     pub batches: u64,
     /// Lanes with unclaimed tasks that were woken.
     pub lanes: u64,
-    /// Fan-outs that were finished or whose end is to be told again.
+    /// Fan-outs that were completed, or whose notice was sent again.
     pub fanouts: u64,
     /// Kinds of which it is to be told again how they stand.
     pub kinds: u64,

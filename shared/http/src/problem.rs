@@ -13,7 +13,7 @@ const TEXT: usize = 512;
 /// Fields one document names.
 const FIELDS: usize = 100;
 
-/// An answer that tells what went wrong, under a code that never changes.
+/// An answer that says what went wrong, under a code that never changes.
 #[derive(Clone, Debug)]
 pub struct Problem {
     status: StatusCode,

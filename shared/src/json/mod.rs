@@ -1,4 +1,4 @@
-//! JSON from outside. What is no JSON is told from what is JSON of another shape; that is told with its field.
+//! JSON from outside. Errors distinguish what is no JSON from JSON of another shape, and name the field of the latter.
 
 mod strict;
 mod unique;
@@ -11,7 +11,7 @@ use crate::text::shorten;
 use strict::Strict;
 pub use unique::Unique;
 
-/// Bytes told of a field's path, which may be nested deep or have a long name.
+/// Bytes shown of a field's path, which may be nested deep or have a long name.
 const FIELD_BYTES: usize = 120;
 
 /// A text is not what was wanted.
@@ -47,7 +47,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
             return Ok(value);
         }
     }
-    // Only what is wrong is read again, to tell first whether it is JSON at all, and then where its shape is wrong.
+    // Only what is wrong is read again, to see first whether it is JSON at all, and then where its shape is wrong.
     if text.is_empty() {
         return Err(JsonError::Empty);
     }

@@ -175,7 +175,7 @@ struct Choice<V> {
     visitor: V,
 }
 
-/// The variants as they are told.
+/// The variants as errors list them.
 struct Names(&'static [&'static str]);
 
 impl fmt::Display for Names {

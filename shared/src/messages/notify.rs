@@ -1,4 +1,4 @@
-//! What `notify` is asked to tell.
+//! What `notify` is asked to deliver.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::notice::Notice;
 use crate::policy::is_kind;
 use crate::store::places::Party;
 
-/// Something is to be told.
+/// Something is to be reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct NotifyMessage {
@@ -19,7 +19,7 @@ pub struct NotifyMessage {
     pub due: Option<Timestamp>,
     /// How often it found no place at the receiver.
     pub waits: u32,
-    /// What could not be told: the message is a dead letter. Sent again, it asks for another beginning.
+    /// What could not be delivered: the message is a dead letter. Sent again, it starts over.
     pub undelivered: Option<Box<Undelivered>>,
 }
 
@@ -35,7 +35,7 @@ pub enum About {
 }
 
 impl About {
-    /// The key of the record that says how far the telling has come.
+    /// The key of the record with the state of the notice.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -52,7 +52,7 @@ impl About {
 pub struct Undelivered {
     /// The notice.
     pub notice: Notice,
-    /// Where it was to be told.
+    /// Where it was to be delivered.
     pub to: String,
     /// Tries made.
     pub tries: u32,

@@ -40,7 +40,7 @@ impl CompiledPolicy {
     /// Works out lane and key of a task. `fallback` decides the partition of a task of a policy without keys.
     ///
     /// # Errors
-    /// An expression gives no usable value for this content; the first one is told, with its field.
+    /// An expression gives no usable value for this content; the first one is reported, with its field.
     pub fn place(
         &self,
         content: &serde_json::Value,

@@ -69,7 +69,7 @@ pub struct Policy {
     pub key_after_failure: KeyAfterFailure,
     /// The batch API.
     pub handler: Handler,
-    /// Where it is told that tasks failed, and that the kind stands still or goes on; if anywhere.
+    /// Where failures of tasks are reported, and that the kind stands still or goes on; if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
 }
@@ -87,7 +87,7 @@ pub enum Refusals {
 }
 
 impl Policy {
-    /// Tells versions of a policy apart: what is known of a batch API holds for the version it was called by.
+    /// Identifies a version of the policy: what is known of a batch API holds for the version it was called by.
     #[must_use]
     pub fn version(&self) -> Uuid {
         derived("policy", &[serde_json::to_string(self).unwrap_or_default().as_bytes()])

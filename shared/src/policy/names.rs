@@ -99,7 +99,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// The names of functions as they are told.
+/// The names of functions as errors list them.
 struct Names(&'static [(&'static str, &'static [usize])]);
 
 impl fmt::Display for Names {

@@ -27,13 +27,13 @@ pub struct Settlement {
     pub failed: Bits,
     /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
     pub silent: Bits,
-    /// Attempts that count for none, this one counted if it does.
+    /// Attempts that do not count, this one included if it does not.
     pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
     /// Rounds, this one counted if it settled some members but not all.
     pub rounds: u32,
-    /// Why there is to be a next attempt, if there is: what one of its members was told.
+    /// Why there is to be a next attempt, if there is: the error of one of its members.
     pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
     pub retry_at: Option<Timestamp>,
@@ -53,7 +53,7 @@ impl Batches {
         Self { table, world }
     }
 
-    /// The telling of their failures.
+    /// The notices of their failures.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
         Tellings::new(self.table.clone(), self.world.clone(), "id", false)
@@ -77,7 +77,7 @@ impl Batches {
     }
 
     /// Writes down what a batch is going to claim. Without members the batch is done at once: nobody may form it later.
-    /// Answers the batch as it stands: an earlier delivery may have written another intent, which then counts.
+    /// Returns the batch as it stands: an earlier delivery may have written another intent, which then counts.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -103,7 +103,7 @@ impl Batches {
         }
     }
 
-    /// Fixes the members to those that were claimed. Answers the batch as it stands: an earlier delivery may have done it.
+    /// Fixes the members to those that were claimed. Returns the batch as it stands: an earlier delivery may have done it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -195,7 +195,7 @@ impl Batches {
         }
     }
 
-    /// Writes down how an attempt ended, once: a later attempt's lease or end refuses it. Answers whether it counts.
+    /// Writes down how an attempt ended, once: a later attempt's lease or end refuses it. Returns whether it counts.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -310,7 +310,7 @@ impl Batches {
     }
 
     /// Shortens the lease of an attempt whose worker is known to be dead, and its connections with it: the batch API may
-    /// work on the call until its `timeout` is over, and no longer is waited. Doing it again shortens nothing. Answers the
+    /// work on the call until its `timeout` is over, and no longer is waited. Doing it again shortens nothing. Returns the
     /// batch as it stands then.
     ///
     /// # Errors

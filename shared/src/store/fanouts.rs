@@ -55,7 +55,7 @@ impl Fanouts {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
     }
 
-    /// Stores a new fan-out. Answers what stands under the id, if there is one already.
+    /// Stores a new fan-out. Returns what stands under the id, if there is one already.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -151,7 +151,7 @@ impl Fanouts {
         })
     }
 
-    /// No more items come. Answers the fan-out as it stands then, or none if it does not exist.
+    /// No more items come. Returns the fan-out as it stands then, or none if it does not exist.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -200,7 +200,7 @@ impl Fanouts {
         })
     }
 
-    /// The telling of their ends.
+    /// The notices of their ends.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
         Tellings::new(self.table.clone(), self.world.clone(), "id", true)
@@ -229,7 +229,7 @@ impl Fanouts {
         self.ids("state", state.as_str()).await
     }
 
-    /// Ids of the completed fan-outs whose end is still to be told.
+    /// Ids of the completed fan-outs whose end is still to be reported.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

@@ -1,4 +1,4 @@
-//! Item groups: a bitfield each, one bit an item, changed only by compare-and-set on its old bytes.
+//! Item groups: one bitfield each, one bit per item, changed only by compare-and-set on its old bytes.
 
 mod listed;
 
@@ -29,7 +29,7 @@ pub struct Group {
     pub failed: Bits,
     /// Items that were dropped as duplicates.
     pub duplicates: Bits,
-    /// How many items its whole add brought: the first group of an add with an idempotency key tells.
+    /// How many items its whole add brought: known of the first group of an add with an idempotency key.
     pub added: Option<u32>,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -286,7 +286,7 @@ mod tests {
             repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
             order in any::<u64>(),
         ) {
-            // An item has one outcome, whoever tells it how often.
+            // An item has one outcome, whoever acks it how often.
             let outcomes: BTreeMap<usize, u8> = items.iter().copied().collect();
             let mut acks: Vec<(usize, u8)> = outcomes.iter().map(|(item, outcome)| (*item, *outcome)).collect();
             if !acks.is_empty() {

@@ -1,4 +1,4 @@
-//! Locks: one record a lane. It names the lane's leader and every batch of the lane that is not settled, so it is also
+//! Locks: one record per lane. It names the lane's leader and every batch of the lane that is not settled, so it is also
 //! where `sweep` finds unfinished batches: a batch is `holder`, then in `in_flight`, then in `settling`, each change one
 //! conditional write.
 
@@ -178,7 +178,7 @@ impl Locks {
     }
 
     /// An ended batch leaves `in_flight`; with `settling` it stays known until its acks and notices are through. It may have
-    /// left before. Answers the lock as it stands then.
+    /// left before. Returns the lock as it stands then.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -210,7 +210,7 @@ impl Locks {
         self.0.send_update(update).await.map(|_| ())
     }
 
-    /// The failures of a batch that was settled are to be told anew: it is settling again, and its lane is busy.
+    /// The failures of a batch that was settled are to be reported again: it is settling again, and its lane is busy.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -26,7 +26,7 @@ impl Policies {
         Self { table, world, cache: Mutex::default() }
     }
 
-    /// The policy of a kind, as it was at most some seconds ago. Two answers are the same object until it is read again.
+    /// The policy of a kind, as it was at most some seconds ago. Until it is read again, the same object is returned.
     ///
     /// # Errors
     /// The table cannot be read, or the record is corrupt.

@@ -63,7 +63,7 @@ impl StoreError {
         let message = match (error.code(), error.message()) {
             (Some(code), Some(message)) => format!("{code}: {message}"),
             (Some(code), None) => code.to_owned(),
-            // Not an answer of the service: the connection, a time-out. The causes tell it best.
+            // Not an answer of the service: the connection, a time-out. The causes say it best.
             _ => causes(&error),
         };
         Self::Service { operation, table: table.to_owned(), message, source: Box::new(error) }
@@ -176,7 +176,7 @@ impl Table {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
     }
 
-    /// Sends an update; answers what `ReturnValues` asked for.
+    /// Sends an update; returns what `ReturnValues` asked for.
     pub(crate) async fn send_update(&self, update: UpdateItemFluentBuilder) -> Result<Write<Option<Item>>, StoreError> {
         match update.send().await {
             Ok(answer) => Ok(Write::Done(answer.attributes)),

@@ -23,7 +23,7 @@ pub use self::requests::RequestNote;
 
 /// Status of a task that no batch has claimed.
 const CREATED: &str = "created";
-/// Status of a task that a batch has claimed; what happens then is told by the batch's record.
+/// Status of a task that a batch has claimed; what happens then is in the batch's record.
 const BATCHED: &str = "batched";
 /// Status of a task that was dropped, because another one has its key.
 pub const DUPLICATE: &str = "duplicate";
@@ -78,7 +78,7 @@ impl Tasks {
         Self { table, world }
     }
 
-    /// Stores tasks; what is stored under an id already stays as it is. Answers the positions of those.
+    /// Stores tasks; what is stored under an id already stays as it is. Returns the positions of those.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -106,7 +106,7 @@ impl Tasks {
         Ok(known)
     }
 
-    /// Claims tasks of a lane for a batch. Answers those that are the batch's now, whether claimed here or before. A task that
+    /// Claims tasks of a lane for a batch. Returns those that are the batch's now, whether claimed here or before. A task that
     /// is named for a lane it is not in stays as it is.
     ///
     /// # Errors

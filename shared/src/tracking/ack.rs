@@ -108,7 +108,7 @@ struct Ending {
 }
 
 impl Tracking {
-    /// Applies acks: one write a group, and one transaction for the groups of a fan-out that end. Then looks whether any
+    /// Applies acks: one write per group, and one transaction for the groups of a fan-out that end. Then looks whether any
     /// of the fan-outs is done. Applying the same acks again changes nothing, but repeats whatever a crash left undone.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::Fanout;
 use crate::store::telling::{Telling, Tellings};
 
-/// How far a fan-out's items have come, as well as can be told at a glance.
+/// How far a fan-out's items have come, as well as that can be seen without reading everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Progress {
     /// Items that are done.
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What the header of a fan-out tells: of one that has groups, those that ended.
+    /// What the header of a fan-out shows: of one that has groups, those that ended.
     #[must_use]
     pub fn of_header(fanout: &Fanout, done: u64) -> Self {
         match &fanout.inline {
@@ -34,7 +34,7 @@ impl Progress {
 }
 
 impl Tracking {
-    /// No more items come. Answers the fan-out as it stands then: perhaps complete. Sealing again changes nothing.
+    /// No more items come. Returns the fan-out as it stands then: perhaps complete. Sealing again changes nothing.
     ///
     /// # Errors
     /// There is no such fan-out, or the tables cannot be written.
@@ -43,8 +43,8 @@ impl Tracking {
         self.finish(sealed).await
     }
 
-    /// Completes a fan-out that is drained. Whoever completes it has its end told; of all who come later nobody does, but for
-    /// `sweep`.
+    /// Completes a fan-out that is drained. Whoever completes it sends the message of its notice; later only `sweep` sends it
+    /// again.
     ///
     /// # Errors
     /// The table cannot be written, or the hint not sent.
@@ -72,7 +72,7 @@ impl Tracking {
         }
     }
 
-    /// Has the end of a fan-out told that was completed just now.
+    /// Sends the message of the notice of a fan-out that was completed just now.
     pub(super) async fn tell(&self, fanout: &Fanout) -> Result<(), TrackingError> {
         if fanout.notify.is_none() {
             return Ok(());
@@ -80,8 +80,8 @@ impl Tracking {
         Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
     }
 
-    /// Sends the message again that tells the end of a fan-out, the failures of a batch, or how a kind stands, as far as it was told: it is
-    /// taken for lost. Of the messages before it none counts any more. False: somebody went on with it meanwhile.
+    /// Sends the message of a notice again, for the next try: it is taken for lost. Earlier messages of it no longer count.
+    /// False: somebody went on with it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.

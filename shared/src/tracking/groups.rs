@@ -1,4 +1,4 @@
-//! Which groups a fan-out has, told page by page.
+//! Which groups a fan-out has, page by page.
 
 use uuid::Uuid;
 
@@ -17,8 +17,8 @@ pub struct GroupPage {
 }
 
 impl Tracking {
-    /// The groups of a fan-out after the one named, at most `limit`: first those it was opened with, which its header tells,
-    /// then those added, which an index tells and may tell late.
+    /// The groups of a fan-out after the one named, at most `limit`: first those it was opened with, which its header shows,
+    /// then those added, which an index shows and may show late.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -41,7 +41,7 @@ impl Tracking {
         if !more && fanout.total > fanout.opened_with {
             let after = after.filter(|_| place.is_none());
             let left = limit - groups.len();
-            // One more tells whether that was all.
+            // One more shows whether that was all.
             let added = self.groups.listed(fanout.id, after, left + 1).await?;
             more = added.len() > left;
             groups.extend(added.into_iter().take(left));

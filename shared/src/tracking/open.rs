@@ -29,7 +29,7 @@ pub struct OpenRequest {
     #[cfg_attr(feature = "openapi", schemars(length(max = USER_KEY_BYTES), extend("x-max-bytes" = USER_KEY_BYTES)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
-    /// Where its end is to be told.
+    /// Where its end is to be reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
 }
@@ -175,14 +175,14 @@ fn name_groups(fanout: Uuid, seed: &[u8], sizes: &[u32]) -> Vec<ItemGroup> {
     sizes.iter().enumerate().map(name).collect()
 }
 
-/// A repeated add must ask for as many items as the first one. Of groups without that note only the sizes can tell.
+/// A repeated add must ask for as many items as the first one. Of groups without that note only the sizes can be compared.
 fn same_add(wanted: Vec<ItemGroup>, items: u32, found: &[Group]) -> Result<Vec<ItemGroup>, TrackingError> {
     let as_many = found.iter().filter_map(|group| group.added).all(|added| added == items);
     let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));
     if as_many && same { Ok(wanted) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }
 }
 
-/// A repeated open must ask for what the first one asked for, as far as the header still tells.
+/// A repeated open must ask for what the first one asked for, as far as the header still shows.
 fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<Fanout, TrackingError> {
     let differs = [
         ("items", before.opened_with != u64::from(request.items)),

@@ -103,7 +103,7 @@ async fn outcomes_are_told_by_task_and_by_batch() {
     let batch = server.get(&format!("/batches/{}", batch.as_str().unwrap())).await.ok(200);
     assert_eq!(batch["status"], "in_progress");
     assert!(batch["retry_at"].is_u64());
-    assert_eq!(batch["last_error"], "failed, no error was told");
+    assert_eq!(batch["last_error"], "failed, without an error message");
     let member =
         |id: &str| batch["members"].as_array().unwrap().iter().find(|member| member["id"] == id).unwrap().clone();
     assert_eq!(member(&tasks[0]), json!({"id": tasks[0], "outcome": "failed", "error": "too heavy"}));

@@ -24,7 +24,7 @@ pub struct Operation<'a> {
     causes: Causes,
 }
 
-/// What is answered if all is well.
+/// What is returned if all is well.
 #[derive(Debug)]
 struct Answer {
     status: StatusCode,
@@ -119,7 +119,7 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// What it answers if all is well.
+    /// What it returns if all is well.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self, status: StatusCode, description: &'static str) -> Self {
         let schema = self.describer.answer::<T>();
@@ -143,7 +143,7 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// A problem it may answer with, and when.
+    /// A problem it may return, and when.
     #[must_use]
     pub fn problem(mut self, status: StatusCode, code: &'static str, when: &str) -> Self {
         self.may_answer([(status, (code, when.to_owned()))]);

@@ -1,4 +1,4 @@
-//! Problem documents as they are described: the schema of all of them, and what every route may answer.
+//! Problem documents as they are described: the schema of all of them, and what every route may return.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use axum::http::StatusCode;
 use fanfold::limits::BODY_BYTES;
 use serde_json::{Map, Value, json};
 
-/// The code of a problem, and when a route answers with it.
+/// The code of a problem, and when a route returns it.
 pub(super) type Cause = (&'static str, String);
 
 /// Problems of one route by status.
 pub(super) type Causes = BTreeMap<StatusCode, Vec<Cause>>;
 
-/// What any route may answer.
+/// What any route may return.
 pub(super) fn of_all() -> [(StatusCode, Cause); 3] {
     let cause = |code, when: &str| (code, when.to_owned());
     [
@@ -25,7 +25,7 @@ pub(super) fn of_all() -> [(StatusCode, Cause); 3] {
     ]
 }
 
-/// What a route may answer that takes a body.
+/// What a route may return that takes a body.
 pub(super) fn of_bodies() -> [(StatusCode, Cause); 5] {
     let cause = |code, when: &str| (code, when.to_owned());
     [

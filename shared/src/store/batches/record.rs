@@ -54,7 +54,7 @@ pub struct Batch {
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
     pub ended: u32,
-    /// Attempts that ended and count for none: the batch API lets nobody in.
+    /// Attempts that ended and do not count: the batch API lets nobody in.
     pub refused: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
@@ -74,7 +74,7 @@ pub struct Batch {
     pub errors: Vec<(String, Bits)>,
     /// Until it is done: why its latest attempt that ended is to be followed by another.
     pub last_error: Option<String>,
-    /// How far the telling of its failures has come.
+    /// The state of the notice of its failures.
     pub telling: Telling,
     /// When it was formed.
     pub created_at: Timestamp,

@@ -69,9 +69,9 @@ pub struct Fanout {
     pub inline: Option<Inline>,
     /// The producer's own name for it.
     pub user_key: Option<String>,
-    /// Where its end is told.
+    /// Where its end is reported.
     pub notify: Option<Destination>,
-    /// How far the telling of its end has come.
+    /// The state of the notice of its end.
     pub telling: Telling,
     /// Rows of a producer that are registered.
     pub cursor: u64,
@@ -94,7 +94,7 @@ impl Fanout {
         self.state == FanoutState::Completed
     }
 
-    /// Whether its end is still to be told.
+    /// Whether its end is still to be reported.
     #[must_use]
     pub fn to_notify(&self) -> bool {
         self.complete() && self.notify.is_some() && !self.telling.over()
@@ -175,5 +175,5 @@ impl Fanout {
     }
 }
 
-/// The one partition of the sparse index of fan-outs whose end is still to be told.
+/// The one partition of the sparse index of fan-outs whose end is still to be reported.
 pub(in crate::store) const NOTIFYING: &str = "1";

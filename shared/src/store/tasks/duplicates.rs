@@ -1,4 +1,4 @@
-//! Records of dropped duplicates, so that it can be told of which task each is one. They are in the same table as the tasks'
+//! Records of dropped duplicates, which name the task that each duplicates. They are in the same table as the tasks'
 //! and have ids of tasks, but nobody ever claims them.
 
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ pub enum Stored {
 }
 
 impl Tasks {
-    /// Notes that tasks are dropped; what is stored under their ids already stays as it is. Answers the positions of those.
+    /// Notes that tasks are dropped; what is stored under their ids already stays as it is. Returns the positions of those.
     ///
     /// # Errors
     /// The table cannot be written.

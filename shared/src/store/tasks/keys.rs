@@ -61,7 +61,7 @@ pub struct Takeover {
 }
 
 impl Tasks {
-    /// Takes keys for their tasks, first come, first served. Answers for every claim who has its key now: the claimant, if
+    /// Takes keys for their tasks, first come, first served. Returns for every claim who has its key now: the claimant, if
     /// it was free or already its own (a repeated request gets through).
     ///
     /// # Errors

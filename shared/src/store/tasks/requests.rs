@@ -18,7 +18,7 @@ pub struct RequestNote {
 }
 
 impl Tasks {
-    /// Notes what a request asks for, before anything of it is stored. Answers the note that counts: another one, if the key
+    /// Notes what a request asks for, before anything of it is stored. Returns the note that counts: another one, if the key
     /// was used before for something else.
     ///
     /// # Errors

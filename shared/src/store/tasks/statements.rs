@@ -15,7 +15,7 @@ use crate::store::{Item, StoreError};
 const CONCURRENT_CALLS: usize = 4;
 
 impl Tasks {
-    /// The same as [`Self::execute_telling`], and nobody is told.
+    /// The same as [`Self::execute_telling`], without a count.
     pub(super) async fn execute(
         &self,
         what: &'static str,
@@ -26,8 +26,8 @@ impl Tasks {
     }
 
     /// Executes one statement for many parameters, each conditional on its own. Tries again those that were throttled or
-    /// met a conflict. Answers positions and old items of those whose condition failed. `applied` is told after each call how
-    /// many others there were.
+    /// met a conflict. Returns positions and old items of those whose condition failed. `applied` gets the number of the
+    /// others after each call.
     pub(super) async fn execute_telling(
         &self,
         what: &'static str,
