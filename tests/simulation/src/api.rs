@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::messages::HandleMessage;
 use fanfold::policy::Handler;
 use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Cause};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde_json::json;
 
 use crate::clock;
 use crate::dice::Dice;
@@ -90,6 +92,7 @@ impl SimulatedApi {
         for problem in lock(&sim.model).call(key, call, &self.server.limits()) {
             sim.violate(problem);
         }
+        self.comes_again(call, timeout);
         let work = tokio::spawn(self.server.clone().work(call.clone(), timeout));
         let result = match tokio::time::timeout(timeout, work).await {
             Ok(Ok(result)) => result,
@@ -101,5 +104,16 @@ impl SimulatedApi {
         };
         sim.trace.line(&self.worker.who().0, &format!("ANSWER to {key}: {result:?}"));
         result
+    }
+
+    /// The message of a call may come again while it runs: whose clock is fast takes its lease for ended.
+    fn comes_again(&self, call: &Call, timeout: Duration) {
+        let sim = &self.server.sim;
+        if sim.post.chance(sim.rate(sim.plan.message_again)) {
+            sim.count("messages again while their call ran");
+            let body = json!(HandleMessage { batch: call.batch_id, attempt: call.attempt }).to_string();
+            let delay = sim.post.skewed(Duration::from_millis(1), timeout);
+            sim.queues.send("HandleQueue", sim.queues.next_id(), body, delay, true);
+        }
     }
 }

@@ -31,7 +31,7 @@ const MOST_DEATHS: u64 = 40;
 const RARE_CRASHES: u32 = 4_000;
 
 /// How often everything dies with it, where a run waits for that.
-const RARE_DISASTERS: u32 = 3_000;
+const RARE_DISASTERS: u32 = 5_000;
 
 /// Deaths at one kind of request in one run from which on it is no longer struck for being rare.
 const RARE_DEATHS: u64 = 4;
@@ -164,9 +164,9 @@ impl Sim {
         self.invocations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Calls of batch APIs at once: in all, and of one kind, which may have half of them, and one in any case.
+    /// Calls of batch APIs at once: in all, and of one kind, which leaves a quarter of them to others, but may have one.
     pub(crate) fn places(&self) -> (usize, usize) {
-        (self.calls_at_once, (self.calls_at_once / 2).max(1))
+        (self.calls_at_once, (self.calls_at_once - self.calls_at_once.div_ceil(4)).max(1))
     }
 
     /// How strictly the telling of notices is looked at.
@@ -214,7 +214,9 @@ impl Sim {
     /// Puts a message that a step sent in its queue, late or never if it is to be so.
     pub(crate) fn post(&self, queue: &str, body: String, delay: Duration) -> String {
         let id = self.queues.next_id();
-        let first = queue == "NotifyQueue" && !body.contains("\"due\"") && !body.contains("\"waits\"");
+        // With a delay it is a message that came twice and waits for the try that the first one began.
+        let first =
+            queue == "NotifyQueue" && delay.is_zero() && !body.contains("\"due\"") && !body.contains("\"waits\"");
         if first && self.plan.calm && body.contains("\"fanout\"") {
             let problem = lock(&self.model).hooks.hinted(&body);
             problem.into_iter().for_each(|problem| self.violate(problem));

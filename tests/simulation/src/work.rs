@@ -54,8 +54,9 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
     let mut first: Option<TaskRequest> = None;
     for (n, request) in requests.into_iter().enumerate() {
         pause(&clients, plan.pace).await;
-        if n == last {
+        if n == last && straggles {
             tokio::time::sleep(plan.straggles).await;
+            wait_for_the_rest(&clients, id, &request).await;
         }
         if dice.chance(300) {
             stray(&clients, id).await;
@@ -91,6 +92,25 @@ pub(crate) async fn singles(clients: Arc<Clients>, plan: SinglesPlan) {
         let tries = if clients.dice.chance(5_000) { 1 } else { usize::MAX };
         register(&clients, tries, tasks, format!("{}-{n}", plan.name)).await;
     }
+}
+
+/// Waits until all items but those of a request are done, as far as that comes to be while faults last: the request may end the
+/// fan-out.
+async fn wait_for_the_rest(clients: &Clients, fanout: Uuid, request: &Request) {
+    let sim = &clients.cluster.sim;
+    let mine: &[ItemId] = match request {
+        Request::Tasks(items) | Request::Acks(items) => items,
+        Request::Seal => &[],
+    };
+    let done = || {
+        let model = lock(&sim.model);
+        let items = model.fanouts.get(&fanout).into_iter().flat_map(|fanout| &fanout.items);
+        items.filter(|item| !mine.contains(item)).all(|item| model.may_be_done(item))
+    };
+    while !done() && sim.start.elapsed() < sim.plan.until.mul_f64(0.8) {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    tokio::time::sleep(clients.dice.skewed(Duration::from_secs(1), Duration::from_secs(60))).await;
 }
 
 async fn pause(clients: &Clients, most: Duration) {
