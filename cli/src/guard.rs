@@ -3,10 +3,10 @@
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use fanfold_http::Problem;
+use fanfold_http::{Code, Problem};
 
 /// Refuses requests of web pages.
 pub(crate) fn guard(router: Router) -> Router {
@@ -17,7 +17,7 @@ pub(crate) fn guard(router: Router) -> Router {
 }
 
 fn refuse(detail: &str) -> Response {
-    Problem::new(StatusCode::FORBIDDEN, "not_for_browsers", detail).into_response()
+    Problem::new(Code::NotForBrowsers, detail).into_response()
 }
 
 /// A browser names the page in `Origin`, and the host it believes to talk to in `Host`.

@@ -10,7 +10,7 @@ use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
 use fanfold::policy::FieldError;
 use fanfold::tracking::{Acks, TrackingError, collect};
-use fanfold_http::{Json, Problem};
+use fanfold_http::{Code, Json, Problem};
 use uuid::Uuid;
 
 use crate::{Ack, AckAnswer, RefusedGroup};
@@ -24,11 +24,11 @@ pub fn router(ack: Arc<Ack>) -> Router {
 async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> Result<Json<AckAnswer>, Problem> {
     if request.settles.is_some() {
         let problem = "is for Fanfold's own messages, `items`, `failed` and `duplicates` are allowed".to_owned();
-        return Err(Problem::fields("invalid_body", vec![FieldError { field: "settles".to_owned(), problem }]));
+        return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "settles".to_owned(), problem }]));
     }
     let answer = ack.apply(&request).await?;
     if !answer.refused.is_empty() && ack.applied_nothing(&request, &answer.refused).await? {
-        return Err(Problem::fields("invalid_acks", faults(&request, &answer.refused)));
+        return Err(Problem::fields(Code::InvalidAcks, faults(&request, &answer.refused)));
     }
     Ok(Json(answer))
 }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use fanfold::messages::AckRequest;
+use fanfold_http::Code;
 use fanfold_http::openapi::Describer;
 
 use crate::AckAnswer;
@@ -16,6 +17,6 @@ pub fn describe(describer: &mut Describer) {
         )
         .body::<AckRequest>()
         .answers::<AckAnswer>(StatusCode::OK, "The acks were applied, but for those of the refused groups.")
-        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_acks", "none of the items exists")
+        .problem(Code::InvalidAcks)
         .end();
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
-use fanfold_http::{Json, Path, Problem};
+use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -87,7 +86,7 @@ pub(crate) fn outcome(batch: &Batch, slot: usize) -> (MemberOutcome, Option<Stri
 }
 
 pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
-    let unknown = || Problem::new(StatusCode::NOT_FOUND, "unknown_batch", format!("there is no batch {id}"));
+    let unknown = || Problem::new(Code::UnknownBatch, format!("there is no batch {id}"));
     let batch = api.batches.get(id).await?.ok_or_else(unknown)?;
     let member = |(slot, id): (usize, &TaskId)| {
         let (outcome, error) = outcome(&batch, slot);

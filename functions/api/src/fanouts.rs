@@ -9,7 +9,7 @@ use fanfold::limits::{GROUPS_AT_ONCE, GROUPS_PER_PAGE};
 use fanfold::policy::PolicyError;
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_http::{After, IdempotencyKey, Json, Path, Problem};
+use fanfold_http::{After, Code, IdempotencyKey, Json, Path, Problem};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -83,7 +83,7 @@ pub(crate) async fn open(
     Json(request): Json<OpenRequest>,
 ) -> Result<Created<Opened>, Problem> {
     if let Some(notify) = &request.notify {
-        notify.check("notify").map_err(|PolicyError(errors)| Problem::fields("invalid_destination", errors))?;
+        notify.check("notify").map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
     }
     let key = key.as_ref().map(|IdempotencyKey(key)| key.as_str());
     let opened = api.tracking.open(request, key).await?;

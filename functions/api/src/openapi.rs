@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use fanfold::ids::TaskId;
 use fanfold::policy::Policy;
 use fanfold::tracking::OpenRequest;
+use fanfold_http::Code;
 use fanfold_http::Kind;
 use fanfold_http::openapi::Describer;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -57,11 +58,7 @@ struct Description {
     components: Map<String, Value>,
 }
 
-const UNKNOWN_FANOUT: (StatusCode, &str, &str) =
-    (StatusCode::NOT_FOUND, "unknown_fanout", "there is no such fan-out, or it ended long ago");
-
 fn fanouts(describer: &mut Describer) {
-    let (not_found, unknown_fanout, when) = UNKNOWN_FANOUT;
     describer
         .operation("POST", "/fanouts", "openFanout", "Opens a fan-out")
         .idempotent()
@@ -71,21 +68,21 @@ fn fanouts(describer: &mut Describer) {
         .leads_to("getFanout", "id", "/id")
         .leads_to("addItems", "id", "/id")
         .leads_to("sealFanout", "id", "/id")
-        .problem(StatusCode::UNPROCESSABLE_ENTITY, "out_of_range", "`items` or `user_key` is more than is allowed")
-        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_destination", "`notify` cannot be used")
+        .problem(Code::OutOfRange)
+        .problem(Code::InvalidDestination)
         .end();
     describer
         .operation("GET", "/fanouts/{id}", "getFanout", "Returns how far a fan-out has come")
         .path::<Uuid>("id", "The fan-out.")
         .answers::<Told>(StatusCode::OK, "The fan-out as it stands, and its groups, or the first of them.")
-        .problem(not_found, unknown_fanout, when)
+        .problem(Code::UnknownFanout)
         .end();
     describer
         .operation("GET", "/fanouts/{id}/groups", "listGroups", "Lists a fan-out's groups, page by page")
         .path::<Uuid>("id", "The fan-out.")
         .paged("group")
         .answers::<Page>(StatusCode::OK, "A page of its groups.")
-        .problem(not_found, unknown_fanout, when)
+        .problem(Code::UnknownFanout)
         .end();
     describer
         .operation("POST", "/fanouts/{id}/items", "addItems", "Adds items to an open fan-out")
@@ -93,9 +90,9 @@ fn fanouts(describer: &mut Describer) {
         .idempotent()
         .body::<AddRequest>()
         .answers::<Added>(StatusCode::CREATED, "The groups of the items.")
-        .problem(not_found, unknown_fanout, when)
-        .problem(StatusCode::CONFLICT, "fanout_not_open", "the fan-out is sealed or completed")
-        .problem(StatusCode::UNPROCESSABLE_ENTITY, "out_of_range", "`items` is none or more than is allowed")
+        .problem(Code::UnknownFanout)
+        .problem(Code::FanoutNotOpen)
+        .problem(Code::OutOfRange)
         .end();
     describer
         .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Declares that no more items come")
@@ -103,7 +100,7 @@ fn fanouts(describer: &mut Describer) {
         .path::<Uuid>("id", "The fan-out.")
         .optional_body::<SealRequest>()
         .answers::<FanoutView>(StatusCode::OK, "The fan-out as it stands then: it may be complete.")
-        .problem(not_found, unknown_fanout, when)
+        .problem(Code::UnknownFanout)
         .end();
 }
 
@@ -113,13 +110,13 @@ fn tasks_and_batches(describer: &mut Describer) {
         .path::<TaskId>("id", "The task.")
         .answers::<TaskView>(StatusCode::OK, "The task as it stands.")
         .leads_to("getBatch", "id", "/batch")
-        .problem(StatusCode::NOT_FOUND, "unknown_task", "there is no such task, or it ended long ago")
+        .problem(Code::UnknownTask)
         .end();
     describer
         .operation("GET", "/batches/{id}", "getBatch", "Returns a batch's members and their outcomes")
         .path::<Uuid>("id", "The batch.")
         .answers::<BatchView>(StatusCode::OK, "The batch as it stands.")
-        .problem(StatusCode::NOT_FOUND, "unknown_batch", "there is no such batch, or it ended long ago")
+        .problem(Code::UnknownBatch)
         .end();
 }
 
@@ -132,7 +129,7 @@ fn policies(describer: &mut Describer) {
         .operation("GET", "/policies/{kind}", "getPolicy", "Returns the policy of a kind")
         .path::<Kind>("kind", "The kind of task.")
         .answers::<Policy>(StatusCode::OK, "The policy, with what was left out when it was given.")
-        .problem(StatusCode::NOT_FOUND, "unknown_policy", "there is no policy of that kind")
+        .problem(Code::UnknownPolicy)
         .end();
     describer
         .operation("PUT", "/policies/{kind}", "putPolicy", "Stores the policy of a kind")
@@ -141,11 +138,7 @@ fn policies(describer: &mut Describer) {
         .body::<PolicyBody>()
         .answers::<Policy>(StatusCode::OK, "The policy as it is stored.")
         .leads_to("getPolicy", "kind", "/kind")
-        .problem(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid_policy",
-            "the policy cannot be used: `errors` names every field with what is allowed",
-        )
+        .problem(Code::InvalidPolicy)
         .end();
 }
 

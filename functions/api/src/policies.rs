@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use fanfold::json::{self, Unique};
 use fanfold::policy::{FieldError, Policy};
-use fanfold_http::{Json, Kind, Path, Problem};
+use fanfold_http::{Code, Json, Kind, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,8 +25,7 @@ pub(crate) async fn list(State(api): State<Arc<Api>>) -> Result<Json<List>, Prob
 
 pub(crate) async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Result<Json<Policy>, Problem> {
     let policy = api.policies.read(&kind).await?;
-    let unknown =
-        || Problem::new(StatusCode::NOT_FOUND, "unknown_policy", format!("there is no policy of kind `{kind}`"));
+    let unknown = || Problem::new(Code::UnknownPolicy, format!("there is no policy of kind `{kind}`"));
     policy.map(Json).ok_or_else(unknown)
 }
 
@@ -49,7 +47,7 @@ pub(crate) async fn put(
         errors.push(FieldError { field: "handler.command".to_owned(), problem });
     }
     if !errors.is_empty() {
-        return Err(Problem::fields("invalid_policy", errors));
+        return Err(Problem::fields(Code::InvalidPolicy, errors));
     }
     api.policies.put(&policy).await?;
     Ok(Json(policy))

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::tracking::ItemState;
-use fanfold_http::{Json, Path, Problem};
+use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -71,7 +70,7 @@ enum TaskStatus {
 }
 
 pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
-    let unknown = || Problem::new(StatusCode::NOT_FOUND, "unknown_task", format!("there is no task {id}"));
+    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
     let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     // A task's own record says no more than which batch claimed it.
     let (status, error) = match task.batch {

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use fanfold::messages::RegisterRequest;
 use fanfold::policy::FieldError;
-use fanfold_http::{IdempotencyKey, Json, Problem};
+use fanfold_http::{Code, IdempotencyKey, Json, Problem};
 use serde::Serialize;
 
 use crate::{Register, RegisterError, Registered, TaskFault};
@@ -43,11 +43,9 @@ impl From<RegisterError> for Problem {
         match error {
             RegisterError::Refused(faults) => {
                 let field_error = |fault: TaskFault| FieldError { field: fault.path(), problem: fault.problem };
-                Self::fields("invalid_tasks", faults.into_iter().map(field_error).collect())
+                Self::fields(Code::InvalidTasks, faults.into_iter().map(field_error).collect())
             }
-            RegisterError::KeyReused { .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", error)
-            }
+            RegisterError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, error),
             RegisterError::Store(error) => error.into(),
             RegisterError::Queue(error) => error.into(),
             RegisterError::Tracking(error) => error.into(),

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use fanfold::messages::RegisterRequest;
+use fanfold_http::Code;
 use fanfold_http::openapi::Describer;
 
 use crate::http::Answer;
@@ -19,10 +20,6 @@ pub fn describe(describer: &mut Describer) {
         .body::<RegisterRequest>()
         .answers::<Answer>(StatusCode::ACCEPTED, "The tasks are stored and will be batched.")
         .leads_to("getTask", "id", "/tasks/0/id")
-        .problem(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid_tasks",
-            "some tasks cannot be accepted: `errors` names them; none was stored",
-        )
+        .problem(Code::InvalidTasks)
         .end();
 }

@@ -1,11 +1,10 @@
 //! Pages: the query parameter `after`.
 
 use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-use crate::{Problem, Segment};
+use crate::{Code, Problem, Segment};
 
 const NAME: &str = "after";
 
@@ -31,7 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for After {
 
 fn invalid(problem: &str) -> Problem {
     let detail = format!("the query parameter `{NAME}`: {problem}");
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_id", detail)
+    Problem::new(Code::InvalidId, detail)
 }
 
 #[cfg(test)]
@@ -56,7 +55,7 @@ mod tests {
         assert_eq!(extract(&format!("?x=1&after={id}&y")).await.unwrap(), Some(id.parse().unwrap()));
         for query in ["?after", "?after=", "?after=x", &format!("?after={id}&after={id}"), "?after=%30"] {
             let problem = extract(query).await.unwrap_err();
-            assert_eq!((problem.status().as_u16(), problem.code()), (400, "invalid_id"), "{query}");
+            assert_eq!((problem.code().status().as_u16(), problem.code().name()), (400, "invalid_id"), "{query}");
             assert!(problem.detail().contains("`after`"));
         }
     }

@@ -1,13 +1,12 @@
 //! What errors of tables, queues and tracking look like from outside.
 
-use axum::http::StatusCode;
 use fanfold::json::JsonError;
 use fanfold::policy::{FieldError, PolicyError};
 use fanfold::queue::QueueError;
 use fanfold::store::StoreError;
 use fanfold::tracking::TrackingError;
 
-use crate::Problem;
+use crate::{Code, Problem};
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
@@ -30,13 +29,13 @@ impl From<QueueError> for Problem {
 impl From<TrackingError> for Problem {
     fn from(error: TrackingError) -> Self {
         match error {
-            TrackingError::UnknownFanout(_) => Self::new(StatusCode::NOT_FOUND, "unknown_fanout", error),
-            TrackingError::NotOpen { .. } => Self::new(StatusCode::CONFLICT, "fanout_not_open", error),
+            TrackingError::UnknownFanout(_) => Self::new(Code::UnknownFanout, error),
+            TrackingError::NotOpen { .. } => Self::new(Code::FanoutNotOpen, error),
             TrackingError::OutOfRange { field, value, allowed } => {
                 let problem = format!("is {value}, {allowed} is allowed");
-                Self::fields("out_of_range", vec![FieldError { field: field.to_owned(), problem }])
+                Self::fields(Code::OutOfRange, vec![FieldError { field: field.to_owned(), problem }])
             }
-            TrackingError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", error),
+            TrackingError::KeyReused(_) => Self::new(Code::IdempotencyKeyReused, error),
             TrackingError::Store(error) => error.into(),
             TrackingError::Queue(error) => error.into(),
         }
@@ -51,11 +50,9 @@ impl From<JsonError> for Problem {
             _ => format!("the body {error}"),
         };
         match error {
-            JsonError::Empty | JsonError::Malformed(_) => Self::new(StatusCode::BAD_REQUEST, "malformed_json", detail),
-            JsonError::Shape(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail),
-            JsonError::Field(field) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_body", detail).with_errors([field])
-            }
+            JsonError::Empty | JsonError::Malformed(_) => Self::new(Code::MalformedJson, detail),
+            JsonError::Shape(_) => Self::new(Code::InvalidBody, detail),
+            JsonError::Field(field) => Self::new(Code::InvalidBody, detail).with_errors([field]),
         }
     }
 }
@@ -63,7 +60,7 @@ impl From<JsonError> for Problem {
 /// A policy, or a destination of notices, that cannot be used.
 impl From<PolicyError> for Problem {
     fn from(PolicyError(errors): PolicyError) -> Self {
-        Self::fields("invalid_policy", errors)
+        Self::fields(Code::InvalidPolicy, errors)
     }
 }
 
@@ -100,7 +97,7 @@ mod tests {
             (TrackingError::KeyReused("`items` differs".to_owned()).into(), 422, "idempotency_key_reused"),
         ];
         for (problem, status, code) in cases {
-            assert_eq!((problem.status().as_u16(), problem.code()), (status, code));
+            assert_eq!((problem.code().status().as_u16(), problem.code().name()), (status, code));
             assert!(!problem.detail().contains("secret"), "{}", problem.detail());
         }
     }

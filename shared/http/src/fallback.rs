@@ -1,9 +1,9 @@
 //! Answers where no route is.
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, Uri};
 
-use crate::Problem;
+use crate::{Code, Problem};
 
 /// Adds the answers for unknown routes and methods, to be called once, on routers already merged.
 pub fn with_fallbacks(router: Router) -> Router {
@@ -11,12 +11,12 @@ pub fn with_fallbacks(router: Router) -> Router {
 }
 
 async fn unknown_route(method: Method, uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "unknown_route", format!("there is no {method} {}", uri.path()))
+    Problem::new(Code::UnknownRoute, format!("there is no {method} {}", uri.path()))
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = format!("{} does not take {method}; the header Allow says what it takes", uri.path());
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+    Problem::new(Code::MethodNotAllowed, detail)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use fanfold::limits::BODY_BYTES;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Problem;
+use crate::{Code, Problem};
 
 /// A JSON body; one that comes in is an object. As an `Option`, it may be absent.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = format!("the Content-Type is `{value}`, application/json is wanted");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+    Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 
 async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, Problem> {
@@ -64,9 +64,9 @@ async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, 
     Bytes::from_request(request, state).await.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let detail = format!("the body is too large, at most {BODY_BYTES} bytes are allowed");
-            return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail);
+            return Problem::new(Code::TooLarge, detail);
         }
-        Problem::new(StatusCode::BAD_REQUEST, "unreadable_body", "the body did not arrive in full")
+        Problem::new(Code::UnreadableBody, Code::UnreadableBody.when())
     })
 }
 

@@ -41,7 +41,7 @@ async fn problem(body: impl Into<Body>) -> Problem {
 }
 
 fn told(problem: &Problem) -> (u16, &'static str) {
-    (problem.status().as_u16(), problem.code())
+    (problem.code().status().as_u16(), problem.code().name())
 }
 
 #[tokio::test]

@@ -1,11 +1,10 @@
 //! The header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header).
 
 use axum::extract::OptionalFromRequestParts;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use fanfold::limits::IDEMPOTENCY_KEY_BYTES;
 
-use crate::Problem;
+use crate::{Code, Problem};
 
 const NAME: &str = "idempotency-key";
 
@@ -46,7 +45,7 @@ fn invalid(what: &str) -> Problem {
     let detail = format!(
         "the header Idempotency-Key {what}, 1 to {IDEMPOTENCY_KEY_BYTES} visible ASCII characters without spaces are allowed"
     );
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_idempotency_key", detail)
+    Problem::new(Code::InvalidIdempotencyKey, detail)
 }
 
 #[cfg(test)]
@@ -78,7 +77,11 @@ mod tests {
         let cases: [&[&[u8]]; 6] = [&[b""], &[b"a b"], &[b"a\tb"], &[b"\xc3\xa4"], &[long.as_bytes()], &[b"a", b"a"]];
         for values in cases {
             let problem = extract(values).await.unwrap_err();
-            assert_eq!((problem.status().as_u16(), problem.code()), (400, "invalid_idempotency_key"), "{values:?}");
+            assert_eq!(
+                (problem.code().status().as_u16(), problem.code().name()),
+                (400, "invalid_idempotency_key"),
+                "{values:?}"
+            );
             assert!(problem.detail().contains("255"), "{}", problem.detail());
         }
     }

@@ -1,6 +1,7 @@
 //! What the HTTP faces of Fanfold share: problem documents (RFC 9457), extractors that answer with them, and fallbacks.
 
 mod after;
+mod code;
 mod error;
 mod fallback;
 mod json;
@@ -11,6 +12,7 @@ mod path;
 mod problem;
 
 pub use after::After;
+pub use code::Code;
 pub use fallback::with_fallbacks;
 pub use json::Json;
 pub use key::IdempotencyKey;

@@ -1,14 +1,13 @@
 //! Ids in paths.
 
 use axum::extract::{FromRequestParts, RawPathParams};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use fanfold::ids::{TaskId, parse_uuid};
 use fanfold::limits::KIND_BYTES;
 use fanfold::policy::is_kind;
 use uuid::Uuid;
 
-use crate::Problem;
+use crate::{Code, Problem};
 
 /// What a path may name.
 pub trait Segment: Sized {
@@ -80,7 +79,7 @@ impl<T: Segment, S: Send + Sync> FromRequestParts<S> for Path<T> {
 }
 
 fn invalid(detail: String) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_id", detail)
+    Problem::new(Code::InvalidId, detail)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fanfold::policy::FieldError;
 use serde::Serialize;
+
+use crate::Code;
 
 /// Characters of a text that came from outside: an answer does not send a huge value back.
 const TEXT: usize = 512;
@@ -16,8 +18,7 @@ const FIELDS: usize = 100;
 /// An answer that says what went wrong, under a code that never changes.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    status: StatusCode,
-    code: &'static str,
+    code: Code,
     detail: String,
     errors: Vec<FieldError>,
 }
@@ -29,7 +30,7 @@ pub(crate) struct Document<'a> {
     /// Names the kind of problem: `urn:fanfold:problem:` and the code.
     r#type: String,
     /// The code in words.
-    title: String,
+    title: &'a str,
     /// The HTTP status.
     status: u16,
     /// Names the kind of problem; it never changes.
@@ -43,9 +44,9 @@ pub(crate) struct Document<'a> {
 }
 
 impl Problem {
-    /// A problem; `code` is snake_case. A long `detail` is shortened.
-    pub fn new(status: StatusCode, code: &'static str, detail: impl Display) -> Self {
-        Self { status, code, detail: shorten(&detail.to_string()), errors: Vec::new() }
+    /// A problem. A long `detail` is shortened.
+    pub fn new(code: Code, detail: impl Display) -> Self {
+        Self { code, detail: shorten(&detail.to_string()), errors: Vec::new() }
     }
 
     /// The problem with the fields that are wrong; of very many, the first hundred.
@@ -57,9 +58,9 @@ impl Problem {
         self
     }
 
-    /// A request whose fields cannot be used (422): the detail names the first.
+    /// A request whose fields cannot be used: the detail names the first.
     #[must_use]
-    pub fn fields(code: &'static str, errors: Vec<FieldError>) -> Self {
+    pub fn fields(code: Code, errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
             [] => "a field cannot be used".to_owned(),
             [one] => format!("`{}` {}", one.field, one.problem),
@@ -67,31 +68,24 @@ impl Problem {
                 format!("{} fields cannot be used, the first: `{}` {}", errors.len(), first.field, first.problem)
             }
         };
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail).with_errors(errors)
+        Self::new(code, detail).with_errors(errors)
     }
 
     /// A fault of Fanfold's own (500). What it is goes to the log, not to the caller.
     pub fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(error = %causes(error), "a request failed");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something is wrong inside Fanfold; its log says what")
+        Self::new(Code::Internal, Code::Internal.when())
     }
 
     /// A table or queue that cannot be used now (503). Which and why goes to the log, not to the caller.
     pub fn unavailable(error: &dyn std::error::Error) -> Self {
         tracing::error!(error = %causes(error), "a request cannot be served now");
-        let detail = "a table or queue cannot be reached or is overloaded; repeat the request later";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+        Self::new(Code::Unavailable, Code::Unavailable.when())
     }
 
-    /// The HTTP status.
+    /// The kind of problem.
     #[must_use]
-    pub fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// The code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         self.code
     }
 
@@ -111,30 +105,23 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let document = Document {
-            r#type: format!("urn:fanfold:problem:{}", self.code),
-            title: title(self.code),
-            status: self.status.as_u16(),
-            code: self.code,
+            r#type: format!("urn:fanfold:problem:{}", self.code.name()),
+            title: self.code.title(),
+            status: self.code.status().as_u16(),
+            code: self.code.name(),
             detail: &self.detail,
             errors: &self.errors,
         };
         // Texts and a number always make JSON.
         let body = serde_json::to_vec(&document).unwrap_or_default();
-        let mut response = (self.status, body).into_response();
+        let mut response = (self.code.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if self.code == Code::Unavailable {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }
-}
-
-/// `unknown_route` is titled `Unknown route`.
-fn title(code: &str) -> String {
-    let words = code.replace('_', " ");
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The beginning and the end of a text that is too long: what is allowed stands at the end of a message.
@@ -164,6 +151,8 @@ fn causes(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use axum::http::StatusCode;
+
     use super::*;
 
     async fn document(problem: Problem) -> (Response, serde_json::Value) {
@@ -178,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn is_a_problem_document() {
-        let problem = Problem::new(StatusCode::NOT_FOUND, "unknown_route", "there is no /x");
+        let problem = Problem::new(Code::UnknownRoute, "there is no /x");
         let (response, document) = document(problem).await;
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
         assert_eq!(response.headers()[header::CONTENT_TYPE], "application/problem+json");
@@ -193,9 +182,10 @@ mod tests {
 
     #[tokio::test]
     async fn names_fields() {
-        let one = Problem::fields("invalid_policy", vec![field("target", "is empty")]);
+        let one = Problem::fields(Code::InvalidPolicy, vec![field("target", "is empty")]);
         assert_eq!(one.detail(), "`target` is empty");
-        let two = Problem::fields("invalid_policy", vec![field("target", "is empty"), field("handler.url", "is `x`")]);
+        let two =
+            Problem::fields(Code::InvalidPolicy, vec![field("target", "is empty"), field("handler.url", "is `x`")]);
         assert_eq!(two.detail(), "2 fields cannot be used, the first: `target` is empty");
         let (response, document) = document(two).await;
         assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
@@ -205,7 +195,7 @@ mod tests {
     #[test]
     fn what_came_from_outside_is_shortened() {
         let huge = "ä".repeat(1_000_000);
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "x", format!("is `{huge}`, less is allowed"));
+        let problem = Problem::new(Code::InvalidBody, format!("is `{huge}`, less is allowed"));
         assert!(problem.detail().starts_with("is `ä") && problem.detail().ends_with("less is allowed"));
         assert!(problem.detail().chars().count() < 600);
         let problem = problem.with_errors((0..1_000).map(|_| field(&huge, &huge)));

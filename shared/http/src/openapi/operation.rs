@@ -1,11 +1,14 @@
 //! One route.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::Describer;
-use super::problems::{self, Causes};
+use super::problems;
+use crate::Code;
 use crate::key;
 use crate::path::Segment;
 use crate::problem::Document;
@@ -21,7 +24,7 @@ pub struct Operation<'a> {
     answer: Option<Answer>,
     headers: Map<String, Value>,
     links: Map<String, Value>,
-    causes: Causes,
+    codes: BTreeSet<Code>,
 }
 
 /// What is returned if all is well.
@@ -43,7 +46,7 @@ impl<'a> Operation<'a> {
         let mut described = Map::new();
         described.insert("operationId".to_owned(), id.into());
         described.insert("summary".to_owned(), summary.into());
-        let mut operation = Self {
+        Self {
             describer,
             method,
             path,
@@ -52,10 +55,8 @@ impl<'a> Operation<'a> {
             answer: None,
             headers: Map::new(),
             links: Map::new(),
-            causes: Causes::new(),
-        };
-        operation.may_answer(problems::of_all());
-        operation
+            codes: problems::OF_ALL.into(),
+        }
     }
 
     /// More about it than its summary.
@@ -71,7 +72,7 @@ impl<'a> Operation<'a> {
         self.parameters.push(json!({
             "name": name, "in": "path", "required": true, "description": description, "schema": T::schema().to_value(),
         }));
-        self.problem(StatusCode::BAD_REQUEST, "invalid_id", "the path does not name what it should")
+        self.problem(Code::InvalidId)
     }
 
     /// Its answers are pages: see [`crate::After`].
@@ -81,7 +82,7 @@ impl<'a> Operation<'a> {
             "name": "after", "in": "query", "required": false, "schema": fanfold::openapi::uuid().to_value(),
             "description": format!("The last {of} of the page before."),
         }));
-        self.problem(StatusCode::BAD_REQUEST, "invalid_id", "the query parameter `after` is no id")
+        self.problem(Code::InvalidId)
     }
 
     /// It honours `Idempotency-Key`.
@@ -91,12 +92,7 @@ impl<'a> Operation<'a> {
             "name": "Idempotency-Key", "in": "header", "required": false, "schema": key::schema().to_value(),
             "description": "Names the request: repeated under the same key it is done once and answered alike.",
         }));
-        self.problem(StatusCode::BAD_REQUEST, "invalid_idempotency_key", "the header Idempotency-Key cannot be used")
-            .problem(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "idempotency_key_reused",
-                "the idempotency key was used before with other values",
-            )
+        self.problem(Code::InvalidIdempotencyKey).problem(Code::IdempotencyKeyReused)
     }
 
     /// It takes a body.
@@ -115,7 +111,7 @@ impl<'a> Operation<'a> {
         let schema = self.describer.request::<T>();
         let body = json!({"required": required, "content": {"application/json": {"schema": schema}}});
         self.described.insert("requestBody".to_owned(), body);
-        self.may_answer(problems::of_bodies());
+        self.codes.extend(problems::OF_BODIES);
         self
     }
 
@@ -143,17 +139,17 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// A problem it may return, and when.
+    /// A problem it may return.
     #[must_use]
-    pub fn problem(mut self, status: StatusCode, code: &'static str, when: &str) -> Self {
-        self.may_answer([(status, (code, when.to_owned()))]);
+    pub fn problem(mut self, code: Code) -> Self {
+        self.codes.insert(code);
         self
     }
 
     /// Adds it to the description.
     pub fn end(mut self) {
         let problem = self.describer.answer::<Document<'static>>();
-        let mut responses = problems::responses(&self.causes, &problem, &mut self.describer.responses);
+        let mut responses = problems::responses(&self.codes, &problem, &mut self.describer.responses);
         if let Some(Answer { status, description, schema }) = self.answer {
             let mut answer = json!({"description": description, "content": {"application/json": {"schema": schema}}});
             for (name, part) in [("headers", self.headers), ("links", self.links)] {
@@ -169,11 +165,5 @@ impl<'a> Operation<'a> {
         }
         let path = self.describer.paths.entry(self.path).or_default();
         path.insert(self.method.to_ascii_lowercase(), self.described.into());
-    }
-
-    fn may_answer(&mut self, causes: impl IntoIterator<Item = (StatusCode, problems::Cause)>) {
-        for (status, cause) in causes {
-            self.causes.entry(status).or_default().push(cause);
-        }
     }
 }
