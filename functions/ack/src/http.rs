@@ -6,10 +6,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
 use fanfold::policy::FieldError;
-use fanfold::tracking::{Acks, TrackingError, collect};
 use fanfold_http::{Code, Json, Problem};
 use uuid::Uuid;
 
@@ -27,26 +25,18 @@ async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> 
         return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "settles".to_owned(), problem }]));
     }
     let answer = ack.apply(&request).await?;
-    if !answer.refused.is_empty() && ack.applied_nothing(&request, &answer.refused).await? {
+    if !answer.refused.is_empty() && applied_nothing(&request, &answer.refused) {
         return Err(Problem::fields(Code::InvalidAcks, faults(&request, &answer.refused)));
     }
     Ok(Json(answer))
 }
 
-impl Ack {
-    /// Whether every item of a request was refused. Applying it again changes nothing and shows which items were
-    /// refused. That is needed only if every group refused some, as it may have applied others.
-    async fn applied_nothing(&self, request: &AckRequest, refused: &[RefusedGroup]) -> Result<bool, TrackingError> {
-        let mut acks = Acks::new();
-        collect(&mut acks, request);
-        if refused.len() < acks.len() {
-            return Ok(false);
-        }
-        let refused = self.tracking.ack(&acks).await?;
-        let concerned =
-            |item: &ItemId| refused.get(&(item.fanout, item.group)).is_some_and(|refusal| refusal.concerns(item.index));
-        Ok(request.all().all(|(_, _, item)| concerned(item)))
-    }
+/// Whether every item of a request was refused.
+fn applied_nothing(request: &AckRequest, refused: &[RefusedGroup]) -> bool {
+    let refused: BTreeMap<_, _> = refused.iter().map(|group| ((group.fanout, group.group), &group.refusal)).collect();
+    request
+        .all()
+        .all(|(_, _, item)| refused.get(&(item.fanout, item.group)).is_some_and(|refusal| refusal.concerns(item.index)))
 }
 
 /// One fault per refused group, at the first of its items; the problem names fan-out and group.

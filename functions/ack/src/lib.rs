@@ -16,7 +16,7 @@ use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::fanouts::FanoutState;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
-use fanfold::tracking::{Acks, Tracking, TrackingError, collect, collect_batch};
+use fanfold::tracking::{AckRefusal, Acks, Tracking, TrackingError, collect, collect_batch};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -68,6 +68,9 @@ pub struct RefusedGroup {
     pub group: Uuid,
     /// Why.
     pub problem: String,
+    /// The same, to reckon with.
+    #[serde(skip)]
+    pub refusal: AckRefusal,
 }
 
 /// The batches that messages name.
@@ -121,10 +124,11 @@ impl Ack {
                 fanouts.push(FanoutAnswer { id, state: fanout.state, complete, user_key: fanout.user_key });
             }
         }
-        let refuse = |((fanout, group), refusal): ((Uuid, Uuid), fanfold::tracking::AckRefusal)| RefusedGroup {
+        let refuse = |((fanout, group), refusal): ((Uuid, Uuid), AckRefusal)| RefusedGroup {
             fanout,
             group,
             problem: refusal.to_string(),
+            refusal,
         };
         Ok(AckAnswer { fanouts, refused: refused.into_iter().map(refuse).collect() })
     }
