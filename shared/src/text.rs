@@ -36,6 +36,19 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{head}{GAP}{tail}"))
 }
 
+/// An error and what caused it, outermost first.
+#[must_use]
+pub fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
 /// The beginning of what somebody sent, as one line of at most `most` bytes (3 or more).
 #[must_use]
 pub fn beginning(bytes: &[u8], most: usize) -> String {

@@ -12,7 +12,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Service { .. } | StoreError::Contended { .. } => Self::unavailable(&error),
-            StoreError::Corrupt { .. } => Self::internal(&error),
+            StoreError::Corrupt { .. } | StoreError::Unbuilt { .. } => Self::internal(&error),
         }
     }
 }

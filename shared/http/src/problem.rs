@@ -5,12 +5,13 @@ use std::fmt::Display;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fanfold::policy::FieldError;
+use fanfold::text::{causes, shorten};
 use serde::Serialize;
 
 use crate::Code;
 
-/// Characters of a text that came from outside: an answer does not send a huge value back.
-const TEXT: usize = 512;
+/// Bytes of a text that came from outside: an answer does not send a huge value back.
+const TEXT_BYTES: usize = 1_024;
 
 /// Fields one document names.
 const FIELDS: usize = 100;
@@ -46,7 +47,7 @@ pub(crate) struct Document<'a> {
 impl Problem {
     /// A problem. A long `detail` is shortened.
     pub fn new(code: Code, detail: impl Display) -> Self {
-        Self { code, detail: shorten(&detail.to_string()), errors: Vec::new() }
+        Self { code, detail: shown(&detail.to_string()), errors: Vec::new() }
     }
 
     /// The problem with the fields that are wrong; of very many, the first hundred.
@@ -54,7 +55,7 @@ impl Problem {
     pub fn with_errors(mut self, errors: impl IntoIterator<Item = FieldError>) -> Self {
         let errors = errors.into_iter().take(FIELDS);
         self.errors =
-            errors.map(|error| FieldError { field: shorten(&error.field), problem: shorten(&error.problem) }).collect();
+            errors.map(|error| FieldError { field: shown(&error.field), problem: shown(&error.problem) }).collect();
         self
     }
 
@@ -124,28 +125,8 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The beginning and the end of a text that is too long: what is allowed stands at the end of a message.
-fn shorten(text: &str) -> String {
-    let at = |mut indices: &mut dyn Iterator<Item = (usize, char)>, n| Iterator::nth(&mut indices, n).map(|(at, _)| at);
-    let (Some(_), Some(head), Some(tail)) = (
-        at(&mut text.char_indices(), TEXT),
-        at(&mut text.char_indices(), TEXT / 2),
-        at(&mut text.char_indices().rev(), TEXT / 2 - 1),
-    ) else {
-        return text.to_owned();
-    };
-    format!("{} … {}", &text[..head], &text[tail..])
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
+fn shown(text: &str) -> String {
+    shorten(text, TEXT_BYTES).into_owned()
 }
 
 #[cfg(test)]

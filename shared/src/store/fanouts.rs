@@ -69,7 +69,7 @@ impl Fanouts {
     /// The put of a new fan-out, for a transaction with its groups.
     pub(crate) fn put_action(&self, fanout: &Fanout) -> Result<Put, StoreError> {
         let put = Put::builder().table_name(&self.table.name).set_item(Some(fanout.encode()));
-        put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.unbuilt(&error))
+        put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.table.unbuilt(&error))
     }
 
     /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open.
@@ -86,7 +86,7 @@ impl Fanouts {
             .expression_attribute_values(":groups", number(groups))
             .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
             .build()
-            .map_err(|error| self.unbuilt(&error))
+            .map_err(|error| self.table.unbuilt(&error))
     }
 
     /// The header's part of ending groups, for a transaction with those groups.
@@ -103,7 +103,7 @@ impl Fanouts {
             .expression_attribute_values(":failed", number(ended.failed))
             .expression_attribute_values(":duplicates", number(ended.duplicates))
             .build()
-            .map_err(|error| self.unbuilt(&error))
+            .map_err(|error| self.table.unbuilt(&error))
     }
 
     /// Clears bits of a small fan-out; with the last bit it is completed, in the same write. Refused: somebody else
@@ -249,14 +249,5 @@ impl Fanouts {
     ) -> Result<Option<Fanout>, StoreError> {
         let (Write::Done(item) | Write::Refused(item)) = self.table.send_update(update).await?;
         item.as_ref().map(Fanout::decode).transpose()
-    }
-
-    fn unbuilt(&self, error: &dyn std::fmt::Display) -> StoreError {
-        StoreError::Corrupt {
-            table: "request",
-            id: self.table.name.clone(),
-            attribute: "transaction",
-            problem: error.to_string(),
-        }
     }
 }

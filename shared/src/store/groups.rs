@@ -167,7 +167,7 @@ impl Groups {
             item.insert("added".to_owned(), number(added));
         }
         let put = Put::builder().table_name(&self.table.name).set_item(Some(item));
-        put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.unbuilt(&error))
+        put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.table.unbuilt(&error))
     }
 
     /// The update that clears a group's last bits, for a transaction with the fan-out's header.
@@ -189,16 +189,7 @@ impl Groups {
             .expression_attribute_values(":now", time(now))
             .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()))
             .build()
-            .map_err(|error| self.unbuilt(&error))
-    }
-
-    fn unbuilt(&self, error: &dyn std::fmt::Display) -> StoreError {
-        StoreError::Corrupt {
-            table: "request",
-            id: self.table.name.clone(),
-            attribute: "transaction",
-            problem: error.to_string(),
-        }
+            .map_err(|error| self.table.unbuilt(&error))
     }
 }
 

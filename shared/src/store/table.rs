@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnValuesOnC
 use super::Item;
 use crate::backoff::Backoff;
 use crate::limits::{CONTENTION_TRIES, KEYS_PER_READ};
+use crate::text::causes;
 
 /// Delays before reading again what a batch call left out.
 const READ_AGAIN: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(1) };
@@ -46,6 +47,14 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A request breaks a rule of the SDK, so that it was not sent.
+    #[error("a request to {table} cannot be built: {problem}")]
+    Unbuilt {
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Others changed a record faster than it could be changed here.
     #[error("gave up {what} after {CONTENTION_TRIES} tries")]
     Contended {
@@ -68,17 +77,6 @@ impl StoreError {
         };
         Self::Service { operation, table: table.to_owned(), message, source: Box::new(error) }
     }
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 /// What became of a conditional write.
@@ -116,6 +114,11 @@ impl Table {
         Ok(answer.map_err(|error| StoreError::service("GetItem", &self.name, error))?.item)
     }
 
+    /// A request that the SDK refuses to build.
+    pub(crate) fn unbuilt(&self, error: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Unbuilt { table: self.name.clone(), problem: error.to_string() }
+    }
+
     /// Reads many items, in no order; absent ones are left out. `attributes`: only these.
     pub(crate) async fn get_many(
         &self,
@@ -139,12 +142,7 @@ impl Table {
                 let names: Vec<String> = (0..attributes.len()).map(|n| format!("#a{n}")).collect();
                 keys = keys.projection_expression(names.join(","));
             }
-            let keys = keys.build().map_err(|error| StoreError::Corrupt {
-                table: "request",
-                id: self.name.clone(),
-                attribute: key,
-                problem: error.to_string(),
-            })?;
+            let keys = keys.build().map_err(|error| self.unbuilt(&error))?;
             let mut rest = Some(HashMap::from([(self.name.clone(), keys)]));
             let mut tries = 0;
             while let Some(request) = rest.take().filter(|request| !request.is_empty()) {
