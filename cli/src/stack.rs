@@ -11,7 +11,7 @@ use fanfold::delivery::Step;
 use fanfold_ack::Ack;
 use fanfold_api::Api;
 use fanfold_elect::Elect;
-use fanfold_group::Grouper;
+use fanfold_group::Group;
 use fanfold_handle::Handle;
 use fanfold_handle::api::BatchApi;
 use fanfold_http::with_fallbacks;
@@ -129,9 +129,9 @@ impl Stack {
         Ok(match function {
             "RegisterFunction" => Arc::<Register>::clone(&self.register),
             "ElectFunction" => Arc::new(Elect::from_environment(&surroundings)?),
-            "GroupFunction" => Arc::new(Grouper::from_environment(&surroundings)?),
+            "GroupFunction" => Arc::new(Group::from_environment(&surroundings)?),
             "HandleFunction" => {
-                let handle = Handle::new(&surroundings, Arc::clone(api))?;
+                let handle = Handle::from_environment(&surroundings, Arc::clone(api))?;
                 match limit {
                     None => Arc::new(handle),
                     Some(limit) => Arc::new(Limited::new(handle, Arc::clone(limit))),
@@ -140,7 +140,7 @@ impl Stack {
             "AckFunction" => Arc::<Ack>::clone(&self.ack),
             "NotifyFunction" => {
                 let http = Http::new().map_err(|error| Failure::Tls(error.to_string()))?;
-                Arc::new(Notify::new(&surroundings, Arc::new(http))?)
+                Arc::new(Notify::from_environment(&surroundings, Arc::new(http))?)
             }
             other => return Err(Failure::Internal(format!("no step goes by the name {other}"))),
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::delivery::Step;
 use fanfold_ack::Ack;
 use fanfold_elect::Elect;
-use fanfold_group::Grouper;
+use fanfold_group::Group;
 use fanfold_handle::Handle;
 use fanfold_local::{Pump, PumpHandle, Template};
 use fanfold_notify::Notify;
@@ -68,11 +68,11 @@ impl Stack {
         match queue {
             QueueName::Register => Arc::new(Register::from_environment(surroundings).unwrap()),
             QueueName::Elect => Arc::new(Elect::from_environment(surroundings).unwrap()),
-            QueueName::Group => Arc::new(Grouper::from_environment(surroundings).unwrap()),
-            QueueName::Handle => Arc::new(Handle::new(surroundings, self.api.clone()).unwrap()),
+            QueueName::Group => Arc::new(Group::from_environment(surroundings).unwrap()),
+            QueueName::Handle => Arc::new(Handle::from_environment(surroundings, self.api.clone()).unwrap()),
             QueueName::Ack => Arc::new(Ack::from_environment(surroundings).unwrap()),
             QueueName::Notify | QueueName::Notices => {
-                Arc::new(Notify::new(surroundings, self.webhooks.clone()).unwrap())
+                Arc::new(Notify::from_environment(surroundings, self.webhooks.clone()).unwrap())
             }
         }
     }

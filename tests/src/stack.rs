@@ -19,7 +19,7 @@ use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_ack::Ack;
 use fanfold_elect::Elect;
-use fanfold_group::Grouper;
+use fanfold_group::Group;
 use fanfold_handle::Handle;
 use fanfold_local::{Engine, Template};
 use fanfold_notify::Notify;
@@ -85,7 +85,7 @@ pub struct Stack {
     pub webhooks: Arc<ScriptedWebhooks>,
     pub register: Register,
     pub elect: Elect,
-    pub group: Grouper,
+    pub group: Group,
     pub handle: Handle,
     pub ack: Ack,
     pub notify: Notify,
@@ -136,10 +136,10 @@ impl Stack {
         let stack = Self {
             register: Register::from_environment(&surroundings).unwrap(),
             elect: Elect::from_environment(&surroundings).unwrap(),
-            group: Grouper::from_environment(&surroundings).unwrap(),
-            handle: Handle::new(&surroundings, api.clone()).unwrap(),
+            group: Group::from_environment(&surroundings).unwrap(),
+            handle: Handle::from_environment(&surroundings, api.clone()).unwrap(),
             ack: Ack::from_environment(&surroundings).unwrap(),
-            notify: Notify::new(&surroundings, webhooks.clone()).unwrap(),
+            notify: Notify::from_environment(&surroundings, webhooks.clone()).unwrap(),
             sweeper: Sweep::from_environment(&surroundings).unwrap(),
             tracking: Tracking::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap(), world.clone()),

@@ -119,11 +119,16 @@ async fn variables_read(
         "ApiFunction" => drop(fanfold_api::Api::from_environment(&surroundings)?),
         "RegisterFunction" => drop(fanfold_register::Register::from_environment(&surroundings)?),
         "ElectFunction" => drop(fanfold_elect::Elect::from_environment(&surroundings)?),
-        "GroupFunction" => drop(fanfold_group::Grouper::from_environment(&surroundings)?),
-        "HandleFunction" => drop(fanfold_handle::Handle::new(&surroundings, ScriptedApi::always_succeeds())?),
+        "GroupFunction" => drop(fanfold_group::Group::from_environment(&surroundings)?),
+        "HandleFunction" => {
+            drop(fanfold_handle::Handle::from_environment(&surroundings, ScriptedApi::always_succeeds())?)
+        }
         "AckFunction" => drop(fanfold_ack::Ack::from_environment(&surroundings)?),
         "NotifyFunction" => {
-            drop(fanfold_notify::Notify::new(&surroundings, Arc::new(fanfold_notify::Http::new().unwrap()))?);
+            drop(fanfold_notify::Notify::from_environment(
+                &surroundings,
+                Arc::new(fanfold_notify::Http::new().unwrap()),
+            )?);
         }
         "SweepFunction" => drop(fanfold_sweep::Sweep::from_environment(&surroundings)?),
         other => panic!("{other} is not made here"),

@@ -37,7 +37,7 @@ struct Outbox {
 
 /// Forms batches and dispatches them.
 #[derive(Debug)]
-pub struct Grouper {
+pub struct Group {
     tasks: Tasks,
     locks: Locks,
     batches: Batches,
@@ -59,7 +59,7 @@ enum GroupError {
     NoPolicy(String),
 }
 
-impl Grouper {
+impl Group {
     /// The step in the tables and queues that the environment names.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, re
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
 }
 
-impl Step for Grouper {
+impl Step for Group {
     /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds
     /// its batches dispatched.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {

@@ -1,10 +1,10 @@
 //! The Lambda function `group`.
 
-use fanfold_group::Grouper;
+use fanfold_group::Group;
 use fanfold_lambda::Error;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start().await;
-    fanfold_lambda::queue(Grouper::from_environment(&surroundings)?).await
+    fanfold_lambda::queue(Group::from_environment(&surroundings)?).await
 }

@@ -102,7 +102,7 @@ impl Handle {
     ///
     /// # Errors
     /// A variable is missing.
-    pub fn new(surroundings: &Surroundings, api: Arc<dyn BatchApi>) -> Result<Self, ConfigError> {
+    pub fn from_environment(surroundings: &Surroundings, api: Arc<dyn BatchApi>) -> Result<Self, ConfigError> {
         let world = surroundings.world.clone();
         Ok(Self {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),

@@ -9,5 +9,5 @@ use fanfold_lambda::Error;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start().await;
-    fanfold_lambda::queue(Handle::new(&surroundings, Arc::new(HttpApi::new()?))?).await
+    fanfold_lambda::queue(Handle::from_environment(&surroundings, Arc::new(HttpApi::new()?))?).await
 }

@@ -68,7 +68,7 @@ impl Notify {
     ///
     /// # Errors
     /// A variable is missing or cannot be used.
-    pub fn new(surroundings: &Surroundings, webhooks: Arc<dyn Webhooks>) -> Result<Self, ConfigError> {
+    pub fn from_environment(surroundings: &Surroundings, webhooks: Arc<dyn Webhooks>) -> Result<Self, ConfigError> {
         let world = surroundings.world.clone();
         Ok(Self {
             fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?, world.clone()),

@@ -8,5 +8,5 @@ use fanfold_notify::{Http, Notify};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start().await;
-    fanfold_lambda::queue(Notify::new(&surroundings, Arc::new(Http::new()?))?).await
+    fanfold_lambda::queue(Notify::from_environment(&surroundings, Arc::new(Http::new()?))?).await
 }

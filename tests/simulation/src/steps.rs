@@ -10,7 +10,7 @@ use fanfold::tracking::Tracking;
 use fanfold_ack::Ack;
 use fanfold_api::Api;
 use fanfold_elect::Elect;
-use fanfold_group::Grouper;
+use fanfold_group::Group;
 use fanfold_handle::Handle;
 use fanfold_handle::api::BatchApi;
 use fanfold_notify::{Notify, Webhooks};
@@ -22,7 +22,7 @@ use fanfold_sweep::Sweep;
 pub(crate) struct Steps {
     pub(crate) register: Register,
     pub(crate) elect: Elect,
-    pub(crate) group: Grouper,
+    pub(crate) group: Group,
     pub(crate) handle: Handle,
     pub(crate) ack: Ack,
     pub(crate) notify: Notify,
@@ -44,10 +44,10 @@ impl Steps {
         Ok(Self {
             register: Register::from_environment(surroundings)?,
             elect: Elect::from_environment(surroundings)?,
-            group: Grouper::from_environment(surroundings)?,
-            handle: Handle::new(surroundings, api)?,
+            group: Group::from_environment(surroundings)?,
+            handle: Handle::from_environment(surroundings, api)?,
             ack: Ack::from_environment(surroundings)?,
-            notify: Notify::new(surroundings, webhooks)?,
+            notify: Notify::from_environment(surroundings, webhooks)?,
             sweep: Sweep::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),
