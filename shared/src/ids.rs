@@ -1,5 +1,7 @@
 //! Ids: fan-outs, item groups, items, tasks, batches.
 
+pub mod derived;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,22 +9,6 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::limits::GROUP_ITEMS;
-
-/// Namespace of all derived ids (UUID version 5, RFC 9562), so that none collides with another program's.
-const NAMESPACE: Uuid = Uuid::from_u128(0x6f5b_2f0e_93d1_5c0a_8d4e_fa9f_01d0_0001);
-
-/// An id that follows from its parts: the same parts give the same id, on any machine.
-#[must_use]
-pub fn derived(purpose: &str, parts: &[&[u8]]) -> Uuid {
-    let mut name = Vec::with_capacity(64);
-    name.extend_from_slice(purpose.as_bytes());
-    for part in parts {
-        // The length in front keeps ("ab", "c") apart from ("a", "bc").
-        name.extend_from_slice(&(part.len() as u64).to_be_bytes());
-        name.extend_from_slice(part);
-    }
-    Uuid::new_v5(&NAMESPACE, &name)
-}
 
 /// A text is not the id it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -197,48 +183,6 @@ mod tests {
             assert!(bad.parse::<ItemId>().is_err(), "{bad}");
         }
         assert!(format!("{id}:{id}:7167").parse::<ItemId>().is_ok());
-    }
-
-    #[test]
-    fn derived_ids_keep_parts_apart() {
-        assert_ne!(derived("x", &[b"ab", b"c"]), derived("x", &[b"a", b"bc"]));
-        assert_ne!(derived("x", &[b"a"]), derived("y", &[b"a"]));
-        // Ids are stored: another version makes the same ones.
-        assert_eq!(derived("x", &[b"a"]).to_string(), "d8e570cd-fa2f-55f1-a09e-4f1963036304");
-    }
-
-    #[test]
-    fn derived_ids_stay_what_they_are() {
-        let [a, b] = [1, 2].map(|n| Uuid::from_u128(0x0189_0000_0000_7000_8000_0000_0000_0000 + n));
-        let pin = |id: Uuid, value: &str| assert_eq!(id.to_string(), value);
-        pin(derived("fanout", &[b"k"]), "6b43d4bc-b68e-5de1-a246-2aaebaaf8159");
-        pin(derived("add", &[a.as_bytes(), b"k"]), "4dd06de9-9373-504f-8b4b-a0a41d6c16bb");
-        pin(
-            derived("group", &[a.as_bytes(), a.as_bytes(), &0_u64.to_be_bytes()]),
-            "7394c2fb-d9af-5d0e-8be6-49d407409d19",
-        );
-        pin(
-            derived("group", &[a.as_bytes(), b.as_bytes(), &1_u64.to_be_bytes()]),
-            "c8be679b-c501-54ec-8d04-b8bcc37e177d",
-        );
-        pin(derived("fanout.completed", &[a.as_bytes()]), "951bc220-b330-5219-820a-f8e809f1a19d");
-        pin(derived("task", &[b"http:k", &1_u64.to_be_bytes()]), "fc2719cc-3fdd-5d0f-9877-f4d5d0418fc0");
-        let (first, second) = (a.to_string(), b.to_string());
-        let parts = [first.as_bytes(), b"parcel", br#"{"n":1}"#, second.as_bytes(), b"parcel", br#"{"n":2}"#];
-        pin(derived("tasks", &parts), "56964117-4338-55cb-9f79-cfea2dc26ae5");
-        pin(derived("request", &[b"http:k"]), "990e1850-f422-5f8a-9a25-c82dddb7449a");
-        pin(derived("key", &[b"parcel", b"k"]), "efd2e224-dfa4-58f7-a89f-1a0020389075");
-        assert_eq!(derived("partition", &[b"k"]).as_u128(), 46_977_656_203_747_449_404_944_179_692_616_935_238);
-        assert_eq!(derived("shard", &[b"parcel:0:117"]).as_u128(), 29_547_995_451_461_952_509_886_967_692_757_326_194);
-        pin(derived("workflow", &[a.as_bytes(), &1_usize.to_be_bytes()]), "8a9a6555-276a-5372-8b28-e400f92b3b02");
-        pin(derived("batch", &[a.as_bytes(), &1_u32.to_be_bytes()]), "8c025572-e7f3-5ac6-bc5a-11a339bd2838");
-        pin(derived("next", &[a.as_bytes()]), "1da67a1b-3bf3-50f9-8c9d-1eaaa5a01ebd");
-        pin(derived("tasks.failed", &[a.as_bytes(), &1_u64.to_be_bytes()]), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");
-        let kind = [&b"parcel"[..], &1_u64.to_be_bytes(), &2_u64.to_be_bytes()];
-        pin(derived("kind", &kind), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");
-        pin(derived("policy", &[br#"{"kind":"parcel"}"#]), "9d6ad059-da5a-5a0d-9ce4-d64e8608ac26");
-        pin(derived("target", &[b"117"]), "22a49203-5d43-5b7e-99ae-204f0571b11b");
-        pin(derived("task of a file", &[a.as_bytes(), br#"{"n":1}"#]), "f41f7295-acc3-5740-9a38-543d5bfec6d7");
     }
 
     proptest! {
