@@ -41,7 +41,7 @@ pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<Checked, Failure>
         match content::encode(&row.content) {
             Ok(text) => {
                 checked.tasks += 1;
-                checked.fingerprint = derived("task of a file", &[checked.fingerprint.as_bytes(), text.as_bytes()]);
+                checked.fingerprint = derived::file_fingerprint(checked.fingerprint, &text);
             }
             Err(error) => {
                 faults.add(Fault::row(&job.input.file, row.line, error));

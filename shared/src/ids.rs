@@ -1,5 +1,7 @@
 //! Ids: fan-outs, item groups, items, tasks, batches.
 
+pub mod derived;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,22 +9,6 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::limits::GROUP_ITEMS;
-
-/// Namespace of all derived ids (UUID version 5, RFC 9562), so that none collides with another program's.
-const NAMESPACE: Uuid = Uuid::from_u128(0x6f5b_2f0e_93d1_5c0a_8d4e_fa9f_01d0_0001);
-
-/// An id that follows from its parts: the same parts give the same id, on any machine.
-#[must_use]
-pub fn derived(purpose: &str, parts: &[&[u8]]) -> Uuid {
-    let mut name = Vec::with_capacity(64);
-    name.extend_from_slice(purpose.as_bytes());
-    for part in parts {
-        // The length in front keeps ("ab", "c") apart from ("a", "bc").
-        name.extend_from_slice(&(part.len() as u64).to_be_bytes());
-        name.extend_from_slice(part);
-    }
-    Uuid::new_v5(&NAMESPACE, &name)
-}
 
 /// A text is not the id it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -197,14 +183,6 @@ mod tests {
             assert!(bad.parse::<ItemId>().is_err(), "{bad}");
         }
         assert!(format!("{id}:{id}:7167").parse::<ItemId>().is_ok());
-    }
-
-    #[test]
-    fn derived_ids_keep_parts_apart() {
-        assert_ne!(derived("x", &[b"ab", b"c"]), derived("x", &[b"a", b"bc"]));
-        assert_ne!(derived("x", &[b"a"]), derived("y", &[b"a"]));
-        // Ids are stored: another version makes the same ones.
-        assert_eq!(derived("x", &[b"a"]).to_string(), "d8e570cd-fa2f-55f1-a09e-4f1963036304");
     }
 
     proptest! {

@@ -26,16 +26,14 @@ pub fn partition(key: &str, partitions: u32) -> u32 {
     if partitions <= 1 {
         return 0;
     }
-    let hash = derived("partition", &[key.as_bytes()]).as_u128();
-    u32::try_from(hash % u128::from(partitions)).unwrap_or(0)
+    u32::try_from(derived::partition_hash(key) % u128::from(partitions)).unwrap_or(0)
 }
 
 impl Lane {
     /// The shard of the sparse index over busy lanes that this lane belongs to.
     #[must_use]
     pub fn shard(&self) -> String {
-        let hash = derived("shard", &[self.to_string().as_bytes()]).as_u128();
-        (hash % u128::from(crate::limits::LANE_SHARDS)).to_string()
+        (derived::shard_hash(&self.to_string()) % u128::from(crate::limits::LANE_SHARDS)).to_string()
     }
 }
 

@@ -190,6 +190,16 @@ pub const LANE_SHARDS: u64 = 16;
 /// Tries of a compare-and-set or a transaction before the message is left to redelivery.
 pub const CONTENTION_TRIES: u32 = 16;
 
+/// Pauses before DynamoDB is asked again for what it throttled, left out of a batch call, or gave up for another transaction: what
+/// the SDK does not repeat by itself. DynamoDB wants exponential pauses. Short at first, for a conflict is over in
+/// milliseconds; throttling may last.
+pub const STORE_PAUSES: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(2) };
+
+/// Pauses of a worker that clears bits, once it was overtaken twice. A read and a write take some 10 ms, in which another
+/// worker may write the record: spread over half a second, hundreds get through within [`CONTENTION_TRIES`]. Less than five
+/// seconds in all.
+pub const OVERTAKEN_PAUSES: Backoff = Backoff { base: Duration::from_millis(10), max: Duration::from_millis(500) };
+
 /// How long a policy may be served from a worker's memory.
 pub const POLICY_CACHE: Duration = Duration::from_secs(5);
 

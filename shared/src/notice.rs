@@ -113,7 +113,7 @@ impl Notice {
         // Nothing but the mark that it was reported changes a completed fan-out, and that leaves this time alone.
         let Timestamp(completed_at) = fanout.updated_at;
         Self {
-            id: derived("fanout.completed", &[fanout.id.as_bytes()]),
+            id: derived::completed_notice(fanout.id),
             event: Event::FanoutCompleted(FanoutCompleted {
                 fanout: fanout.id,
                 user_key: fanout.user_key.clone(),
@@ -144,7 +144,7 @@ impl Notice {
         };
         let at = gate.stopped.as_ref().map_or(gate.resumed_at, |stopped| Some(stopped.since)).unwrap_or_default();
         let change = gate.telling.change.unwrap_or_default();
-        Self { id: derived("kind", &[gate.kind.as_bytes(), &change.to_be_bytes(), &at.0.to_be_bytes()]), event }
+        Self { id: derived::kind_notice(&gate.kind, change, at), event }
     }
 
     /// The notices of a batch's failures: one, or as many as it takes for each to fit a message. Each part has an id of its
@@ -169,7 +169,7 @@ impl Notice {
             }
         }
         let notice = |(part, failures): (usize, Vec<Failure>)| Self {
-            id: derived("tasks.failed", &[batch.id.as_bytes(), &(part as u64).to_be_bytes()]),
+            id: derived::failed_notice(batch.id, part),
             event: Event::TasksFailed(TasksFailed {
                 batch: batch.id,
                 kind: batch.lane.kind.clone(),

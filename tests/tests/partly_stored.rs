@@ -16,8 +16,7 @@ fn tasks() -> Vec<TaskRequest> {
 }
 
 fn ids(key: &str) -> Vec<TaskId> {
-    let id = |n: usize| derived("task", &[request_id(key).as_bytes(), &(n as u64).to_be_bytes()]);
-    (0..TASKS).map(id).map(TaskId::Single).collect()
+    (0..TASKS).map(|n| derived::task(&request_id(key), n)).collect()
 }
 
 async fn stack(crash: Crash) -> Stack {

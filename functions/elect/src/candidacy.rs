@@ -50,11 +50,7 @@ impl Candidacy {
         let message = |(at, chunk): (usize, &[TaskId])| ElectMessage {
             lane: first.lane.clone(),
             tasks: Members::new(chunk.iter().copied()),
-            workflow: if at == 0 {
-                first.workflow
-            } else {
-                derived("workflow", &[first.workflow.as_bytes(), &at.to_be_bytes()])
-            },
+            workflow: if at == 0 { first.workflow } else { derived::workflow(first.workflow, at) },
             tries,
         };
         chunks.into_iter().enumerate().map(message).collect()

@@ -130,7 +130,7 @@ impl Elect {
         let mut outbox = Outbox::default();
         let candidates = candidacy.merged(&tasks);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
-        let batch = derived("batch", &[candidate.workflow.as_bytes(), &candidate.tries.to_be_bytes()]);
+        let batch = derived::batch(candidate.workflow, candidate.tries);
         let now = self.world.now();
         // Nobody repeats a wake-up, so it does not rely on what may be an old view of the lock.
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {

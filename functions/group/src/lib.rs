@@ -149,7 +149,7 @@ impl Group {
         rest: &Rest,
     ) -> Result<(Outbox, bool), GroupError> {
         let leader = self.leader(message);
-        let next = derived("next", &[message.batch.as_bytes()]);
+        let next = derived::next_batch(message.batch);
         let more = !rest.is_empty();
         let handed = more
             && policy.max_in_flight > 1

@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use fanfold::content;
-use fanfold::ids::TaskId;
+use fanfold::ids::{TaskId, derived};
 use fanfold::limits::{KIND_BYTES, TASKS_PER_REQUEST};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::is_kind;
 use fanfold::store::tasks::Key;
 use serde::Serialize;
 
-use crate::{Placed, Register, RegisterError, task_id};
+use crate::{Placed, Register, RegisterError};
 
 /// Why a task cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,7 +73,7 @@ impl Register {
         let mut ids = HashSet::with_capacity(tasks.len());
         for (index, task) in tasks.into_iter().enumerate() {
             let told = answered || task.id.is_some();
-            let id = task.id.unwrap_or_else(|| task_id(request_id, index));
+            let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
             let mut fault = |field: &str, problem: String| {
                 faults.push(TaskFault { index, field: field.to_owned(), problem });
             };

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::ids::{ItemId, TaskId, derived};
+use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
 use fanfold::limits::NAMED_TASKS;
 use fanfold::members::Members;
@@ -257,9 +257,4 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
 fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
     let told = placed.iter().zip(&owners.of).filter(|(task, owner)| task.told && task.id != **owner);
     told.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
-}
-
-/// The id of a task that came without one.
-pub(crate) fn task_id(request_id: &str, index: usize) -> TaskId {
-    TaskId::Single(derived("task", &[request_id.as_bytes(), &(index as u64).to_be_bytes()]))
 }

@@ -34,8 +34,6 @@ pub fn request_id(key: &str) -> String {
 
 /// What a request asks for: its tasks with all they came with, in their order.
 fn note(placed: &[Placed]) -> RequestNote {
-    let ids: Vec<String> = placed.iter().map(|task| task.id.to_string()).collect();
-    let parts = placed.iter().zip(&ids).flat_map(|(task, id)| [id, &task.lane.kind, &task.content]);
-    let parts: Vec<&[u8]> = parts.map(|part| part.as_bytes()).collect();
-    RequestNote { digest: derived("tasks", &parts), tasks: placed.len() as u64 }
+    let tasks = placed.iter().map(|task| (task.id, task.lane.kind.as_str(), task.content.as_str()));
+    RequestNote { digest: derived::request_digest(tasks), tasks: placed.len() as u64 }
 }

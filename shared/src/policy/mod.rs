@@ -90,7 +90,7 @@ impl Policy {
     /// Identifies a version of the policy: what is known of a batch API holds for the version it was called by.
     #[must_use]
     pub fn version(&self) -> Uuid {
-        derived("policy", &[serde_json::to_string(self).unwrap_or_default().as_bytes()])
+        derived::policy_version(&serde_json::to_string(self).unwrap_or_default())
     }
 }
 

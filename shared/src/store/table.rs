@@ -1,7 +1,6 @@
 //! A table and the few ways Fanfold reads and writes it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -12,12 +11,8 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure};
 
 use super::Item;
-use crate::backoff::Backoff;
-use crate::limits::{CONTENTION_TRIES, KEYS_PER_READ};
+use crate::limits::{CONTENTION_TRIES, KEYS_PER_READ, STORE_PAUSES};
 use crate::text::causes;
-
-/// Delays before reading again what a batch call left out.
-const READ_AGAIN: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(1) };
 
 /// A table could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +153,7 @@ impl Table {
                 rest = answer.unprocessed_keys;
                 if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
                     // Throttled, or more than 16 MB.
-                    tokio::time::sleep(READ_AGAIN.after(tries, u64::MAX)).await;
+                    tokio::time::sleep(STORE_PAUSES.after(tries, u64::MAX)).await;
                 }
             }
         }

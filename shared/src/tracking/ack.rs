@@ -9,7 +9,7 @@ use super::transaction::{self, Outcome};
 use super::{Tracking, TrackingError};
 use crate::bits::Bits;
 use crate::ids::{ItemId, TaskId};
-use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION};
+use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION, OVERTAKEN_PAUSES};
 use crate::messages::AckRequest;
 use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
@@ -170,7 +170,7 @@ impl Tracking {
 
     /// Clears bits of one group, unless they are its last.
     async fn clear_some(&self, mut group: Group, mask: &Mask) -> Result<Step, TrackingError> {
-        for _ in 0..CONTENTION_TRIES {
+        for tries in 1..=CONTENTION_TRIES {
             if group.pending.is_zero() {
                 return Ok(Step::Ended);
             }
@@ -189,8 +189,22 @@ impl Tracking {
                 Write::Refused(Some(item)) => group = Group::decode(&item)?,
                 Write::Refused(None) => return Ok(Step::Ended),
             }
+            if self.give_way(tries).await {
+                let Some(now) = self.groups.get_many(&[group.id]).await?.pop() else { return Ok(Step::Ended) };
+                group = now;
+            }
         }
         Err(contended(group.id))
+    }
+
+    /// Lets others write a record that so many of one's own writes found changed. Says whether it took time: then the record has
+    /// to be read again, for what the refusal showed is old.
+    async fn give_way(&self, refusals: u32) -> bool {
+        if refusals < 2 {
+            return false;
+        }
+        tokio::time::sleep(OVERTAKEN_PAUSES.after(refusals - 1, self.world.random.next())).await;
+        true
     }
 
     /// Ends groups together with the header's count of them. Somebody else may end or change some meanwhile.
@@ -235,7 +249,7 @@ impl Tracking {
     async fn ack_inline(&self, id: Uuid, mask: &Mask) -> Result<Option<AckRefusal>, TrackingError> {
         let unknown = AckRefusal::UnknownGroup { fanout: id, group: id };
         let Some(mut fanout) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
-        for _ in 0..CONTENTION_TRIES {
+        for tries in 1..=CONTENTION_TRIES {
             let Some(group) = fanout.inline_group() else { return Ok(Some(unknown)) };
             let refusal = out_of_range(&group, mask);
             let cleared = clear(&group, mask);
@@ -252,6 +266,10 @@ impl Tracking {
                 }
                 Write::Refused(Some(item)) => fanout = Fanout::decode(&item)?,
                 Write::Refused(None) => return Ok(Some(unknown)),
+            }
+            if self.give_way(tries).await {
+                let Some(now) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
+                fanout = now;
             }
         }
         Err(contended(id))

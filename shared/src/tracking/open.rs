@@ -59,11 +59,11 @@ impl Tracking {
                 allowed: format!("at most {USER_KEY_BYTES} bytes"),
             });
         }
-        let id = key.map_or_else(|| self.world.uuid(), |key| derived("fanout", &[key.as_bytes()]));
+        let id = key.map_or_else(|| self.world.uuid(), derived::fanout);
         let now = self.world.now();
         let inline = request.seal && (1..=GROUP_ITEMS).contains(&request.items);
         let sizes: Vec<u32> = if inline { Vec::new() } else { group_sizes(request.items).collect() };
-        let groups = name_groups(id, id.as_bytes(), &sizes);
+        let groups = name_groups(id, id, &sizes);
         let fanout = Fanout {
             id,
             state: match (request.seal, request.items) {
@@ -126,8 +126,8 @@ impl Tracking {
             return Err(items_out_of_range("items", items, 1));
         }
         let sizes: Vec<u32> = group_sizes(items).collect();
-        let seed = key.map_or_else(|| self.world.uuid(), |key| derived("add", &[fanout.as_bytes(), key.as_bytes()]));
-        let groups = name_groups(fanout, seed.as_bytes(), &sizes);
+        let seed = key.map_or_else(|| self.world.uuid(), |key| derived::addition(fanout, key));
+        let groups = name_groups(fanout, seed, &sizes);
         let mut actions = Vec::with_capacity(groups.len() + 1);
         // A repetition finds the first group, however many items it asks for: so that group knows how many the first brought.
         for (at, group) in groups.iter().enumerate() {
@@ -164,14 +164,11 @@ pub(super) fn opening_groups(fanout: &Fanout) -> Vec<ItemGroup> {
     }
     // An add brings no more than fits a `u32`.
     let sizes: Vec<u32> = group_sizes(u32::try_from(fanout.opened_with).unwrap_or(0)).collect();
-    name_groups(fanout.id, fanout.id.as_bytes(), &sizes)
+    name_groups(fanout.id, fanout.id, &sizes)
 }
 
-fn name_groups(fanout: Uuid, seed: &[u8], sizes: &[u32]) -> Vec<ItemGroup> {
-    let name = |(at, upto): (usize, &u32)| ItemGroup {
-        id: derived("group", &[fanout.as_bytes(), seed, &(at as u64).to_be_bytes()]),
-        upto: *upto,
-    };
+fn name_groups(fanout: Uuid, seed: Uuid, sizes: &[u32]) -> Vec<ItemGroup> {
+    let name = |(at, upto): (usize, &u32)| ItemGroup { id: derived::group(fanout, seed, at), upto: *upto };
     sizes.iter().enumerate().map(name).collect()
 }
 

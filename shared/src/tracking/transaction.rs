@@ -1,14 +1,11 @@
 //! Transactions, with what became of each action.
 
-use std::time::Duration;
-
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 
-use crate::backoff::Backoff;
 use crate::clock::World;
-use crate::limits::CONTENTION_TRIES;
+use crate::limits::{CONTENTION_TRIES, STORE_PAUSES};
 use crate::store::{Item, StoreError};
 
 /// An action that asks for the old item if its condition fails.
@@ -40,7 +37,6 @@ pub(super) async fn write(
     table: &str,
     actions: &[TransactWriteItem],
 ) -> Result<Outcome, StoreError> {
-    let backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(2) };
     for tries in 1..=CONTENTION_TRIES {
         let call = client.transact_write_items().set_transact_items(Some(actions.to_vec()));
         let error = match call.send().await {
@@ -69,7 +65,7 @@ pub(super) async fn write(
         if !reasons.iter().all(|reason| passing(reason.code())) {
             return Err(StoreError::service("TransactWriteItems", table, error));
         }
-        tokio::time::sleep(backoff.after(tries, world.random.next())).await;
+        tokio::time::sleep(STORE_PAUSES.after(tries, world.random.next())).await;
     }
     Err(StoreError::Contended { what: format!("a transaction of {} actions on {table}", actions.len()) })
 }

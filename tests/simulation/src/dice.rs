@@ -3,10 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use fanfold::ids::derived;
+use uuid::Uuid;
 
 /// Chances are counted in ten-thousandths.
 pub(crate) const ALL: u32 = 10_000;
+
+/// What follows from a seed and words, in every process the same.
+pub(crate) fn hash(seed: u64, words: &[&str]) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{seed} {}", words.join(" ")).as_bytes())
+}
 
 /// One stream of decisions.
 #[derive(Debug)]
@@ -15,7 +20,7 @@ pub(crate) struct Dice(Mutex<fastrand::Rng>);
 impl Dice {
     /// The stream of a purpose: another purpose's decisions do not shift it.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
-        let (stream, _) = derived("simulation", &[&seed.to_be_bytes(), purpose.as_bytes()]).as_u64_pair();
+        let (stream, _) = hash(seed, &[purpose]).as_u64_pair();
         Self(Mutex::new(fastrand::Rng::with_seed(stream)))
     }
 

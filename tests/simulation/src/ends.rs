@@ -74,8 +74,8 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         };
         let done = outcomes.iter().all(Option::is_some);
         let complete = asked.sealing && done;
-        let notice = model.notices.get(&derived("fanout.completed", &[id.as_bytes()]));
-        let gone = model.hooks.gone(&derived("fanout.completed", &[id.as_bytes()]));
+        let notice = model.notices.get(&derived::completed_notice(*id));
+        let gone = model.hooks.gone(&derived::completed_notice(*id));
         ended(sim, &fanout, counts, complete, gone);
         told(sim, &fanout, asked, complete, counts, notice);
         let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
@@ -91,7 +91,7 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
     }
     for (id, notice) in &model.notices {
         if let Event::FanoutCompleted(completed) = &notice.event
-            && *id != derived("fanout.completed", &[completed.fanout.as_bytes()])
+            && *id != derived::completed_notice(completed.fanout)
         {
             sim.violate(format!("fan-out {} was told under another id: {notice:?}", completed.fanout));
         }

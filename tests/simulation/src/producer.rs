@@ -27,7 +27,7 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
         }),
     };
     let key = plan.name.clone();
-    let id = derived("fanout", &[key.as_bytes()]);
+    let id = derived::fanout(&key);
     let model = FanoutModel {
         user_key: plan.name.clone(),
         notify: plan.notify,

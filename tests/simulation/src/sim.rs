@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fanfold::config::variables;
-use fanfold::ids::derived;
 use fanfold_local::Template;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::dice::Dice;
+use crate::dice::{Dice, hash};
 use crate::faults::{Fault, FaultPlan};
 use crate::hooks::Strictness;
 use crate::lag::Lag;
@@ -144,8 +143,7 @@ impl Sim {
         }
         let rare = died < RARE_DEATHS && reached.made * RARE <= made;
         let first = if reached.made <= 3 { 5 } else { 1 };
-        let hot =
-            derived("hot", &[&self.seed.to_be_bytes(), step.as_bytes(), kind.as_bytes()]).as_u128().is_multiple_of(8);
+        let hot = hash(self.seed, &["hot", step, kind]).as_u128().is_multiple_of(8);
         let crash = match self.rate(self.plan.crash) * first * if hot { 6 } else { 1 } {
             _ if died >= MOST_DEATHS => 0,
             crash if rare => crash.max(RARE_CRASHES),

@@ -135,10 +135,7 @@ async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>,
     let sim = Arc::clone(&clients.cluster.sim);
     let over_http = clients.dice.chance(6_000);
     let name = if over_http { request_id(&request) } else { sim.queues.peek_id() };
-    let id = |(n, task): (usize, &TaskRequest)| {
-        let made = derived("task", &[name.as_bytes(), &(n as u64).to_be_bytes()]);
-        task.id.unwrap_or(TaskId::Single(made))
-    };
+    let id = |(n, task): (usize, &TaskRequest)| task.id.unwrap_or_else(|| derived::task(&name, n));
     let ids: Vec<TaskId> = tasks.iter().enumerate().map(id).collect();
     {
         let mut model = lock(&sim.model);

@@ -74,7 +74,7 @@ async fn duplicates_that_a_client_knows_can_be_asked_for() {
     // Over the queue nobody is told the id that a task is given, so there is nothing to be asked for.
     server.stack.send(QueueName::Register, task(None, 1)).await;
     let delivery = server.stack.take(QueueName::Register).await.remove(0);
-    let id = derived("task", &[delivery.message_id.as_bytes(), &0_u64.to_be_bytes()]);
+    let id = derived::task(&delivery.message_id, 0);
     server.stack.hand(QueueName::Register, vec![delivery]).await;
     server.get(&format!("/tasks/{id}")).await.problem(404, "unknown_task");
     let chosen = "01890000-0000-7000-8000-000000000007";

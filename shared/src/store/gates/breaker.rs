@@ -4,9 +4,10 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnValue;
 use uuid::Uuid;
 
-use super::record::{Gate, Stopped, target_id};
+use super::record::{Gate, Stopped};
 use super::{Gates, key};
 use crate::clock::Timestamp;
+use crate::ids::derived;
 use crate::limits::REFUSED_TARGETS;
 use crate::store::attributes::{id_set, number, text, time};
 use crate::store::places::{Place, dead};
@@ -57,7 +58,7 @@ impl Gates {
             )
             .expression_attribute_values(":version", text(refusal.version))
             .expression_attribute_values(":one", number(1_u32))
-            .expression_attribute_values(":target", id_set([&target_id(refusal.target)]))
+            .expression_attribute_values(":target", id_set([&derived::target(refusal.target)]))
             .return_values(ReturnValue::AllNew);
         self.table().send_update(update).await
     }
@@ -166,7 +167,7 @@ impl Gates {
         let mut update = self.0.of(place);
         if gate.targets.len() < REFUSED_TARGETS {
             add.push_str(", targets :target");
-            update = update.expression_attribute_values(":target", id_set([&target_id(refusal.target)]));
+            update = update.expression_attribute_values(":target", id_set([&derived::target(refusal.target)]));
         }
         let update = update
             .update_expression(format!("SET probe_at = :probe, answer = :answer REMOVE places.#me, probing ADD {add}"))

@@ -99,7 +99,7 @@ impl Gate {
     #[must_use]
     pub fn probe(&self, target: &str, now: Timestamp) -> Probe {
         let Some(stopped) = &self.stopped else { return Probe::No };
-        let other = self.targets.len() < REFUSED_TARGETS && !self.targets.contains(&target_id(target));
+        let other = self.targets.len() < REFUSED_TARGETS && !self.targets.contains(&derived::target(target));
         let runs = stopped.probing.is_some_and(|until| until >= now);
         match (runs, other || stopped.probe_at <= now) {
             (false, true) => Probe::Now,
@@ -137,11 +137,6 @@ impl Gate {
     }
 }
 
-/// A target as a gate remembers it.
-pub(super) fn target_id(target: &str) -> Uuid {
-    derived("target", &[target.as_bytes()])
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -160,7 +155,7 @@ mod tests {
             probes: 0,
             probing,
         };
-        let targets = targets.iter().map(|target| target_id(target)).collect();
+        let targets = targets.iter().map(|target| derived::target(target)).collect();
         Gate { kind: "parcel".to_owned(), targets, stopped: Some(stopped), ..Gate::default() }
     }
 

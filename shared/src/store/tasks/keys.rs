@@ -19,7 +19,7 @@ pub struct Key {
 
 impl Key {
     pub(super) fn record_id(&self) -> String {
-        format!("key:{}", derived("key", &[self.scope.as_bytes(), self.value.as_bytes()]))
+        format!("key:{}", derived::key(&self.scope, &self.value))
     }
 }
 

@@ -24,7 +24,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
-        let id = format!("request:{}", derived("request", &[request_id.as_bytes()]));
+        let id = format!("request:{}", derived::request(request_id));
         let statement =
             format!("INSERT INTO \"{}\" VALUE {{'id': ?, 'digest': ?, 'tasks': ?, 'ttl': ?}}", self.table.name);
         let ttl = self.world.now().plus(REQUEST_RETENTION).seconds();

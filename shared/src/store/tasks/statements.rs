@@ -7,8 +7,7 @@ use aws_sdk_dynamodb::types::{
 use futures::{StreamExt, stream};
 
 use super::Tasks;
-use crate::backoff::Backoff;
-use crate::limits::{CONTENTION_TRIES, STATEMENTS_PER_CALL};
+use crate::limits::{CONTENTION_TRIES, STATEMENTS_PER_CALL, STORE_PAUSES};
 use crate::store::{Item, StoreError};
 
 /// Calls of BatchExecuteStatement under way at once.
@@ -37,7 +36,6 @@ impl Tasks {
     ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..parameters.len()).collect();
-        let backoff = Backoff { base: std::time::Duration::from_millis(20), max: std::time::Duration::from_secs(2) };
         let mut last = String::new();
         for tries in 1..=CONTENTION_TRIES {
             let mut again = Vec::new();
@@ -56,7 +54,7 @@ impl Tasks {
                 return Ok(refused);
             }
             open = again;
-            tokio::time::sleep(backoff.after(tries, self.world.random.next())).await;
+            tokio::time::sleep(STORE_PAUSES.after(tries, self.world.random.next())).await;
         }
         let message = format!("{what}: gave up after {CONTENTION_TRIES} tries: {last}");
         Err(self.statement_failure(message.clone(), message.into()))

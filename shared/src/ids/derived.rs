@@ -1,0 +1,184 @@
+//! Ids that follow from what they are for. Whoever repeats a step, on whatever machine, comes to the same id, and so finds what
+//! an earlier try wrote, or writes it again under the same name. Records and messages hold these values: they never change,
+//! and a test pins each.
+
+use uuid::Uuid;
+
+use super::TaskId;
+use crate::clock::Timestamp;
+
+/// Namespace of all derived ids (UUID version 5, RFC 9562), so that none collides with another program's.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6f5b_2f0e_93d1_5c0a_8d4e_fa9f_01d0_0001);
+
+/// The same parts for the same purpose give the same id, on any machine.
+fn derived(purpose: &str, parts: &[&[u8]]) -> Uuid {
+    let mut name = Vec::with_capacity(64);
+    name.extend_from_slice(purpose.as_bytes());
+    for part in parts {
+        // The length in front keeps ("ab", "c") apart from ("a", "bc").
+        name.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        name.extend_from_slice(part);
+    }
+    Uuid::new_v5(&NAMESPACE, &name)
+}
+
+/// A position as it is hashed: in eight bytes, whatever the machine's word is.
+fn position(at: usize) -> [u8; 8] {
+    (at as u64).to_be_bytes()
+}
+
+/// The fan-out that is opened under an idempotency key: a repeated call finds the first one's.
+#[must_use]
+pub fn fanout(idempotency_key: &str) -> Uuid {
+    derived("fanout", &[idempotency_key.as_bytes()])
+}
+
+/// The seed of the groups that one call adds to a fan-out under an idempotency key: a repeated call names the same groups, and
+/// adds none.
+#[must_use]
+pub fn addition(fanout: Uuid, idempotency_key: &str) -> Uuid {
+    derived("add", &[fanout.as_bytes(), idempotency_key.as_bytes()])
+}
+
+/// An item group, from the seed of the call that adds it and its position in that call. The seed of the groups that a fan-out is
+/// opened with is the fan-out itself, so that they are known from its header.
+#[must_use]
+pub fn group(fanout: Uuid, seed: Uuid, at: usize) -> Uuid {
+    derived("group", &[fanout.as_bytes(), seed.as_bytes(), &position(at)])
+}
+
+/// A task that came without an id, from its request's id (of a request under an idempotency key, or of a message) and its
+/// position there: a repeated request is about the same tasks.
+#[must_use]
+pub fn task(request: &str, at: usize) -> TaskId {
+    TaskId::Single(derived("task", &[request.as_bytes(), &position(at)]))
+}
+
+/// The record that notes what a request asked for. A hash, for an idempotency key may hold anything.
+#[must_use]
+pub fn request(request: &str) -> Uuid {
+    derived("request", &[request.as_bytes()])
+}
+
+/// What a request asks for, from id, kind and content of each of its tasks in their order: an idempotency key that comes with
+/// another digest was used for something else.
+#[must_use]
+pub fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a str)>) -> Uuid {
+    let tasks: Vec<_> = tasks.into_iter().map(|(id, kind, content)| (id.to_string(), kind, content)).collect();
+    let parts: Vec<&[u8]> =
+        tasks.iter().flat_map(|(id, kind, content)| [id.as_bytes(), kind.as_bytes(), content.as_bytes()]).collect();
+    derived("tasks", &parts)
+}
+
+/// The record of a task's key. Whoever brings the same key in the same scope finds the task that has it.
+#[must_use]
+pub fn key(scope: &str, value: &str) -> Uuid {
+    derived("key", &[scope.as_bytes(), value.as_bytes()])
+}
+
+/// The hash of a key by which a target is split into partitions: a key's tasks meet in one lane.
+#[must_use]
+pub fn partition_hash(key: &str) -> u128 {
+    derived("partition", &[key.as_bytes()]).as_u128()
+}
+
+/// The hash of a lane's text by which lanes are spread over the shards of their index: the shard stands in the lane's record.
+#[must_use]
+pub fn shard_hash(lane: &str) -> u128 {
+    derived("shard", &[lane.as_bytes()]).as_u128()
+}
+
+/// The workflow of the n-th chunk of tasks, from 1, when workflows of one lane are merged; `first` names the chunk before
+/// those. A repeated delivery of the same messages sends the same ones on.
+#[must_use]
+pub fn workflow(first: Uuid, chunk: usize) -> Uuid {
+    derived("workflow", &[first.as_bytes(), &position(chunk)])
+}
+
+/// The batch that a workflow stands for at one of its tries: a repeated delivery finds the lock it has taken.
+#[must_use]
+pub fn batch(workflow: Uuid, tries: u32) -> Uuid {
+    derived("batch", &[workflow.as_bytes(), &tries.to_be_bytes()])
+}
+
+/// The batch that a dispatched batch hands its lane's lock to: whoever repeats the dispatch sees that it was done.
+#[must_use]
+pub fn next_batch(batch: Uuid) -> Uuid {
+    derived("next", &[batch.as_bytes()])
+}
+
+/// The notice of a fan-out's end. A receiver tells a repeated notice by its id.
+#[must_use]
+pub fn completed_notice(fanout: Uuid) -> Uuid {
+    derived("fanout.completed", &[fanout.as_bytes()])
+}
+
+/// A part of the notice of a batch's failures. A receiver tells a repeated notice by its id.
+#[must_use]
+pub fn failed_notice(batch: Uuid, part: usize) -> Uuid {
+    derived("tasks.failed", &[batch.as_bytes(), &position(part)])
+}
+
+/// The notice of how a kind stands since a change, from the change's number and time. A receiver tells a repeated notice by its
+/// id.
+#[must_use]
+pub fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {
+    derived("kind", &[kind.as_bytes(), &change.to_be_bytes(), &since.0.to_be_bytes()])
+}
+
+/// A version of a policy, from its JSON: what a gate knows of a batch API holds for the version it was called by.
+#[must_use]
+pub fn policy_version(json: &str) -> Uuid {
+    derived("policy", &[json.as_bytes()])
+}
+
+/// A target as a gate remembers it: of one size, however long its text is.
+#[must_use]
+pub fn target(target: &str) -> Uuid {
+    derived("target", &[target.as_bytes()])
+}
+
+/// The fingerprint of a file's tasks, from that of those before (nil at first) and the next one's content: a run that is taken
+/// up again must be about the same ones.
+#[must_use]
+pub fn file_fingerprint(before: Uuid, content: &str) -> Uuid {
+    derived("task of a file", &[before.as_bytes(), content.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_purposes_are_kept_apart() {
+        assert_ne!(derived("x", &[b"ab", b"c"]), derived("x", &[b"a", b"bc"]));
+        assert_ne!(derived("x", &[b"a"]), derived("y", &[b"a"]));
+    }
+
+    /// Ids are stored: another version makes the same ones.
+    #[test]
+    fn every_value_stays_what_it_is() {
+        let [a, b] = [1, 2].map(|n| Uuid::from_u128(0x0189_0000_0000_7000_8000_0000_0000_0000 + n));
+        let pin = |id: Uuid, value: &str| assert_eq!(id.to_string(), value);
+        pin(fanout("k"), "6b43d4bc-b68e-5de1-a246-2aaebaaf8159");
+        pin(addition(a, "k"), "4dd06de9-9373-504f-8b4b-a0a41d6c16bb");
+        pin(group(a, a, 0), "7394c2fb-d9af-5d0e-8be6-49d407409d19");
+        pin(group(a, b, 1), "c8be679b-c501-54ec-8d04-b8bcc37e177d");
+        assert_eq!(task("http:k", 1).to_string(), "fc2719cc-3fdd-5d0f-9877-f4d5d0418fc0");
+        pin(request("http:k"), "990e1850-f422-5f8a-9a25-c82dddb7449a");
+        let tasks = [(a, r#"{"n":1}"#), (b, r#"{"n":2}"#)].map(|(id, content)| (TaskId::Single(id), "parcel", content));
+        pin(request_digest(tasks), "56964117-4338-55cb-9f79-cfea2dc26ae5");
+        pin(key("parcel", "k"), "efd2e224-dfa4-58f7-a89f-1a0020389075");
+        assert_eq!(partition_hash("k"), 46_977_656_203_747_449_404_944_179_692_616_935_238);
+        assert_eq!(shard_hash("parcel:0:117"), 29_547_995_451_461_952_509_886_967_692_757_326_194);
+        pin(workflow(a, 1), "8a9a6555-276a-5372-8b28-e400f92b3b02");
+        pin(batch(a, 1), "8c025572-e7f3-5ac6-bc5a-11a339bd2838");
+        pin(next_batch(a), "1da67a1b-3bf3-50f9-8c9d-1eaaa5a01ebd");
+        pin(completed_notice(a), "951bc220-b330-5219-820a-f8e809f1a19d");
+        pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");
+        pin(kind_notice("parcel", 1, Timestamp(2)), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");
+        pin(policy_version(r#"{"kind":"parcel"}"#), "9d6ad059-da5a-5a0d-9ce4-d64e8608ac26");
+        pin(target("117"), "22a49203-5d43-5b7e-99ae-204f0571b11b");
+        pin(file_fingerprint(a, r#"{"n":1}"#), "f41f7295-acc3-5740-9a38-543d5bfec6d7");
+    }
+}
