@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::derived;
-use crate::limits::{KIND_BYTES, TARGET_BYTES};
-use crate::policy::is_kind;
+use crate::limits::TARGET_BYTES;
+use crate::policy::{KIND_ALLOWED, is_kind};
 
 /// One partition of one target of one kind. Its text, `<kind>:<partition>:<target>`, is the key of its lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,8 +46,7 @@ impl fmt::Display for Lane {
 /// A text is not a lane.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a lane (<kind>:<partition>:<target>, the kind of 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-`, the \
-     target of at most {TARGET_BYTES} bytes)"
+    "`{0}` is not a lane (<kind>:<partition>:<target>, the kind of {KIND_ALLOWED}, the target of at most {TARGET_BYTES} bytes)"
 )]
 pub struct LaneError(pub String);
 
@@ -84,6 +83,7 @@ impl<'de> Deserialize<'de> for Lane {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::limits::KIND_BYTES;
     use proptest::prelude::*;
 
     proptest! {

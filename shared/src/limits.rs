@@ -190,8 +190,8 @@ pub const LANE_SHARDS: u64 = 16;
 /// Tries of a compare-and-set or a transaction before the message is left to redelivery.
 pub const CONTENTION_TRIES: u32 = 16;
 
-/// Pauses before DynamoDB is asked again for what it throttled, left out of a batch call, or gave up for another transaction: what
-/// the SDK does not repeat by itself. DynamoDB wants exponential pauses. Short at first, for a conflict is over in
+/// Pauses before DynamoDB is asked again for what it throttled, left out of a batch call, or gave up for another transaction,
+/// which the SDK does not repeat by itself. DynamoDB wants exponential pauses. Short at first, for a conflict is over in
 /// milliseconds; throttling may last.
 pub const STORE_PAUSES: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(2) };
 

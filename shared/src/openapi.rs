@@ -158,7 +158,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::policy::{Destination, Span};
+    use crate::policy::{Destination, Span, is_kind};
 
     fn pattern(schema: &Schema) -> String {
         schema.get("pattern").unwrap().as_str().unwrap().to_owned()
@@ -172,6 +172,14 @@ mod tests {
                 assert_eq!(regex.is_match(&number.to_string()), number < limit, "{number} below {limit}");
             }
             assert!(!regex.is_match("00") && !regex.is_match("01") && !regex.is_match(""));
+        }
+    }
+
+    #[test]
+    fn kinds_are_matched_as_they_are_allowed() {
+        let regex = Regex::new(&pattern(&kind())).unwrap();
+        for letter in ('\0'..='\u{ff}').map(String::from) {
+            assert_eq!(regex.is_match(&letter), is_kind(&letter), "{letter:?}");
         }
     }
 

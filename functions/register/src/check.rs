@@ -5,9 +5,9 @@ use std::fmt;
 
 use fanfold::content;
 use fanfold::ids::{TaskId, derived};
-use fanfold::limits::{KIND_BYTES, TASKS_PER_REQUEST};
+use fanfold::limits::TASKS_PER_REQUEST;
 use fanfold::messages::TaskRequest;
-use fanfold::policy::is_kind;
+use fanfold::policy::{KIND_ALLOWED, is_kind};
 use fanfold::store::tasks::Key;
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ impl Register {
                 let problem = if is_kind(&task.kind) {
                     format!("is `{kind}`, there is no policy of this kind")
                 } else {
-                    format!("is `{kind}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed")
+                    format!("is `{kind}`, {KIND_ALLOWED} are allowed")
                 };
                 fault("kind", problem);
                 continue;

@@ -3,8 +3,7 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use fanfold::ids::{TaskId, parse_uuid};
-use fanfold::limits::KIND_BYTES;
-use fanfold::policy::is_kind;
+use fanfold::policy::{KIND_ALLOWED, is_kind};
 use uuid::Uuid;
 
 use crate::{Code, Problem};
@@ -59,7 +58,7 @@ impl Segment for Kind {
             return Ok(Self(text.to_owned()));
         }
         let start: String = text.chars().take(120).collect();
-        Err(format!("`{start}` is not a kind (1 to {KIND_BYTES} letters, digits, `.`, `_` or `-`)"))
+        Err(format!("`{start}` is not a kind ({KIND_ALLOWED})"))
     }
 }
 

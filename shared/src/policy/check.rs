@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
 use super::{Destination, Expression, Handler, Policy, Span, Subject};
 use crate::limits::{
-    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, KIND_BYTES, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
+    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
 };
 
 /// One field that cannot be used.
@@ -30,13 +31,6 @@ impl fmt::Display for PolicyError {
         }
         Ok(())
     }
-}
-
-/// Whether a kind can name a policy: 1 to 64 letters, digits, `.`, `_`, `-`.
-#[must_use]
-pub fn is_kind(kind: &str) -> bool {
-    (1..=KIND_BYTES).contains(&kind.len())
-        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// Gathers faults.
@@ -76,10 +70,7 @@ impl Policy {
     pub fn check(&self) -> Result<(), PolicyError> {
         let mut faults = Faults::default();
         if !is_kind(&self.kind) {
-            faults.add(
-                "kind",
-                format!("is `{}`, 1 to {KIND_BYTES} letters, digits, `.`, `_` or `-` are allowed", self.kind),
-            );
+            faults.add("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", self.kind));
         }
         for (field, source) in [("target", Some(&self.target)), ("key", self.key.as_ref())] {
             if let Some(Err(problem)) = source.map(|source| self.check_expression(source)) {

@@ -4,6 +4,7 @@ mod bounded;
 mod check;
 mod compiled;
 mod expression;
+mod kind;
 mod names;
 mod span;
 mod tree;
@@ -12,9 +13,10 @@ mod url;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use check::{FieldError, PolicyError, is_kind};
+pub use check::{FieldError, PolicyError};
 pub use compiled::{CompiledPolicy, Placement};
 pub use expression::{Expression, ExpressionError, Subject};
+pub use kind::{KIND_ALLOWED, is_kind};
 pub use span::Span;
 
 use crate::backoff::Backoff;
