@@ -34,18 +34,18 @@ impl FailFast {
 }
 
 /// A step that does nothing more once the limit is reached.
-pub(crate) struct Limited<S> {
-    step: S,
+pub(crate) struct Limited {
+    step: Arc<dyn Step>,
     limit: Arc<FailFast>,
 }
 
-impl<S: Step> Limited<S> {
-    pub(crate) fn new(step: S, limit: Arc<FailFast>) -> Self {
+impl Limited {
+    pub(crate) fn new(step: Arc<dyn Step>, limit: Arc<FailFast>) -> Self {
         Self { step, limit }
     }
 }
 
-impl<S: Step> Step for Limited<S> {
+impl Step for Limited {
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             if self.limit.is_reached() {

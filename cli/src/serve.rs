@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::guard::guard;
 use crate::job::read_policy;
 use crate::say::say;
-use crate::stack::Stack;
+use crate::stack::{Running, Stack};
 use crate::stop::Stop;
 
 /// A server; it ends when this is dropped.
@@ -46,8 +46,8 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
         policies.put(policy).await?;
     }
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
-    let running = stack.start(batch_api::local(folder)?, None).await?;
-    let server = start(listener, &stack)?;
+    let running = stack.start(batch_api::local(folder)?, None, takes_commands(&listener)).await?;
+    let server = start(listener, &running)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", server.address));
     stop.asked().await;
     drop(server);
@@ -71,10 +71,15 @@ pub(crate) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
     Ok(listener.map_err(|error| fault(format!("it cannot be listened on: {error}")))?)
 }
 
-/// Serves the HTTP API of a stack in the background. Only who is on this machine can have it run programs.
-pub(crate) fn start(listener: TcpListener, stack: &Stack) -> Result<Server, Failure> {
+/// Whether policies may name programs: only if everybody who can send some is on this machine.
+pub(crate) fn takes_commands(listener: &TcpListener) -> bool {
+    listener.local_addr().is_ok_and(|address| address.ip().is_loopback())
+}
+
+/// Serves the HTTP API of a stack in the background.
+pub(crate) fn start(listener: TcpListener, running: &Running) -> Result<Server, Failure> {
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
-    let router = stack.router(address.ip().is_loopback())?;
+    let router = running.steps.router();
     let task = tokio::spawn(async move {
         http::serve(listener, guard(router), Patience::default()).await;
     });

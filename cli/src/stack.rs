@@ -4,21 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
-use fanfold::delivery::Step;
-use fanfold_ack::Ack;
-use fanfold_api::Api;
-use fanfold_elect::Elect;
-use fanfold_group::Group;
-use fanfold_handle::Handle;
 use fanfold_handle::api::BatchApi;
-use fanfold_http::with_fallbacks;
 use fanfold_local::{Engine, Pump, PumpHandle, Template};
-use fanfold_notify::{Http, Notify};
-use fanfold_register::Register;
-use fanfold_sweep::{Sweep, SweepRequest};
+use fanfold_notify::Http;
+use fanfold_stack::{Outside, Steps};
+use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
 use tokio::task::JoinHandle;
 
@@ -45,16 +37,14 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Stack {
     /// Its tables and queues.
     pub(crate) engine: Engine,
-    /// Its step `register`, for tasks that this process brings itself.
-    pub(crate) register: Arc<Register>,
     template: Template,
     world: World,
-    ack: Arc<Ack>,
 }
 
 /// The steps of a stack at work.
 #[derive(Debug)]
 pub(crate) struct Running {
+    pub(crate) steps: Steps,
     pumps: Vec<PumpHandle>,
     sweep: JoinHandle<()>,
 }
@@ -69,10 +59,7 @@ impl Stack {
         };
         engine.provision(&template).await?;
         let world = World::system();
-        let surroundings = |function: &str| surroundings(&engine, &template, &world, function);
-        let register = Arc::new(Register::from_environment(&surroundings("RegisterFunction"))?);
-        let ack = Arc::new(Ack::from_environment(&surroundings("AckFunction"))?);
-        Ok(Self { engine, register, template, world, ack })
+        Ok(Self { engine, template, world })
     }
 
     /// What a function of the template is made of.
@@ -106,52 +93,29 @@ impl Stack {
     }
 
     /// Sets every step to work. Before that, every message that died with an earlier process is made again. Once `limit` is
-    /// reached no batch is handled any more.
-    pub(crate) async fn start(&self, api: Arc<dyn BatchApi>, limit: Option<Arc<FailFast>>) -> Result<Running, Failure> {
-        let sweep = Sweep::from_environment(&self.surroundings("SweepFunction"))?;
-        sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
+    /// reached no batch is handled any more. `commands`: whether the HTTP API takes policies whose batch API is a program.
+    pub(crate) async fn start(
+        &self,
+        batch_apis: Arc<dyn BatchApi>,
+        limit: Option<Arc<FailFast>>,
+        commands: bool,
+    ) -> Result<Running, Failure> {
+        let webhooks = Arc::new(Http::new().map_err(|error| Failure::Tls(error.to_string()))?);
+        let steps = Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, commands })?;
+        steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();
         for source in self.template.event_sources() {
-            let step = self.step(&source.function, &api, limit.as_ref())?;
+            let missing = || Failure::Internal(format!("no step goes by the name {}", source.function));
+            let step = steps.behind(&source.function).ok_or_else(missing)?;
+            let step = match &limit {
+                Some(limit) if source.function == "HandleFunction" => Arc::new(Limited::new(step, Arc::clone(limit))),
+                _ => step,
+            };
             pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
         }
-        let sweeping = Sweeping::new(sweep, &self.surroundings("SweepFunction"), self.engine.clone())?;
-        Ok(Running { pumps, sweep: tokio::spawn(sweeping.keep_on()) })
-    }
-
-    fn step(
-        &self,
-        function: &str,
-        api: &Arc<dyn BatchApi>,
-        limit: Option<&Arc<FailFast>>,
-    ) -> Result<Arc<dyn Step>, Failure> {
-        let surroundings = self.surroundings(function);
-        Ok(match function {
-            "RegisterFunction" => Arc::<Register>::clone(&self.register),
-            "ElectFunction" => Arc::new(Elect::from_environment(&surroundings)?),
-            "GroupFunction" => Arc::new(Group::from_environment(&surroundings)?),
-            "HandleFunction" => {
-                let handle = Handle::from_environment(&surroundings, Arc::clone(api))?;
-                match limit {
-                    None => Arc::new(handle),
-                    Some(limit) => Arc::new(Limited::new(handle, Arc::clone(limit))),
-                }
-            }
-            "AckFunction" => Arc::<Ack>::clone(&self.ack),
-            "NotifyFunction" => {
-                let http = Http::new().map_err(|error| Failure::Tls(error.to_string()))?;
-                Arc::new(Notify::from_environment(&surroundings, Arc::new(http))?)
-            }
-            other => return Err(Failure::Internal(format!("no step goes by the name {other}"))),
-        })
-    }
-
-    /// The HTTP API. `commands`: whether it takes policies whose batch API is a program of this machine.
-    pub(crate) fn router(&self, commands: bool) -> Result<Router, Failure> {
-        let api = Api::from_environment(&self.surroundings("ApiFunction"))?.allow_commands(commands);
-        let router = fanfold_api::router(Arc::new(api));
-        let router = router.merge(fanfold_register::router(Arc::clone(&self.register)));
-        Ok(with_fallbacks(router.merge(fanfold_ack::router(Arc::clone(&self.ack)))))
+        let sweeping =
+            Sweeping::new(Arc::clone(&steps.sweep), &self.surroundings("SweepFunction"), self.engine.clone())?;
+        Ok(Running { steps, pumps, sweep: tokio::spawn(sweeping.keep_on()) })
     }
 }
 

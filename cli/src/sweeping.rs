@@ -1,5 +1,6 @@
 //! The sweep of a local stack: on the schedule of the template, and more often while a kind stands still or has just gone on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::{Timestamp, World};
@@ -22,7 +23,7 @@ const EXPIRE_EVERY: u64 = 60;
 /// What a local stack sweeps with.
 #[derive(Debug)]
 pub(crate) struct Sweeping {
-    sweep: Sweep,
+    sweep: Arc<Sweep>,
     policies: Policies,
     gates: Gates,
     engine: Engine,
@@ -31,7 +32,7 @@ pub(crate) struct Sweeping {
 
 impl Sweeping {
     /// Sweeps the tables of `engine`, as the function with these surroundings does.
-    pub(crate) fn new(sweep: Sweep, surroundings: &Surroundings, engine: Engine) -> Result<Self, ConfigError> {
+    pub(crate) fn new(sweep: Arc<Sweep>, surroundings: &Surroundings, engine: Engine) -> Result<Self, ConfigError> {
         let world = surroundings.world.clone();
         Ok(Self {
             sweep,
@@ -115,7 +116,7 @@ mod tests {
         for resumes in [false, true] {
             let stack = Stack::open(None).await.unwrap();
             let surroundings = stack.surroundings("SweepFunction");
-            let sweep = Sweep::from_environment(&surroundings).unwrap();
+            let sweep = Arc::new(Sweep::from_environment(&surroundings).unwrap());
             let sweeping = Sweeping::new(sweep, &surroundings, stack.engine.clone()).unwrap();
             let policy = serde_json::json!({"kind": "parcel", "target": "content.to", "handler": {"command": ["x"]}});
             sweeping.policies.put(&serde_json::from_value(policy).unwrap()).await.unwrap();

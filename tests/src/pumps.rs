@@ -4,16 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::delivery::Step;
-use fanfold_ack::Ack;
-use fanfold_elect::Elect;
-use fanfold_group::Group;
-use fanfold_handle::Handle;
 use fanfold_local::{Pump, PumpHandle, Template};
-use fanfold_notify::Notify;
-use fanfold_register::Register;
+use fanfold_stack::Steps;
 use fanfold_sweep::SweepRequest;
 
-use crate::stack::{QueueName, Stack};
+use crate::stack::{QueueName, Stack, outside};
 
 impl QueueName {
     /// The function behind it in the template.
@@ -64,17 +59,8 @@ impl Stack {
 
     /// A worker for the step behind a queue, beside the stack's own.
     fn worker(&self, queue: QueueName) -> Arc<dyn Step> {
-        let surroundings = self.surroundings();
-        match queue {
-            QueueName::Register => Arc::new(Register::from_environment(surroundings).unwrap()),
-            QueueName::Elect => Arc::new(Elect::from_environment(surroundings).unwrap()),
-            QueueName::Group => Arc::new(Group::from_environment(surroundings).unwrap()),
-            QueueName::Handle => Arc::new(Handle::from_environment(surroundings, self.api.clone()).unwrap()),
-            QueueName::Ack => Arc::new(Ack::from_environment(surroundings).unwrap()),
-            QueueName::Notify | QueueName::Notices => {
-                Arc::new(Notify::from_environment(surroundings, self.webhooks.clone()).unwrap())
-            }
-        }
+        let steps = Steps::new(|_| self.surroundings().clone(), outside(&self.api, &self.webhooks)).unwrap();
+        steps.behind(queue.function()).unwrap()
     }
 
     /// Bodies of the messages that failed too often.

@@ -24,6 +24,7 @@ use fanfold_handle::Handle;
 use fanfold_local::{Engine, Template};
 use fanfold_notify::Notify;
 use fanfold_register::{Register, RegisterError};
+use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::{Sweep, SweepRequest};
 use uuid::Uuid;
 
@@ -83,13 +84,13 @@ pub struct Stack {
     pub crash: Arc<Crash>,
     pub api: Arc<ScriptedApi>,
     pub webhooks: Arc<ScriptedWebhooks>,
-    pub register: Register,
-    pub elect: Elect,
-    pub group: Group,
-    pub handle: Handle,
-    pub ack: Ack,
-    pub notify: Notify,
-    pub sweeper: Sweep,
+    pub register: Arc<Register>,
+    pub elect: Arc<Elect>,
+    pub group: Arc<Group>,
+    pub handle: Arc<Handle>,
+    pub ack: Arc<Ack>,
+    pub notify: Arc<Notify>,
+    pub sweeper: Arc<Sweep>,
     /// Tracking as the steps see it.
     pub tracking: Tracking,
     /// Stores whose requests always come through.
@@ -109,6 +110,14 @@ pub struct Stack {
 fn variables(template: &Template) -> BTreeMap<String, String> {
     let functions = ["Api", "Register", "Elect", "Group", "Handle", "Ack", "Notify", "Sweep"];
     functions.iter().flat_map(|function| template.environment(&format!("{function}Function")).unwrap()).collect()
+}
+
+pub(crate) fn outside(api: &Arc<ScriptedApi>, webhooks: &Arc<ScriptedWebhooks>) -> Outside {
+    Outside {
+        batch_apis: Arc::<ScriptedApi>::clone(api),
+        webhooks: Arc::<ScriptedWebhooks>::clone(webhooks),
+        commands: false,
+    }
 }
 
 impl Stack {
@@ -132,15 +141,16 @@ impl Stack {
         let observer =
             Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| lookup.get(name).cloned());
         let webhooks = Arc::new(ScriptedWebhooks::default());
+        let steps = Steps::new(|_| surroundings.clone(), outside(&api, &webhooks)).unwrap();
         let all = QueueName::STEPS.into_iter().chain([QueueName::Notices]);
         let stack = Self {
-            register: Register::from_environment(&surroundings).unwrap(),
-            elect: Elect::from_environment(&surroundings).unwrap(),
-            group: Group::from_environment(&surroundings).unwrap(),
-            handle: Handle::from_environment(&surroundings, api.clone()).unwrap(),
-            ack: Ack::from_environment(&surroundings).unwrap(),
-            notify: Notify::from_environment(&surroundings, webhooks.clone()).unwrap(),
-            sweeper: Sweep::from_environment(&surroundings).unwrap(),
+            register: steps.register,
+            elect: steps.elect,
+            group: steps.group,
+            handle: steps.handle,
+            ack: steps.ack,
+            notify: steps.notify,
+            sweeper: steps.sweep,
             tracking: Tracking::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap(), world.clone()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
@@ -169,12 +179,12 @@ impl Stack {
 
     fn step(&self, queue: QueueName) -> &dyn Step {
         match queue {
-            QueueName::Register => &self.register,
-            QueueName::Elect => &self.elect,
-            QueueName::Group => &self.group,
-            QueueName::Handle => &self.handle,
-            QueueName::Ack => &self.ack,
-            QueueName::Notify | QueueName::Notices => &self.notify,
+            QueueName::Register => &*self.register,
+            QueueName::Elect => &*self.elect,
+            QueueName::Group => &*self.group,
+            QueueName::Handle => &*self.handle,
+            QueueName::Ack => &*self.ack,
+            QueueName::Notify | QueueName::Notices => &*self.notify,
         }
     }
 

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use fanfold::clock::World;
-use fanfold::config::{ConfigError, Surroundings};
+use fanfold::config::Surroundings;
 use fanfold_local::{Engine, Template};
+use fanfold_stack::{Outside, Steps};
 use fanfold_tests::ScriptedApi;
 use serde_json::{Value, json};
 
@@ -102,52 +103,31 @@ fn everything_is_encrypted() {
     }
 }
 
-/// Makes a function as its main does; answers the variables it read.
-async fn variables_read(
-    function: &str,
-    environment: BTreeMap<String, String>,
-) -> Result<BTreeSet<String>, ConfigError> {
-    let engine = Engine::memory().unwrap();
-    let read = Arc::new(Mutex::new(BTreeSet::new()));
-    let seen = Arc::clone(&read);
-    let lookup = move |name: &str| {
-        seen.lock().unwrap().insert(name.to_owned());
-        environment.get(name).cloned()
-    };
-    let surroundings = Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup);
-    match function {
-        "ApiFunction" => drop(fanfold_api::Api::from_environment(&surroundings)?),
-        "RegisterFunction" => drop(fanfold_register::Register::from_environment(&surroundings)?),
-        "ElectFunction" => drop(fanfold_elect::Elect::from_environment(&surroundings)?),
-        "GroupFunction" => drop(fanfold_group::Group::from_environment(&surroundings)?),
-        "HandleFunction" => {
-            drop(fanfold_handle::Handle::from_environment(&surroundings, ScriptedApi::always_succeeds())?)
-        }
-        "AckFunction" => drop(fanfold_ack::Ack::from_environment(&surroundings)?),
-        "NotifyFunction" => {
-            drop(fanfold_notify::Notify::from_environment(
-                &surroundings,
-                Arc::new(fanfold_notify::Http::new().unwrap()),
-            )?);
-        }
-        "SweepFunction" => drop(fanfold_sweep::Sweep::from_environment(&surroundings)?),
-        other => panic!("{other} is not made here"),
-    }
-    let read = read.lock().unwrap().clone();
-    Ok(read)
-}
-
 #[tokio::test]
 async fn every_variable_that_the_code_reads_is_given_and_no_other() {
     let template = template();
-    let functions: Vec<_> = template.functions().collect();
-    assert_eq!(functions.len(), 8);
-    for function in functions {
-        let given: BTreeSet<String> = function.environment.keys().cloned().collect();
-        let read = variables_read(&function.name, function.environment.clone()).await.unwrap();
+    assert_eq!(template.functions().count(), 8);
+    let engine = Engine::memory().unwrap();
+    let read = Arc::new(Mutex::new(BTreeMap::<String, BTreeSet<String>>::new()));
+    let surroundings = |function: &str| {
+        let (function, environment) = (function.to_owned(), template.environment(function).unwrap());
+        let seen = Arc::clone(&read);
+        let lookup = move |name: &str| {
+            seen.lock().unwrap().entry(function.clone()).or_default().insert(name.to_owned());
+            environment.get(name).cloned()
+        };
+        Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup)
+    };
+    let webhooks = Arc::new(fanfold_notify::Http::new().unwrap());
+    let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, commands: false };
+    let steps = Steps::new(surroundings, outside).unwrap();
+    for function in template.functions() {
+        let given = function.environment.keys().cloned();
         // The SDK's own, given on an emulator only.
-        let given: BTreeSet<String> = given.into_iter().filter(|name| name != "AWS_ENDPOINT_URL").collect();
-        assert_eq!(read, given, "{}", function.name);
+        let given: BTreeSet<String> = given.filter(|name| name != "AWS_ENDPOINT_URL").collect();
+        assert_eq!(read.lock().unwrap()[&function.name], given, "{}", function.name);
+        let reads_a_queue = template.event_sources().iter().any(|source| source.function == function.name);
+        assert_eq!(steps.behind(&function.name).is_some(), reads_a_queue, "{}", function.name);
     }
 }
 

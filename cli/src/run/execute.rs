@@ -75,12 +75,13 @@ pub(super) async fn execute(
     };
     let began = Instant::now();
     let limit = args.fail_fast.map(|most| Arc::new(FailFast::new(most, counters)));
-    let running = stack.start(batch_api::local(job.folder.clone())?, limit.clone()).await?;
-    let served = listener.map(|listener| serve::start(listener, &stack)).transpose()?;
+    let commands = listener.as_ref().is_some_and(serve::takes_commands);
+    let running = stack.start(batch_api::local(job.folder.clone())?, limit.clone(), commands).await?;
+    let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
     let gates = Gates::new(surroundings.table(variables::LOCKS_TABLE)?);
     let mut notices = Notices::of(&stack, &opened.fanout)?;
     let work = async {
-        produce::register(job, &opened, &tracking, &stack.register, &meter.registered).await?;
+        produce::register(job, &opened, &tracking, &running.steps.register, &meter.registered).await?;
         notices.completion().await.map(End::Completed)
     };
     let too_many = async {

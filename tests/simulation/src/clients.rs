@@ -129,7 +129,7 @@ impl Clients {
         let what = format!("POST /tasks {request} {}", names(&tasks));
         self.until_tired(tries, "register", &what, move |steps| {
             let (tasks, request) = (tasks.clone(), request.clone());
-            async move { steps.register.register_once(tasks, &request).await }.boxed()
+            async move { steps.all.register.register_once(tasks, &request).await }.boxed()
         })
         .await
     }
@@ -144,7 +144,7 @@ impl Clients {
         self.until_done("register", &what, move |steps| {
             let (tasks, request) = (tasks.clone(), request.clone());
             async move {
-                match steps.register.register_once(tasks, &request).await {
+                match steps.all.register.register_once(tasks, &request).await {
                     Err(RegisterError::Refused(_) | RegisterError::KeyReused { .. }) => Ok(false),
                     answer => answer.map(|_| true),
                 }
@@ -159,7 +159,7 @@ impl Clients {
         let count = request.items.len() + request.failed.len();
         self.until_done("ack http", &format!("POST /acks of {count}"), move |steps| {
             let request = request.clone();
-            async move { steps.ack.apply(&request).await }.boxed()
+            async move { steps.all.ack.apply(&request).await }.boxed()
         })
         .await
     }

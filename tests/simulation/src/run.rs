@@ -158,7 +158,7 @@ async fn sweep(cluster: &Arc<Cluster>, request: SweepRequest, down: bool) -> Opt
     let lease = cluster.lease(Pool::Steps, down).await?;
     let step = if request.workers_dead { "resume" } else { "sweep" };
     let run = cluster.run(lease, step, Duration::from_secs(55), move |steps| {
-        async move { steps.sweep.sweep(request).await }.boxed()
+        async move { steps.all.sweep.sweep(request).await }.boxed()
     });
     let report = run.await?;
     cluster.sim.trace.line(step, &format!("{report:?}"));

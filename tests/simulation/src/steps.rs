@@ -7,26 +7,14 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
-use fanfold_ack::Ack;
-use fanfold_api::Api;
-use fanfold_elect::Elect;
-use fanfold_group::Group;
-use fanfold_handle::Handle;
 use fanfold_handle::api::BatchApi;
-use fanfold_notify::{Notify, Webhooks};
-use fanfold_register::Register;
-use fanfold_sweep::Sweep;
+use fanfold_notify::Webhooks;
+use fanfold_stack::Outside;
 
-/// Every step.
+/// Every step, and what is beside them.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    pub(crate) register: Register,
-    pub(crate) elect: Elect,
-    pub(crate) group: Group,
-    pub(crate) handle: Handle,
-    pub(crate) ack: Ack,
-    pub(crate) notify: Notify,
-    pub(crate) sweep: Sweep,
+    pub(crate) all: fanfold_stack::Steps,
     /// What the step `api` works with.
     pub(crate) tracking: Tracking,
     /// Where the step `api` puts policies.
@@ -38,32 +26,28 @@ pub(crate) struct Steps {
 impl Steps {
     pub(crate) fn new(
         surroundings: &Surroundings,
-        api: Arc<dyn BatchApi>,
+        batch_apis: Arc<dyn BatchApi>,
         webhooks: Arc<dyn Webhooks>,
     ) -> Result<Self, ConfigError> {
+        let outside = Outside { batch_apis, webhooks, commands: false };
+        let all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
         Ok(Self {
-            register: Register::from_environment(surroundings)?,
-            elect: Elect::from_environment(surroundings)?,
-            group: Group::from_environment(surroundings)?,
-            handle: Handle::from_environment(surroundings, api)?,
-            ack: Ack::from_environment(surroundings)?,
-            notify: Notify::from_environment(surroundings, webhooks)?,
-            sweep: Sweep::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),
-            routes: fanfold_api::router(Arc::new(Api::from_environment(surroundings)?)),
+            routes: fanfold_api::router(Arc::clone(&all.api)),
+            all,
         })
     }
 
     /// The step behind a queue, and its name.
     pub(crate) fn behind(&self, queue: &str) -> &dyn Step {
         match queue {
-            "RegisterQueue" => &self.register,
-            "ElectQueue" => &self.elect,
-            "GroupQueue" => &self.group,
-            "HandleQueue" => &self.handle,
-            "AckQueue" => &self.ack,
-            _ => &self.notify,
+            "RegisterQueue" => &*self.all.register,
+            "ElectQueue" => &*self.all.elect,
+            "GroupQueue" => &*self.all.group,
+            "HandleQueue" => &*self.all.handle,
+            "AckQueue" => &*self.all.ack,
+            _ => &*self.all.notify,
         }
     }
 }

@@ -136,7 +136,7 @@ pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration)
         "handler": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Handle::from_environment(stack.surroundings(), Arc::new(HttpApi::new().unwrap())).unwrap();
+    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(HttpApi::new().unwrap())).unwrap());
     stack
 }
 

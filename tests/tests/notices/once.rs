@@ -1,5 +1,7 @@
 //! Without faults each notice is delivered once, whatever is repeated.
 
+use std::sync::Arc;
+
 use fanfold::delivery::Step;
 use fanfold_notify::Notify;
 use fanfold_tests::{QueueName, Reply};
@@ -78,7 +80,7 @@ async fn copies_of_a_message_make_one_call() {
     stack.webhooks.answer(|_, _| Reply::Hangs);
     let fanout = completed(&stack, URL).await;
     let message = stack.take(QueueName::Notify).await;
-    let other = Notify::from_environment(stack.surroundings(), stack.webhooks.clone()).unwrap();
+    let other = Arc::new(Notify::from_environment(stack.surroundings(), stack.webhooks.clone()).unwrap());
     let failed =
         join_all([&stack.notify, &other, &stack.notify, &other].map(|step| step.deliver(message.clone()))).await;
     assert!(failed.iter().all(Vec::is_empty));
