@@ -1,6 +1,7 @@
 //! A worker that dies at its n-th request.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use fanfold_local::{Call, Fate, Interceptor, Reply};
 use futures::FutureExt;
@@ -15,6 +16,8 @@ pub enum Moment {
     After,
     /// It is applied and the worker lives on, but the answer is lost: the SDK sends the request again.
     AnswerLost,
+    /// Nobody dies: it is applied so much later.
+    Late(Duration),
 }
 
 /// Runs a scenario with a worker that dies at its first request, then with one that dies at its second, until no request is
@@ -57,6 +60,18 @@ impl Crash {
         self.state.lock().unwrap().dead = false;
     }
 
+    /// Counts a request. Says whether it is the one.
+    fn count(&self, call: &Call) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.seen += 1;
+        let here = state.seen == self.at;
+        if here {
+            state.struck = Some(format!("{:?} {}", call.service, call.operation));
+            state.dead |= self.moment == Moment::Before;
+        }
+        here
+    }
+
     /// The request that was struck, if it came to that.
     pub fn struck(&self) -> Option<String> {
         self.state.lock().unwrap().struck.clone()
@@ -68,16 +83,11 @@ impl Interceptor for Crash {
         async move {
             // The engine answers at once: without this, of several workers one would be through before the next begins.
             tokio::task::yield_now().await;
-            let mut state = self.state.lock().unwrap();
-            state.seen += 1;
-            let here = state.seen == self.at;
-            if here {
-                state.struck = Some(format!("{:?} {}", call.service, call.operation));
+            let here = self.count(call);
+            if let (true, Moment::Late(delay)) = (here, self.moment) {
+                tokio::time::sleep(delay).await;
             }
-            if here && self.moment == Moment::Before {
-                state.dead = true;
-            }
-            if state.dead { Fate::Lost } else { Fate::Pass }
+            if self.state.lock().unwrap().dead { Fate::Lost } else { Fate::Pass }
         }
         .boxed()
     }

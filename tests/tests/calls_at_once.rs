@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, MOST_DEAD};
+use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, MOST_DEAD};
 use fanfold::messages::TaskRequest;
 use fanfold::store::places::{Party, Place};
 use fanfold_handle::api::{Answer, Call};
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, changed, order, until};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, at_every_request, changed, order, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -168,4 +168,27 @@ async fn places_of_the_dead_are_taken_when_their_leases_end() {
     stack.gates.give_back(&late).await.unwrap();
     stack.gates.give_back(&late).await.unwrap();
     assert!(stack.gates.take(&place(0), 1, now).await.unwrap().is_ok());
+}
+
+/// Others count on it that a call has ended when its lease ends, and after a restart already `timeout` after its beginning.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_would_begin_too_late_is_not_made() {
+    let late = Moment::Late(CALL_WITHIN + Duration::from_secs(1));
+    let looked = at_every_request(late, async |crash| {
+        let stack = Stack::new(policy(json!({})), slow(Duration::from_secs(8)), crash).await;
+        let tasks = stack.register.register(vec![order(None, "117", 1)], "a").await.unwrap();
+        let look = async {
+            until(async || !stack.api.seen().is_empty()).await;
+            let call = stack.api.seen().remove(0);
+            let at = stack.world.now().minus(call.at.elapsed());
+            let lease_until = stack.batches.get(call.call.batch_id).await.unwrap().unwrap().lease_until.unwrap();
+            assert!(at.plus(TIMEOUT + ATTEMPT_MARGIN) <= lease_until.plus(CALL_WITHIN), "{:?}", stack.crash.struck());
+        };
+        tokio::join!(stack.drain(), look);
+        stack.assert_settled(&[tasks[0].id], 1).await;
+        assert_eq!(stack.api.seen().len(), 1, "{:?}", stack.crash.struck());
+        stack.crash.struck()
+    })
+    .await;
+    assert!(looked.len() > 10, "{looked:?}");
 }
