@@ -13,7 +13,6 @@ use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::limits::LEASE;
-use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::policy::Policy;
 use fanfold::queue::{Queue, QueueError};
@@ -169,7 +168,7 @@ impl Elect {
     /// Workflows that were not elected retry later: the leader may not have seen their tasks.
     fn follow(&self, candidates: &[ElectMessage], outbox: &mut Outbox) {
         for message in candidates {
-            let again = ElectMessage { tries: message.tries.saturating_add(1), ..message.clone() };
+            let again = message.again();
             let delay = RETRY.after(again.tries, self.world.random.next());
             outbox.elect.push((again, delay));
         }
@@ -184,8 +183,7 @@ impl Elect {
             return Ok(None);
         }
         tracing::warn!(lane = %lock.lane, %batch, "the leader was silent; its message is sent again");
-        let message = GroupMessage { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks: Members::default() };
-        Ok(Some((message, Duration::ZERO)))
+        Ok(GroupMessage::again(lock).map(|message| (message, Duration::ZERO)))
     }
 
     async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {
@@ -219,8 +217,7 @@ fn policy_of(
 /// The winner's batch is formed at once if it is full, else after the linger.
 fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, full: bool) -> (GroupMessage, Duration) {
     let linger = if full { Duration::ZERO } else { policy.linger.0 };
-    let tasks = candidate.tasks.clone();
-    (GroupMessage { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks }, linger)
+    (GroupMessage::elected(lock, batch, candidate.tasks.clone()), linger)
 }
 
 impl Step for Elect {

@@ -98,7 +98,7 @@ impl Group {
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
-            outbox.handle.push(HandleMessage { batch: batch.id, attempt: 1 });
+            outbox.handle.push(HandleMessage::first(batch.id));
         }
         Ok(outbox)
     }
@@ -174,7 +174,7 @@ impl Group {
             return Outbox::default();
         }
         let tasks = Members::new(tasks.iter().copied());
-        let message = ElectMessage { lane: message.lane.clone(), tasks, workflow: self.world.uuid(), tries: 1 };
+        let message = ElectMessage::left(message.lane.clone(), tasks, self.world.uuid());
         Outbox { elect: vec![message], ..Outbox::default() }
     }
 
@@ -199,8 +199,7 @@ impl Group {
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let full = rest.len() >= policy.max_batch as usize;
     let linger = if full { Duration::ZERO } else { policy.linger.0 };
-    let lane = message.lane.clone();
-    let next = GroupMessage { lane, batch: next, epoch, tasks: rest.to_name() };
+    let next = message.next(next, epoch, rest.to_name());
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
 }
 

@@ -20,7 +20,6 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
-use fanfold::members::Members;
 use fanfold::messages::{About, AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
@@ -217,12 +216,9 @@ impl Handle {
             // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(lease_until)) => {
                 let wait = lease_until.since(self.world.now()) + Duration::from_secs(1);
-                let message = HandleMessage { batch: batch.id, attempt: batch.attempts };
-                Ok(self.handle.send_all([(&message, wait)]).await?)
+                Ok(self.handle.send_all([(&HandleMessage::again(&batch), wait)]).await?)
             }
-            (BatchStatus::Dispatched, _) => {
-                Ok(self.handle.send(&HandleMessage { batch: batch.id, attempt: 1 }).await?)
-            }
+            (BatchStatus::Dispatched, _) => Ok(self.handle.send(&HandleMessage::first(batch.id)).await?),
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(&batch).await,
         }
     }
@@ -291,9 +287,7 @@ impl Handle {
         if done {
             let lock = self.locks.leave(&batch.lane, batch.id, items || tell).await?;
             if lock.waiting {
-                let lane = batch.lane.clone();
-                let workflow = self.world.uuid();
-                self.elect.send(&ElectMessage { lane, tasks: Members::default(), workflow, tries: 0 }).await?;
+                self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
             }
             // It was to be told once, but the policy says so no longer.
             if !items && !tell && lock.settling.contains(&batch.id) {
@@ -309,8 +303,7 @@ impl Handle {
         if !done {
             let wait = batch.retry_at.unwrap_or_default().since(self.world.now());
             let wait = if wait < SHORTEST_DELAY { Duration::ZERO } else { wait };
-            let next = HandleMessage { batch: batch.id, attempt: batch.attempts + 1 };
-            self.handle.send_all([(&next, wait)]).await?;
+            self.handle.send_all([(&HandleMessage::next(batch), wait)]).await?;
         }
         Ok(())
     }

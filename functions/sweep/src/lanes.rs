@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fanfold::lane::Lane;
 use fanfold::limits::{KEYS_PER_READ, LANE_SHARDS};
-use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::store::locks::Lock;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -57,14 +56,14 @@ impl Sweep {
         request: SweepRequest,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
-        let (Some(batch), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(()) };
+        let (Some(_), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(()) };
         let linger = self.linger(&lock.lane.kind).await;
         let silent = acquired_at.plus(linger) <= self.horizon(request);
         if (silent || request.workers_dead) && self.locks.renew(lock, self.world.now()).await? {
-            let lane = lock.lane.clone();
-            let message = GroupMessage { lane, batch, epoch: lock.epoch, tasks: Members::default() };
-            self.group.send(&message).await?;
-            report.leaders += 1;
+            if let Some(message) = GroupMessage::again(lock) {
+                self.group.send(&message).await?;
+                report.leaders += 1;
+            }
         }
         Ok(())
     }
@@ -97,10 +96,7 @@ impl Sweep {
     /// Has lanes elect a leader. Their tasks are old enough for the index to show them to whoever is elected.
     async fn wake(&self, lanes: &[Lane]) -> Result<(), SweepError> {
         for lanes in lanes.chunks(MESSAGES) {
-            let wake = |lane: &Lane| {
-                let (lane, tasks, workflow) = (lane.clone(), Members::default(), self.world.uuid());
-                ElectMessage { lane, tasks, workflow, tries: 0 }
-            };
+            let wake = |lane: &Lane| ElectMessage::wake(lane.clone(), self.world.uuid());
             let messages: Vec<ElectMessage> = lanes.iter().map(wake).collect();
             self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?;
         }

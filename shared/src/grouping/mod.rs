@@ -1,0 +1,3 @@
+//! The rules of lanes and batches, each in one place. No I/O: steps and `sweep` read, ask here, and write.
+
+mod hints;
