@@ -10,9 +10,9 @@ use fanfold::backoff::Backoff;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
+use fanfold::grouping::{Patience, remind};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
-use fanfold::limits::LEASE;
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::policy::Policy;
 use fanfold::queue::{Queue, QueueError};
@@ -174,16 +174,15 @@ impl Elect {
         }
     }
 
-    /// A leader that was silent for longer than the lease, its linger aside, is sent its message again: any worker can go
-    /// on in its name.
+    /// Whoever finds a leader silent for longer than its lease sends its message again.
     async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
-        let (Some(batch), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(None) };
-        if now.since(acquired_at) <= LEASE + policy.linger.0 || !self.locks.renew(lock, now).await? {
+        let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };
+        if !self.locks.renew(lock, now).await? {
             return Ok(None);
         }
-        tracing::warn!(lane = %lock.lane, %batch, "the leader was silent; its message is sent again");
-        Ok(GroupMessage::again(lock).map(|message| (message, Duration::ZERO)))
+        tracing::warn!(lane = %lock.lane, batch = %message.batch, "the leader was silent; its message is sent again");
+        Ok(Some((message, Duration::ZERO)))
     }
 
     async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fanfold::grouping::{Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{KEYS_PER_READ, LANE_SHARDS};
-use fanfold::messages::{ElectMessage, GroupMessage};
+use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -56,14 +57,17 @@ impl Sweep {
         request: SweepRequest,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
-        let (Some(_), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(()) };
+        if lock.holder.is_none() {
+            return Ok(());
+        }
         let linger = self.linger(&lock.lane.kind).await;
-        let silent = acquired_at.plus(linger) <= self.horizon(request);
-        if (silent || request.workers_dead) && self.locks.renew(lock, self.world.now()).await? {
-            if let Some(message) = GroupMessage::again(lock) {
-                self.group.send(&message).await?;
-                report.leaders += 1;
-            }
+        let patience = if request.workers_dead { Patience::None } else { Patience::Under(request.min_age) };
+        let now = self.world.now();
+        if let Some(message) = remind(lock, linger, patience, now)
+            && self.locks.renew(lock, now).await?
+        {
+            self.group.send(&message).await?;
+            report.leaders += 1;
         }
         Ok(())
     }
