@@ -10,7 +10,7 @@ use fanfold::backoff::Backoff;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::grouping::{Patience, remind};
+use fanfold::grouping::{BatchSize, Patience, remind};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::messages::{ElectMessage, GroupMessage};
@@ -22,7 +22,6 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use uuid::Uuid;
 
 use crate::candidacy::Candidacy;
 
@@ -135,8 +134,10 @@ impl Elect {
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight, now).await? {
                 Ok(lock) => {
-                    let full = self.full(&policy, candidacy, candidate).await?;
-                    outbox.group.push(lead(&policy, candidate, &lock, batch, full));
+                    let size = BatchSize::of(&policy);
+                    let known = self.known(size, candidacy, candidate).await?;
+                    let message = GroupMessage::elected(&lock, batch, candidate.tasks.clone());
+                    outbox.group.push((message, size.linger(known)));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -156,13 +157,18 @@ impl Elect {
         Ok(outbox)
     }
 
-    /// Whether a batch can be filled at once. Who wakes a lane does not know what waits there; the index does.
-    async fn full(&self, policy: &Policy, candidacy: &Candidacy, candidate: &ElectMessage) -> Result<bool, ElectError> {
-        let most = policy.max_batch as usize;
-        if candidate.tasks.len() >= most || !candidacy.wakes() {
-            return Ok(candidate.tasks.len() >= most);
+    /// Tasks the leader's batch could have. Who wakes a lane does not know what waits there; the index does.
+    async fn known(
+        &self,
+        size: BatchSize,
+        candidacy: &Candidacy,
+        candidate: &ElectMessage,
+    ) -> Result<usize, ElectError> {
+        let named = candidate.tasks.len();
+        if size.is_full(named) || !candidacy.wakes() {
+            return Ok(named);
         }
-        Ok(self.tasks.pending(&candidate.lane, most).await?.len() >= most)
+        Ok(self.tasks.pending(&candidate.lane, size.most()).await?.len())
     }
 
     /// Workflows that were not elected retry later: the leader may not have seen their tasks.
@@ -211,12 +217,6 @@ fn policy_of(
         Some(Err(error)) => Err(ElectError::Policy(error.clone())),
         Some(Ok(None)) | None => Err(ElectError::NoPolicy(lane.kind.clone())),
     }
-}
-
-/// The winner's batch is formed at once if it is full, else after the linger.
-fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, full: bool) -> (GroupMessage, Duration) {
-    let linger = if full { Duration::ZERO } else { policy.linger.0 };
-    (GroupMessage::elected(lock, batch, candidate.tasks.clone()), linger)
 }
 
 impl Step for Elect {

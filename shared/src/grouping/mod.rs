@@ -2,5 +2,7 @@
 
 mod hints;
 mod silence;
+mod size;
 
 pub use self::silence::{Patience, remind};
+pub use self::size::BatchSize;
