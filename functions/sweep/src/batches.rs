@@ -31,7 +31,7 @@ impl Sweep {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
                 // Its acks are through; what is left of it is a notice.
-                let about = About::Batch(Settles { batch: batch.id, lane: batch.lane.clone() });
+                let about = About::Batch(Settles::of(&batch));
                 let tellings = self.batches.tellings();
                 let again = self.tell_again(&tellings, about, &batch.telling, batch.updated_at, request).await?;
                 report.batches += u64::from(again);

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::lane::Lane;
 use crate::members::Members;
-use crate::messages::{ElectMessage, GroupMessage, HandleMessage};
+use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, Settles};
 use crate::store::batches::Batch;
 use crate::store::locks::Lock;
 
@@ -75,6 +75,30 @@ impl HandleMessage {
     #[must_use]
     pub fn next(batch: &Batch) -> Self {
         Self { batch: batch.id, attempt: batch.attempts + 1 }
+    }
+}
+
+impl Settles {
+    /// Names a batch.
+    #[must_use]
+    pub fn of(batch: &Batch) -> Self {
+        Self { batch: batch.id, lane: batch.lane.clone() }
+    }
+}
+
+impl AckRequest {
+    /// The outcomes of a batch's members, as its record says when they are applied.
+    #[must_use]
+    pub fn of(batch: &Batch) -> Self {
+        Self { settles: Some(Settles::of(batch)), ..Self::default() }
+    }
+}
+
+impl NotifyMessage {
+    /// Asks for the first try to tell a batch's failures.
+    #[must_use]
+    pub fn failures(batch: &Batch) -> Self {
+        Self::first(About::Batch(Settles::of(batch)))
     }
 }
 
