@@ -1,4 +1,5 @@
-//! Shared parts of Fanfold: ids, bits, records and their stores, messages, policies, and the protocols of tracking.
+//! Shared parts of Fanfold: ids, bits, records and their stores, messages, policies, the rules of grouping, and the protocols
+//! of tracking.
 
 pub mod backoff;
 pub mod bits;
@@ -6,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod content;
 pub mod delivery;
+pub mod grouping;
 pub mod ids;
 pub mod json;
 pub mod lane;

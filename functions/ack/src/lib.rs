@@ -8,8 +8,8 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::ids::TaskId;
-use fanfold::messages::{About, AckRequest, NotifyMessage, Settles};
+use fanfold::grouping::{Failures, Follows};
+use fanfold::messages::{AckRequest, NotifyMessage, Settles};
 use fanfold::queue::{Queue, QueueError};
 use fanfold::store::StoreError;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
@@ -150,7 +150,7 @@ impl Ack {
     pub(crate) async fn settle(&self, batches: &[Batch]) -> Result<(), AckError> {
         let mut settled: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
         let mut notices = Vec::new();
-        for batch in batches.iter().filter(|batch| batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)))) {
+        for batch in batches.iter().filter(|batch| batch.has_items()) {
             let policy = match self.policies.get(&batch.lane.kind).await {
                 Ok(policy) => policy,
                 Err(error) => {
@@ -159,15 +159,10 @@ impl Ack {
                     continue;
                 }
             };
-            let tells = !batch.failed.is_zero() && policy.is_some_and(|policy| policy.notify.is_some());
-            if tells && !batch.telling.over() {
-                // Once somebody began with it, its own messages go on with it.
-                if !batch.telling.begun() {
-                    let settles = Settles { batch: batch.id, lane: batch.lane.clone() };
-                    notices.push(NotifyMessage::first(About::Batch(settles)));
-                }
-            } else {
-                settled.entry(&batch.lane).or_default().push(batch.id);
+            match Follows::of(batch, policy.as_deref()).failures {
+                Failures::Untold => notices.push(NotifyMessage::failures(batch)),
+                Failures::BeingTold => {}
+                Failures::Quiet => settled.entry(&batch.lane).or_default().push(batch.id),
             }
         }
         self.notify.send_all(notices.iter().map(|notice| (notice, std::time::Duration::ZERO))).await?;

@@ -10,10 +10,9 @@ use fanfold::backoff::Backoff;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
+use fanfold::grouping::{BatchSize, Patience, remind};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
-use fanfold::limits::LEASE;
-use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::policy::Policy;
 use fanfold::queue::{Queue, QueueError};
@@ -23,7 +22,6 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use uuid::Uuid;
 
 use crate::candidacy::Candidacy;
 
@@ -136,8 +134,10 @@ impl Elect {
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight, now).await? {
                 Ok(lock) => {
-                    let full = self.full(&policy, candidacy, candidate).await?;
-                    outbox.group.push(lead(&policy, candidate, &lock, batch, full));
+                    let size = BatchSize::of(&policy);
+                    let known = self.known(size, candidacy, candidate).await?;
+                    let message = GroupMessage::elected(&lock, batch, candidate.tasks.clone());
+                    outbox.group.push((message, size.linger(known)));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -157,34 +157,37 @@ impl Elect {
         Ok(outbox)
     }
 
-    /// Whether a batch can be filled at once. Who wakes a lane does not know what waits there; the index does.
-    async fn full(&self, policy: &Policy, candidacy: &Candidacy, candidate: &ElectMessage) -> Result<bool, ElectError> {
-        let most = policy.max_batch as usize;
-        if candidate.tasks.len() >= most || !candidacy.wakes() {
-            return Ok(candidate.tasks.len() >= most);
+    /// Tasks the leader's batch could have. Who wakes a lane does not know what waits there; the index does.
+    async fn known(
+        &self,
+        size: BatchSize,
+        candidacy: &Candidacy,
+        candidate: &ElectMessage,
+    ) -> Result<usize, ElectError> {
+        let named = candidate.tasks.len();
+        if size.is_full(named) || !candidacy.wakes() {
+            return Ok(named);
         }
-        Ok(self.tasks.pending(&candidate.lane, most).await?.len() >= most)
+        Ok(self.tasks.pending(&candidate.lane, size.most()).await?.len())
     }
 
     /// Workflows that were not elected retry later: the leader may not have seen their tasks.
     fn follow(&self, candidates: &[ElectMessage], outbox: &mut Outbox) {
         for message in candidates {
-            let again = ElectMessage { tries: message.tries.saturating_add(1), ..message.clone() };
+            let again = message.again();
             let delay = RETRY.after(again.tries, self.world.random.next());
             outbox.elect.push((again, delay));
         }
     }
 
-    /// A leader that was silent for longer than the lease, its linger aside, is sent its message again: any worker can go
-    /// on in its name.
+    /// Whoever finds a leader silent for longer than its lease sends its message again.
     async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
-        let (Some(batch), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(None) };
-        if now.since(acquired_at) <= LEASE + policy.linger.0 || !self.locks.renew(lock, now).await? {
+        let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };
+        if !self.locks.renew(lock, now).await? {
             return Ok(None);
         }
-        tracing::warn!(lane = %lock.lane, %batch, "the leader was silent; its message is sent again");
-        let message = GroupMessage { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks: Members::default() };
+        tracing::warn!(lane = %lock.lane, batch = %message.batch, "the leader was silent; its message is sent again");
         Ok(Some((message, Duration::ZERO)))
     }
 
@@ -214,13 +217,6 @@ fn policy_of(
         Some(Err(error)) => Err(ElectError::Policy(error.clone())),
         Some(Ok(None)) | None => Err(ElectError::NoPolicy(lane.kind.clone())),
     }
-}
-
-/// The winner's batch is formed at once if it is full, else after the linger.
-fn lead(policy: &Policy, candidate: &ElectMessage, lock: &Lock, batch: Uuid, full: bool) -> (GroupMessage, Duration) {
-    let linger = if full { Duration::ZERO } else { policy.linger.0 };
-    let tasks = candidate.tasks.clone();
-    (GroupMessage { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks }, linger)
 }
 
 impl Step for Elect {

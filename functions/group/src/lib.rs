@@ -7,6 +7,7 @@ use std::time::Duration;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
+use fanfold::grouping::BatchSize;
 use fanfold::ids::{TaskId, derived};
 use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
@@ -98,7 +99,7 @@ impl Group {
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
-            outbox.handle.push(HandleMessage { batch: batch.id, attempt: 1 });
+            outbox.handle.push(HandleMessage::first(batch.id));
         }
         Ok(outbox)
     }
@@ -111,13 +112,13 @@ impl Group {
 
     /// Tasks for the batch: the lane's oldest, and those the message names.
     async fn candidates(&self, message: &GroupMessage, policy: &Policy) -> Result<Candidates, GroupError> {
-        let max = policy.max_batch as usize;
+        let size = BatchSize::of(policy);
         let named = message.tasks.ids();
-        // Twice as many show whether the next batch is full, too. Fewer named ones do not mean that there are no others.
-        let enough = 2 * max;
+        // Fewer named ones do not mean that there are no others.
+        let enough = size.with_next();
         let pending =
             if named.len() >= enough { Vec::new() } else { self.tasks.pending(&message.lane, enough).await? };
-        Ok(Candidates::choose(named, pending, max))
+        Ok(Candidates::choose(named, pending, size.most()))
     }
 
     /// Claims the intended members, and dispatches those that were won.
@@ -174,7 +175,7 @@ impl Group {
             return Outbox::default();
         }
         let tasks = Members::new(tasks.iter().copied());
-        let message = ElectMessage { lane: message.lane.clone(), tasks, workflow: self.world.uuid(), tries: 1 };
+        let message = ElectMessage::left(message.lane.clone(), tasks, self.world.uuid());
         Outbox { elect: vec![message], ..Outbox::default() }
     }
 
@@ -197,10 +198,8 @@ impl Group {
 
 /// The message for the lane's next leader to form its batch, at once if it is full.
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
-    let full = rest.len() >= policy.max_batch as usize;
-    let linger = if full { Duration::ZERO } else { policy.linger.0 };
-    let lane = message.lane.clone();
-    let next = GroupMessage { lane, batch: next, epoch, tasks: rest.to_name() };
+    let linger = BatchSize::of(policy).linger(rest.len());
+    let next = message.next(next, epoch, rest.to_name());
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
 }
 

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::grouping::{First, Follows};
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
-use fanfold::members::Members;
-use fanfold::messages::{About, AckRequest, ElectMessage, HandleMessage, NotifyMessage, Settles};
+use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::queue::{Queue, QueueError};
@@ -169,7 +169,7 @@ impl Handle {
             return Ok(());
         }
         count(&batch, &settlement);
-        self.conclude(&settled(batch, settlement)).await
+        self.conclude(&settlement.applied_to(batch)).await
     }
 
     /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
@@ -217,12 +217,9 @@ impl Handle {
             // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(lease_until)) => {
                 let wait = lease_until.since(self.world.now()) + Duration::from_secs(1);
-                let message = HandleMessage { batch: batch.id, attempt: batch.attempts };
-                Ok(self.handle.send_all([(&message, wait)]).await?)
+                Ok(self.handle.send_all([(&HandleMessage::again(&batch), wait)]).await?)
             }
-            (BatchStatus::Dispatched, _) => {
-                Ok(self.handle.send(&HandleMessage { batch: batch.id, attempt: 1 }).await?)
-            }
+            (BatchStatus::Dispatched, _) => Ok(self.handle.send(&HandleMessage::first(batch.id)).await?),
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(&batch).await,
         }
     }
@@ -279,38 +276,28 @@ impl Handle {
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
     /// flight before its acks are sent, and stays known as settling until they are applied.
     async fn conclude(&self, batch: &Batch) -> Result<(), HandleError> {
-        let done = batch.status == BatchStatus::Done;
-        let items = batch.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)));
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let tell = done
-            && !batch.failed.is_zero()
-            && !batch.telling.over()
-            && policy.as_ref().is_some_and(|policy| policy.notify.is_some());
+        let follows = Follows::of(batch, policy.as_deref());
         self.release(batch, policy.as_deref()).await?;
-        let settles = || Settles { batch: batch.id, lane: batch.lane.clone() };
-        if done {
-            let lock = self.locks.leave(&batch.lane, batch.id, items || tell).await?;
+        if follows.done {
+            let lock = self.locks.leave(&batch.lane, batch.id, follows.settling()).await?;
             if lock.waiting {
-                let lane = batch.lane.clone();
-                let workflow = self.world.uuid();
-                self.elect.send(&ElectMessage { lane, tasks: Members::default(), workflow, tries: 0 }).await?;
+                self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
             }
             // It was to be told once, but the policy says so no longer.
-            if !items && !tell && lock.settling.contains(&batch.id) {
+            if !follows.settling() && lock.settling.contains(&batch.id) {
                 self.locks.settled(&batch.lane, &[batch.id]).await?;
             }
         }
-        let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
-        if items && outcomes {
-            self.ack.send(&AckRequest { settles: Some(settles()), ..AckRequest::default() }).await?;
-        } else if tell && !batch.telling.begun() {
-            self.notify.send(&NotifyMessage::first(About::Batch(settles()))).await?;
+        match follows.first() {
+            Some(First::Acks) => self.ack.send(&AckRequest::of(batch)).await?,
+            Some(First::Notice) => self.notify.send(&NotifyMessage::failures(batch)).await?,
+            None => {}
         }
-        if !done {
+        if !follows.done {
             let wait = batch.retry_at.unwrap_or_default().since(self.world.now());
             let wait = if wait < SHORTEST_DELAY { Duration::ZERO } else { wait };
-            let next = HandleMessage { batch: batch.id, attempt: batch.attempts + 1 };
-            self.handle.send_all([(&next, wait)]).await?;
+            self.handle.send_all([(&HandleMessage::next(batch), wait)]).await?;
         }
         Ok(())
     }
@@ -335,24 +322,6 @@ fn idempotency_key(batch: &Batch) -> String {
     match batch.rounds {
         0 => batch.id.to_string(),
         rounds => format!("{}-{rounds}", batch.id),
-    }
-}
-
-/// The batch as the settlement left it.
-fn settled(batch: Batch, settlement: Settlement) -> Batch {
-    Batch {
-        status: if settlement.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done },
-        succeeded: settlement.succeeded,
-        failed: settlement.failed,
-        silent: settlement.silent,
-        errors: settlement.errors,
-        last_error: settlement.last_error,
-        refused: settlement.refused,
-        rounds: settlement.rounds,
-        retry_at: settlement.retry_at,
-        lease_until: None,
-        ended: batch.ended + 1,
-        ..batch
     }
 }
 

@@ -196,12 +196,8 @@ impl Register {
         for (lane, tasks) in awake {
             let tasks: Vec<TaskId> = tasks.into_iter().collect();
             for named in tasks.chunks(NAMED_TASKS) {
-                messages.push(ElectMessage {
-                    lane: lane.clone(),
-                    tasks: Members::new(named.iter().copied()),
-                    workflow: self.world.uuid(),
-                    tries: 0,
-                });
+                let tasks = Members::new(named.iter().copied());
+                messages.push(ElectMessage::stored(lane.clone(), tasks, self.world.uuid()));
             }
         }
         Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)

@@ -31,7 +31,7 @@ impl Sweep {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
                 // Its acks are through; what is left of it is a notice.
-                let about = About::Batch(Settles { batch: batch.id, lane: batch.lane.clone() });
+                let about = About::Batch(Settles::of(&batch));
                 let tellings = self.batches.tellings();
                 let again = self.tell_again(&tellings, about, &batch.telling, batch.updated_at, request).await?;
                 report.batches += u64::from(again);
@@ -133,16 +133,15 @@ impl Sweep {
 
 /// The message that a batch waits for, and since when or until when.
 fn next(batch: &Batch) -> Option<(HandleMessage, Timestamp)> {
-    let message = |attempt| HandleMessage { batch: batch.id, attempt };
     match (batch.status, batch.lease_until) {
         // It is the leader's to finish; a lock names it in flight only after it was dispatched.
         (BatchStatus::Grouping, _) => None,
-        (BatchStatus::Dispatched, _) => Some((message(1), batch.updated_at)),
-        (BatchStatus::InProgress, Some(lease_until)) => Some((message(batch.attempts), lease_until)),
+        (BatchStatus::Dispatched, _) => Some((HandleMessage::first(batch.id), batch.updated_at)),
+        (BatchStatus::InProgress, Some(lease_until)) => Some((HandleMessage::again(batch), lease_until)),
         (BatchStatus::InProgress, None) => {
-            Some((message(batch.attempts + 1), batch.retry_at.unwrap_or(batch.updated_at)))
+            Some((HandleMessage::next(batch), batch.retry_at.unwrap_or(batch.updated_at)))
         }
         // What it left behind is sent again: acks, notices, the next batch's wake-up.
-        (BatchStatus::Done, _) => Some((message(batch.attempts), batch.updated_at)),
+        (BatchStatus::Done, _) => Some((HandleMessage::again(batch), batch.updated_at)),
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fanfold::grouping::{Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{KEYS_PER_READ, LANE_SHARDS};
-use fanfold::members::Members;
-use fanfold::messages::{ElectMessage, GroupMessage};
+use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -57,12 +57,15 @@ impl Sweep {
         request: SweepRequest,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
-        let (Some(batch), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(()) };
+        if lock.holder.is_none() {
+            return Ok(());
+        }
         let linger = self.linger(&lock.lane.kind).await;
-        let silent = acquired_at.plus(linger) <= self.horizon(request);
-        if (silent || request.workers_dead) && self.locks.renew(lock, self.world.now()).await? {
-            let lane = lock.lane.clone();
-            let message = GroupMessage { lane, batch, epoch: lock.epoch, tasks: Members::default() };
+        let patience = if request.workers_dead { Patience::None } else { Patience::Under(request.min_age) };
+        let now = self.world.now();
+        if let Some(message) = remind(lock, linger, patience, now)
+            && self.locks.renew(lock, now).await?
+        {
             self.group.send(&message).await?;
             report.leaders += 1;
         }
@@ -97,10 +100,7 @@ impl Sweep {
     /// Has lanes elect a leader. Their tasks are old enough for the index to show them to whoever is elected.
     async fn wake(&self, lanes: &[Lane]) -> Result<(), SweepError> {
         for lanes in lanes.chunks(MESSAGES) {
-            let wake = |lane: &Lane| {
-                let (lane, tasks, workflow) = (lane.clone(), Members::default(), self.world.uuid());
-                ElectMessage { lane, tasks, workflow, tries: 0 }
-            };
+            let wake = |lane: &Lane| ElectMessage::wake(lane.clone(), self.world.uuid());
             let messages: Vec<ElectMessage> = lanes.iter().map(wake).collect();
             self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?;
         }

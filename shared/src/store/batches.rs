@@ -1,6 +1,7 @@
 //! Batches: who is in them and what became of each.
 
 mod record;
+mod settlement;
 
 use std::time::Duration;
 
@@ -10,34 +11,13 @@ use uuid::Uuid;
 use super::attributes::{Reader, binary, number, text, time};
 use super::telling::Tellings;
 use super::{Item, StoreError, Table, Write};
-use crate::bits::Bits;
-use crate::clock::{Timestamp, World};
+use crate::clock::World;
 use crate::lane::Lane;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN, RETENTION};
 use crate::members::Members;
 
 pub use self::record::{Batch, BatchStatus};
-
-/// What one attempt leaves behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settlement {
-    /// Slots that succeeded, now or before.
-    pub succeeded: Bits,
-    /// Slots that failed for good, now or before.
-    pub failed: Bits,
-    /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
-    pub silent: Bits,
-    /// Attempts that do not count, this one included if it does not.
-    pub refused: u32,
-    /// Why, now and before.
-    pub errors: Vec<(String, Bits)>,
-    /// Rounds, this one counted if it settled some members but not all.
-    pub rounds: u32,
-    /// Why there is to be a next attempt, if there is: the error of one of its members.
-    pub last_error: Option<String>,
-    /// When the next attempt is due; none: every member has its outcome.
-    pub retry_at: Option<Timestamp>,
-}
+pub use self::settlement::Settlement;
 
 /// The batches.
 #[derive(Clone, Debug)]
@@ -204,7 +184,7 @@ impl Batches {
         let mut set =
             "SET #status = :status, succeeded = :succeeded, updated_at = :now, rounds = :rounds, ended = :ended"
                 .to_owned();
-        let status = if settlement.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done };
+        let status = settlement.status();
         let mut update = self.table.update("id", batch.id.to_string());
         if !settlement.failed.is_zero() {
             set.push_str(", failed = :failed, errors = :errors");

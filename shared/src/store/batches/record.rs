@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::bits::Bits;
 use crate::clock::Timestamp;
+use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::members::Members;
 use crate::store::attributes::Reader;
@@ -83,6 +84,12 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Whether a member is an item of a fan-out: its outcome is acked.
+    #[must_use]
+    pub fn has_items(&self) -> bool {
+        self.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)))
+    }
+
     /// Slots without an outcome.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {

@@ -1,0 +1,149 @@
+//! Hints: which fields they carry, and why.
+
+use uuid::Uuid;
+
+use crate::lane::Lane;
+use crate::members::Members;
+use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, Settles};
+use crate::store::batches::Batch;
+use crate::store::locks::Lock;
+
+impl ElectMessage {
+    /// Tasks that were just stored, or are known to wait. It has not tried yet: its tasks are not looked up before the lane's
+    /// first election, as nobody can have claimed them.
+    #[must_use]
+    pub fn stored(lane: Lane, tasks: Members, workflow: Uuid) -> Self {
+        Self { lane, tasks, workflow, tries: 0 }
+    }
+
+    /// Tasks that a leader knew of and left out of its batch. Its try counts as the first: others may have claimed them since,
+    /// so they are looked up before the election.
+    #[must_use]
+    pub fn left(lane: Lane, tasks: Members, workflow: Uuid) -> Self {
+        Self { lane, tasks, workflow, tries: 1 }
+    }
+
+    /// Wakes a lane for whatever waits there. It names no tasks, so there is nothing to look up, and whoever loses does not
+    /// try again.
+    #[must_use]
+    pub fn wake(lane: Lane, workflow: Uuid) -> Self {
+        Self { lane, tasks: Members::default(), workflow, tries: 0 }
+    }
+
+    /// The workflow lost, and tries once more.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { tries: self.tries.saturating_add(1), ..self.clone() }
+    }
+}
+
+impl GroupMessage {
+    /// To the leader that was just elected, with tasks it may not find in the index yet.
+    #[must_use]
+    pub fn elected(lock: &Lock, batch: Uuid, tasks: Members) -> Self {
+        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks }
+    }
+
+    /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None without a leader.
+    #[must_use]
+    pub fn again(lock: &Lock) -> Option<Self> {
+        let batch = lock.holder?;
+        Some(Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks: Members::default() })
+    }
+
+    /// To the leader that takes over from the one this message was for.
+    #[must_use]
+    pub fn next(&self, batch: Uuid, epoch: u64, tasks: Members) -> Self {
+        Self { lane: self.lane.clone(), batch, epoch, tasks }
+    }
+}
+
+impl HandleMessage {
+    /// Asks for a batch's first attempt.
+    #[must_use]
+    pub fn first(batch: Uuid) -> Self {
+        Self { batch, attempt: 1 }
+    }
+
+    /// Names the attempt that began last: once its lease is over, it is taken over; once it ended, what follows is sent again.
+    #[must_use]
+    pub fn again(batch: &Batch) -> Self {
+        Self { batch: batch.id, attempt: batch.attempts }
+    }
+
+    /// Asks for the attempt after the one that ended.
+    #[must_use]
+    pub fn next(batch: &Batch) -> Self {
+        Self { batch: batch.id, attempt: batch.attempts + 1 }
+    }
+}
+
+impl Settles {
+    /// Names a batch.
+    #[must_use]
+    pub fn of(batch: &Batch) -> Self {
+        Self { batch: batch.id, lane: batch.lane.clone() }
+    }
+}
+
+impl AckRequest {
+    /// The outcomes of a batch's members, as its record says when they are applied.
+    #[must_use]
+    pub fn of(batch: &Batch) -> Self {
+        Self { settles: Some(Settles::of(batch)), ..Self::default() }
+    }
+}
+
+impl NotifyMessage {
+    /// Asks for the first try to tell a batch's failures.
+    #[must_use]
+    pub fn failures(batch: &Batch) -> Self {
+        Self::first(About::Batch(Settles::of(batch)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ids::TaskId;
+
+    const WORKFLOW: Uuid = Uuid::from_u128(7);
+
+    fn lane() -> Lane {
+        "parcel:0:NY".parse().unwrap()
+    }
+
+    fn tasks() -> Members {
+        Members::new([TaskId::Single(Uuid::from_u128(1))])
+    }
+
+    #[test]
+    fn only_tasks_that_nobody_can_have_claimed_have_not_been_tried() {
+        let stored = ElectMessage::stored(lane(), tasks(), WORKFLOW);
+        assert_eq!((stored.tries, stored.again().tries, stored.again().again().tries), (0, 1, 2));
+        assert_eq!(ElectMessage { tries: 0, ..stored.again() }, stored);
+        assert_eq!(ElectMessage::left(lane(), tasks(), WORKFLOW), stored.again());
+        assert_eq!(ElectMessage { tries: u32::MAX, ..stored }.again().tries, u32::MAX);
+    }
+
+    #[test]
+    fn who_wakes_a_lane_names_no_tasks() {
+        let wake = ElectMessage::wake(lane(), WORKFLOW);
+        assert!(wake.tasks.is_empty());
+        assert_eq!((wake.lane, wake.workflow, wake.tries), (lane(), WORKFLOW, 0));
+    }
+
+    #[test]
+    fn a_leader_is_told_the_epoch_of_its_election() {
+        let batch = Uuid::from_u128(2);
+        let lock = Lock { holder: Some(batch), epoch: 5, ..Lock::free(lane()) };
+        let elected = GroupMessage::elected(&lock, batch, tasks());
+        assert_eq!((elected.epoch, &elected.tasks), (5, &tasks()));
+        let again = GroupMessage { tasks: Members::default(), ..elected.clone() };
+        assert_eq!(GroupMessage::again(&lock), Some(again));
+        assert_eq!(GroupMessage::again(&Lock::free(lane())), None);
+        let next = elected.next(Uuid::from_u128(3), 6, Members::default());
+        assert_eq!((next.lane, next.batch, next.epoch), (lane(), Uuid::from_u128(3), 6));
+    }
+}

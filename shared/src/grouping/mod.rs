@@ -1,0 +1,10 @@
+//! The rules of lanes and batches, each in one place. No I/O: steps and `sweep` read, ask here, and write.
+
+mod hints;
+mod outcome;
+mod silence;
+mod size;
+
+pub use self::outcome::{Failures, First, Follows};
+pub use self::silence::{Patience, remind};
+pub use self::size::BatchSize;

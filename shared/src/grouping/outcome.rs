@@ -1,0 +1,170 @@
+//! What follows from what became of a batch's members: acks, a notice of failures, the end of the batch.
+
+use crate::policy::Policy;
+use crate::store::batches::{Batch, BatchStatus};
+
+/// How it stands with the notice of a batch's failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failures {
+    /// There is nothing to tell, or nobody to be told; or they were told, or given up. Without acks to be applied the batch
+    /// is settled.
+    Quiet,
+    /// They are to be told, and nobody has begun to.
+    Untold,
+    /// Somebody began to tell them; messages of his own go on with it.
+    BeingTold,
+}
+
+/// What is sent first. What comes after acks is sent once they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// The acks of the members that have their outcome.
+    Acks,
+    /// The notice of the failures.
+    Notice,
+}
+
+/// What follows from the outcomes of a batch as its record stands. Doing it again does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Follows {
+    /// Every member has its outcome: the batch leaves its lane's flight. If not, there is a next attempt.
+    pub done: bool,
+    /// How it stands with its failures. They are told of a batch that is done, in one notice.
+    pub failures: Failures,
+    items: bool,
+    outcomes: bool,
+}
+
+impl Follows {
+    /// What follows for this batch. Without a policy nobody is to be told.
+    #[must_use]
+    pub fn of(batch: &Batch, policy: Option<&Policy>) -> Self {
+        let done = batch.status == BatchStatus::Done;
+        let told = policy.is_some_and(|policy| policy.notify.is_some());
+        let failures = if !done || batch.failed.is_zero() || batch.telling.over() || !told {
+            Failures::Quiet
+        } else if batch.telling.begun() {
+            Failures::BeingTold
+        } else {
+            Failures::Untold
+        };
+        let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
+        Self { done, failures, items: batch.has_items(), outcomes }
+    }
+
+    /// Whether the batch, when it leaves its lane's flight, stays known as settling: acks or a notice are on their way.
+    /// If not, it is settled at once.
+    #[must_use]
+    pub fn settling(self) -> bool {
+        self.items || self.failures != Failures::Quiet
+    }
+
+    /// What is sent first.
+    #[must_use]
+    pub fn first(self) -> Option<First> {
+        if self.items && self.outcomes {
+            Some(First::Acks)
+        } else {
+            (self.failures == Failures::Untold).then_some(First::Notice)
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::bits::Bits;
+    use crate::clock::Timestamp;
+    use crate::ids::{ItemId, TaskId};
+    use crate::members::Members;
+    use crate::store::telling::Telling;
+    use uuid::Uuid;
+
+    /// A batch that is done: its first member succeeded, its second failed.
+    fn done(ids: [TaskId; 2]) -> Batch {
+        Batch {
+            id: Uuid::from_u128(9),
+            lane: "parcel:0:NY".parse().unwrap(),
+            status: BatchStatus::Done,
+            members: Members::new(ids),
+            attempts: 1,
+            ended: 1,
+            refused: 0,
+            rounds: 0,
+            lease_until: None,
+            retry_at: None,
+            reminded_at: None,
+            succeeded: Bits::from_iter([0]),
+            failed: Bits::from_iter([1]),
+            silent: Bits::default(),
+            errors: Vec::new(),
+            last_error: None,
+            telling: Telling::default(),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        }
+    }
+
+    fn tasks() -> [TaskId; 2] {
+        [1, 2].map(|number| TaskId::Single(Uuid::from_u128(number)))
+    }
+
+    fn items() -> [TaskId; 2] {
+        [0, 1].map(|index| TaskId::Item(ItemId { fanout: Uuid::from_u128(3), group: Uuid::from_u128(4), index }))
+    }
+
+    fn telling() -> Policy {
+        serde_json::from_value(serde_json::json!({
+            "kind": "parcel", "target": "content.state", "handler": {"command": ["x"]}, "notify": {"queue": "notices"}
+        }))
+        .unwrap()
+    }
+
+    fn silent() -> Policy {
+        Policy { notify: None, ..telling() }
+    }
+
+    /// What is sent first, how it stands with the failures, whether the batch is settling.
+    fn of(batch: &Batch, policy: Option<&Policy>) -> (Option<First>, Failures, bool) {
+        let follows = Follows::of(batch, policy);
+        (follows.first(), follows.failures, follows.settling())
+    }
+
+    #[test]
+    fn acks_come_before_the_notice() {
+        assert_eq!(of(&done(items()), Some(&telling())), (Some(First::Acks), Failures::Untold, true));
+        assert_eq!(of(&done(items()), Some(&silent())), (Some(First::Acks), Failures::Quiet, true));
+        assert_eq!(of(&done(tasks()), Some(&telling())), (Some(First::Notice), Failures::Untold, true));
+    }
+
+    #[test]
+    fn a_batch_that_nobody_is_told_of_is_settled_at_once() {
+        let settled = (None, Failures::Quiet, false);
+        assert_eq!(of(&done(tasks()), Some(&silent())), settled);
+        assert_eq!(of(&done(tasks()), None), settled);
+        let succeeded = Batch { succeeded: Bits::ones(2), failed: Bits::default(), ..done(tasks()) };
+        assert_eq!(of(&succeeded, Some(&telling())), settled);
+    }
+
+    #[test]
+    fn failures_are_told_once() {
+        let with = |telling| Batch { telling, ..done(tasks()) };
+        let begun = with(Telling { tries: 1, ..Telling::default() });
+        assert_eq!(of(&begun, Some(&telling())), (None, Failures::BeingTold, true));
+        let told = with(Telling { tries: 1, told: Some(Timestamp(1)), ..Telling::default() });
+        assert_eq!(of(&told, Some(&telling())), (None, Failures::Quiet, false));
+        let given_up = with(Telling { tries: 1, given_up: Some(Timestamp(1)), ..Telling::default() });
+        assert_eq!(of(&given_up, Some(&telling())), (None, Failures::Quiet, false));
+    }
+
+    #[test]
+    fn before_the_end_there_are_acks_and_no_notice() {
+        let going_on = |ids| Batch { status: BatchStatus::InProgress, ..done(ids) };
+        assert_eq!(of(&going_on(items()), Some(&telling())).0, Some(First::Acks));
+        assert_eq!(of(&going_on(tasks()), Some(&telling())), (None, Failures::Quiet, false));
+        assert!(!Follows::of(&going_on(items()), None).done);
+        let nothing_yet = Batch { succeeded: Bits::default(), failed: Bits::default(), ..going_on(items()) };
+        assert_eq!(of(&nothing_yet, Some(&telling())).0, None);
+    }
+}

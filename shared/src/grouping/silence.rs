@@ -1,0 +1,93 @@
+//! Leaders that are silent. Their worker may have died, or their message was lost: any worker can go on in their name.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::limits::LEASE;
+use crate::messages::GroupMessage;
+use crate::store::locks::Lock;
+
+/// How long a leader may be silent beyond its linger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// For its lease: an election finds it in its way.
+    Lease,
+    /// For less than this: `sweep` looks at what is that old.
+    Under(Duration),
+    /// Not at all, and it does not linger either: every worker is known to be dead.
+    None,
+}
+
+/// The message for a silent leader, if there is one and patience with it is at an end. Whoever sends it renews the lock
+/// first: of several that find the leader silent, one does. `linger`: for how long it may wait for its batch to fill.
+#[must_use]
+pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp) -> Option<GroupMessage> {
+    let message = GroupMessage::again(lock)?;
+    let speaks_by = lock.acquired_at?.plus(linger);
+    let silent = match patience {
+        Patience::Lease => speaks_by.plus(LEASE) < now,
+        Patience::Under(age) => speaks_by <= now.minus(age),
+        Patience::None => true,
+    };
+    silent.then_some(message)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    const LINGER: Duration = Duration::from_secs(3);
+    const ACQUIRED: Timestamp = Timestamp(1_000_000);
+
+    fn led() -> Lock {
+        let lane = "parcel:0:NY".parse().unwrap();
+        Lock { holder: Some(Uuid::from_u128(1)), acquired_at: Some(ACQUIRED), epoch: 4, ..Lock::free(lane) }
+    }
+
+    /// Whether the leader is reminded so long after it was elected.
+    fn reminded(patience: Patience, after: Duration) -> bool {
+        remind(&led(), LINGER, patience, ACQUIRED.plus(after)).is_some()
+    }
+
+    #[test]
+    fn a_leader_may_linger_and_then_has_its_lease() {
+        let moment = Duration::from_millis(1);
+        assert!(!reminded(Patience::Lease, Duration::ZERO));
+        assert!(!reminded(Patience::Lease, LINGER + LEASE));
+        assert!(reminded(Patience::Lease, LINGER + LEASE + moment));
+    }
+
+    #[test]
+    fn sweep_reminds_leaders_that_were_silent_for_as_long_as_it_is_told() {
+        let age = Duration::from_secs(60);
+        let moment = Duration::from_millis(1);
+        assert!(!reminded(Patience::Under(age), LINGER + age - moment));
+        assert!(reminded(Patience::Under(age), LINGER + age));
+        assert!(!reminded(Patience::Under(Duration::ZERO), LINGER - moment));
+        assert!(reminded(Patience::Under(Duration::ZERO), LINGER));
+    }
+
+    #[test]
+    fn a_leader_whose_worker_is_dead_does_not_linger() {
+        assert!(reminded(Patience::None, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_reminds_nobody() {
+        for patience in [Patience::Lease, Patience::Under(Duration::ZERO)] {
+            assert_eq!(remind(&led(), LINGER, patience, ACQUIRED.minus(LEASE)), None);
+        }
+    }
+
+    #[test]
+    fn it_gets_its_own_message_and_nobody_gets_one_without_a_leader() {
+        let lock = led();
+        let message = remind(&lock, LINGER, Patience::None, ACQUIRED);
+        assert_eq!(message, GroupMessage::again(&lock));
+        assert_eq!(message.map(|message| message.epoch), Some(4));
+        let free = Lock { holder: None, acquired_at: None, ..lock };
+        assert_eq!(remind(&free, LINGER, Patience::None, ACQUIRED), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! How an attempt ended, and the batch it leaves.
+
+use crate::bits::Bits;
+use crate::clock::Timestamp;
+
+use super::{Batch, BatchStatus};
+
+/// What one attempt leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    /// Slots that succeeded, now or before.
+    pub succeeded: Bits,
+    /// Slots that failed for good, now or before.
+    pub failed: Bits,
+    /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
+    pub silent: Bits,
+    /// Attempts that do not count, this one included if it does not.
+    pub refused: u32,
+    /// Why, now and before.
+    pub errors: Vec<(String, Bits)>,
+    /// Rounds, this one counted if it settled some members but not all.
+    pub rounds: u32,
+    /// Why there is to be a next attempt, if there is: the error of one of its members.
+    pub last_error: Option<String>,
+    /// When the next attempt is due; none: every member has its outcome.
+    pub retry_at: Option<Timestamp>,
+}
+
+impl Settlement {
+    /// How far the batch has come with it.
+    #[must_use]
+    pub fn status(&self) -> BatchStatus {
+        if self.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done }
+    }
+
+    /// The batch as its record says once this is written: what follows is sent without reading it again.
+    #[must_use]
+    pub fn applied_to(self, batch: Batch) -> Batch {
+        Batch {
+            status: self.status(),
+            succeeded: self.succeeded,
+            failed: self.failed,
+            silent: self.silent,
+            errors: self.errors,
+            last_error: self.last_error,
+            refused: self.refused,
+            rounds: self.rounds,
+            retry_at: self.retry_at,
+            lease_until: None,
+            ended: batch.ended + 1,
+            ..batch
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::members::Members;
+    use crate::store::telling::Telling;
+    use uuid::Uuid;
+
+    fn running() -> Batch {
+        Batch {
+            id: Uuid::from_u128(9),
+            lane: "parcel:0:NY".parse().unwrap(),
+            status: BatchStatus::InProgress,
+            members: Members::default(),
+            attempts: 3,
+            ended: 1,
+            refused: 0,
+            rounds: 0,
+            lease_until: Some(Timestamp(7)),
+            retry_at: None,
+            reminded_at: None,
+            succeeded: Bits::default(),
+            failed: Bits::default(),
+            silent: Bits::default(),
+            errors: Vec::new(),
+            last_error: Some("503".to_owned()),
+            telling: Telling::default(),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        }
+    }
+
+    fn settlement(retry_at: Option<Timestamp>) -> Settlement {
+        Settlement {
+            succeeded: Bits::ones(2),
+            failed: Bits::from_iter([3]),
+            silent: Bits::from_iter([4]),
+            refused: 1,
+            errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
+            rounds: 1,
+            last_error: retry_at.map(|_| "429".to_owned()),
+            retry_at,
+        }
+    }
+
+    #[test]
+    fn a_batch_goes_on_until_no_attempt_is_to_follow() {
+        let retry_at = Some(Timestamp(50));
+        let batch = settlement(retry_at).applied_to(running());
+        assert_eq!((batch.status, batch.retry_at, batch.lease_until), (BatchStatus::InProgress, retry_at, None));
+        assert_eq!((batch.attempts, batch.ended, batch.refused, batch.rounds), (3, 2, 1, 1));
+        assert_eq!(batch.last_error.as_deref(), Some("429"));
+
+        let batch = settlement(None).applied_to(running());
+        assert_eq!((batch.status, batch.retry_at, batch.last_error), (BatchStatus::Done, None, None));
+        assert_eq!(
+            (batch.succeeded, batch.failed, batch.silent),
+            (Bits::ones(2), [3].into_iter().collect(), [4].into_iter().collect())
+        );
+    }
+}
