@@ -140,6 +140,10 @@ async fn end(
     if let Ok(End::Completed(_)) = &result {
         let explain = async {
             tokio::time::sleep(SHORT).await;
+            // Without a receiver only wake-ups of idle lanes are left.
+            if job.policy.policy.notify.is_none() {
+                return std::future::pending().await;
+            }
             say(format_args!(
                 "every task is done; waiting up to {} s for {} to take the notices of failed tasks (Ctrl-C: no longer)",
                 LAST_NOTICES.as_secs(),
