@@ -1,7 +1,7 @@
-//! Measures the embedded queues: `cargo run --release -p fanfold-local --example pump_speed`. A measurement that cannot be
-//! made ends with the reason: there is nobody to return an error to.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
+//! Measures the embedded queues: `cargo run --release -p fanfold-local --example pump_speed`.
+#![allow(clippy::print_stdout)]
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,9 +10,12 @@ use tokio::time::Instant;
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use fanfold::delivery::{Delivery, Failures, Step};
-use fanfold_local::{Engine, Pump, Template};
+use fanfold_local::{Engine, EventSource, Pump, Template};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+
+/// A measurement, or why it cannot be made.
+type Measured<T> = Result<T, Box<dyn Error>>;
 
 const TEMPLATE: &str = "
 Resources:
@@ -53,40 +56,47 @@ impl Step for Counter {
     }
 }
 
-async fn send(sqs: &aws_sdk_sqs::Client, url: &str, count: usize, delay: i32) {
-    let calls = (0..count / 10).map(|_| {
-        let mut call = sqs.send_message_batch().queue_url(url);
-        for id in 0..10 {
-            let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body("x".repeat(200));
-            call = call.entries(entry.delay_seconds(delay).build().unwrap());
+async fn send(sqs: &aws_sdk_sqs::Client, url: &str, count: usize, delay: i32) -> Measured<()> {
+    let entry = |id: usize| {
+        let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body("x".repeat(200));
+        entry.delay_seconds(delay).build()
+    };
+    let entries = (0..10).map(entry).collect::<Result<Vec<_>, _>>()?;
+    let call = || sqs.send_message_batch().queue_url(url).set_entries(Some(entries.clone())).send();
+    let mut answers = stream::iter((0..count / 10).map(|_| call())).buffer_unordered(8);
+    while let Some(answer) = answers.next().await {
+        if let Some(refused) = answer?.failed.first() {
+            return Err(format!("an entry was refused: {refused:?}").into());
         }
-        call.send()
-    });
-    stream::iter(calls)
-        .buffer_unordered(8)
-        .for_each(|answer| async move { assert!(answer.unwrap().failed.is_empty()) })
-        .await;
+    }
+    Ok(())
 }
 
-async fn measure(delayed: usize, messages: usize, producing_while_pumping: bool) {
-    let template = Template::parse(TEMPLATE).unwrap();
-    let engine = Engine::memory().unwrap();
-    engine.provision(&template).await.unwrap();
-    let source = template.event_sources()[0].clone();
+/// An engine with the template's queue, and what is behind it.
+async fn engine() -> Measured<(Engine, EventSource)> {
+    let template = Template::parse(TEMPLATE)?;
+    let engine = Engine::memory()?;
+    engine.provision(&template).await?;
+    let source = template.event_sources().first().ok_or("the template has no event source")?.clone();
+    Ok((engine, source))
+}
+
+async fn measure(delayed: usize, messages: usize, producing_while_pumping: bool) -> Measured<()> {
+    let (engine, source) = engine().await?;
     let (sqs, url) = (engine.sqs(), source.queue_url.clone());
     let start = Instant::now();
-    send(&sqs, &url, delayed, 900).await;
+    send(&sqs, &url, delayed, 900).await?;
     let sending_delayed = start.elapsed();
     let counter = Arc::new(Counter::default());
     let start = Instant::now();
     if !producing_while_pumping {
-        send(&sqs, &url, messages, 0).await;
+        send(&sqs, &url, messages, 0).await?;
     }
     let sending = start.elapsed();
     let start = Instant::now();
     let pump = Pump::start(engine.sqs(), source, counter.clone());
     if producing_while_pumping {
-        send(&sqs, &url, messages, 0).await;
+        send(&sqs, &url, messages, 0).await?;
     }
     while counter.messages.load(Ordering::Relaxed) < messages {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -94,7 +104,7 @@ async fn measure(delayed: usize, messages: usize, producing_while_pumping: bool)
     let taken = start.elapsed();
     pump.stop().await;
     let drained = start.elapsed();
-    let backlog = engine.backlog(&url).await.unwrap();
+    let backlog = engine.backlog(&url).await?;
     assert_eq!(backlog.delayed, delayed as u64);
     println!(
         "{delayed} delayed (sent in {sending_delayed:.1?}), {messages} messages {}: sent in {sending:.1?}, delivered in \
@@ -103,17 +113,15 @@ async fn measure(delayed: usize, messages: usize, producing_while_pumping: bool)
         messages as f64 / taken.as_secs_f64(),
         counter.batches.load(Ordering::Relaxed),
     );
+    Ok(())
 }
 
 /// A queue all of whose messages are due at the same second.
-async fn measure_due(messages: usize) {
-    let template = Template::parse(TEMPLATE).unwrap();
-    let engine = Engine::memory().unwrap();
-    engine.provision(&template).await.unwrap();
-    let source = template.event_sources()[0].clone();
+async fn measure_due(messages: usize) -> Measured<()> {
+    let (engine, source) = engine().await?;
     let counter = Arc::new(Counter::default());
     let start = Instant::now();
-    send(&engine.sqs(), &source.queue_url, messages, 5).await;
+    send(&engine.sqs(), &source.queue_url, messages, 5).await?;
     let sent = start.elapsed();
     let pump = Pump::start(engine.sqs(), source, counter.clone());
     while counter.messages.load(Ordering::Relaxed) < messages {
@@ -124,37 +132,38 @@ async fn measure_due(messages: usize) {
         start.elapsed()
     );
     pump.stop().await;
+    Ok(())
 }
 
 /// Ten slow steps: thousands of messages are in flight.
-async fn measure_slow(messages: usize, pause: Duration) {
-    let template = Template::parse(TEMPLATE).unwrap();
-    let engine = Engine::memory().unwrap();
-    engine.provision(&template).await.unwrap();
-    let source = template.event_sources()[0].clone();
-    send(&engine.sqs(), &source.queue_url, messages, 0).await;
+async fn measure_slow(messages: usize, pause: Duration) -> Measured<()> {
+    let (engine, source) = engine().await?;
+    let url = source.queue_url.clone();
+    send(&engine.sqs(), &url, messages, 0).await?;
     let counter = Arc::new(Counter { pause, ..Counter::default() });
     let start = Instant::now();
     let pump = Pump::start(engine.sqs(), source, counter.clone());
     let mut in_flight = 0;
     while counter.messages.load(Ordering::Relaxed) < messages {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        in_flight = in_flight.max(engine.backlog(&template.queue("WorkQueue").unwrap().url()).await.unwrap().in_flight);
+        in_flight = in_flight.max(engine.backlog(&url).await?.in_flight);
     }
     println!(
         "{messages} messages to steps of {pause:?}: all taken in {:.1?}, {in_flight} in flight at most",
         start.elapsed()
     );
     pump.stop().await;
+    Ok(())
 }
 
 #[tokio::main]
-async fn main() {
-    measure(0, 200_000, false).await;
-    measure(0, 200_000, true).await;
-    measure(20_000, 20_000, false).await;
-    measure(100_000, 20_000, false).await;
-    measure(100_000, 200_000, true).await;
-    measure_due(100_000).await;
-    measure_slow(100_000, Duration::from_secs(1)).await;
+async fn main() -> Measured<()> {
+    measure(0, 200_000, false).await?;
+    measure(0, 200_000, true).await?;
+    measure(20_000, 20_000, false).await?;
+    measure(100_000, 20_000, false).await?;
+    measure(100_000, 200_000, true).await?;
+    measure_due(100_000).await?;
+    measure_slow(100_000, Duration::from_secs(1)).await?;
+    Ok(())
 }
