@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use dynoxide::actions::{create_table, update_time_to_live};
 use dynoxide::errors::DynoxideError;
 use rustack_sqs_model::input::CreateQueueInput;
 use serde_json::{Value, json};
@@ -37,7 +38,8 @@ impl Engine {
                 let mut create = wanted;
                 create["TableName"] = table.name.clone().into();
                 create["BillingMode"] = "PAY_PER_REQUEST".into();
-                database.create_table(request(create)?).map_err(text)?;
+                let request = request(create)?;
+                database.run(async |storage| create_table::execute(storage, request).await).map_err(text)?;
             }
             Err(error) => return Err(error.to_string()),
         }
@@ -46,7 +48,8 @@ impl Engine {
                 "TableName": table.name,
                 "TimeToLiveSpecification": { "AttributeName": attribute, "Enabled": true },
             });
-            database.update_time_to_live(request(ttl)?).map_err(text)?;
+            let request = request(ttl)?;
+            database.run(async |storage| update_time_to_live::execute(storage, request).await).map_err(text)?;
         }
         Ok(())
     }

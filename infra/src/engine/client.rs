@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, StalledStreamProtectionConfig};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region, StalledStreamProtectionConfig};
 use aws_smithy_async::rt::sleep::TokioSleep;
 
 use super::connector::Connector;
+use super::in_process::{Endpoint, Unadorned, Unsigned};
 use super::place::REGION;
 
 /// Longer than the longest poll of a queue, 20 s.
@@ -20,8 +21,9 @@ macro_rules! configured {
         $builder
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(REGION))
-            .endpoint_url("http://embedded.localhost")
-            .credentials_provider(Credentials::new("embedded", "embedded", None, None, "embedded"))
+            .endpoint_resolver(Endpoint::new())
+            .push_auth_scheme(Unsigned::new())
+            .interceptor(Unadorned)
             .http_client($connector)
             .sleep_impl(TokioSleep::new())
             .retry_config(RetryConfig::standard())

@@ -4,21 +4,31 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dynoxide::Database;
+use dynoxide::actions::{
+    batch_execute_statement, batch_get_item, batch_write_item, create_table, delete_item, describe_time_to_live,
+    execute_statement, get_item, list_tables, put_item, query, scan, transact_get_items, update_item,
+    update_time_to_live,
+};
 use dynoxide::errors::DynoxideError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::EngineError;
 use super::connector::Answer;
+use super::database::Database;
+use super::expiry;
 use super::folder::Folder;
 use super::metering::{self, Ask};
+use super::statements;
 use crate::usage::{Meter, Units};
+
+/// The operation of which a run makes most.
+const STATEMENTS: &str = "BatchExecuteStatement";
 
 /// The tables of an engine.
 #[derive(Clone)]
 pub(crate) struct Tables {
-    database: Database,
+    database: Arc<Database>,
     _folder: Option<Arc<Folder>>,
 }
 
@@ -33,16 +43,12 @@ type Answered = (Result<Bytes, DynoxideError>, Units);
 
 impl Tables {
     pub(crate) fn memory() -> Result<Self, EngineError> {
-        Ok(Self { database: Database::memory().map_err(failed)?, _folder: None })
+        Ok(Self { database: Arc::new(Database::memory().map_err(failed)?), _folder: None })
     }
 
     pub(crate) fn open(folder: &Path) -> Result<Self, EngineError> {
         let folder = Folder::open(folder)?;
-        let path = folder.database();
-        let database = Database::new(&path.to_string_lossy()).map_err(failed)?;
-        // Leaving bulk loading sets `synchronous = NORMAL`: commits survive the end of the process, not a power cut, and
-        // are seven times faster than with the full sync a database starts with.
-        database.enable_bulk_loading().and_then(|()| database.disable_bulk_loading()).map_err(failed)?;
+        let database = Arc::new(Database::open(&folder.database()).map_err(failed)?);
         Ok(Self { database, _folder: Some(Arc::new(folder)) })
     }
 
@@ -51,10 +57,16 @@ impl Tables {
     }
 
     pub(crate) fn expire_items(&self) -> Result<usize, EngineError> {
-        self.database.sweep_ttl().map_err(failed)
+        expiry::expire(&self.database).map_err(failed)
     }
 
     pub(crate) fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> Answer {
+        if operation == STATEMENTS
+            && let Some((json, units)) = statements::answer(&self.database, body)
+        {
+            meter.dynamodb(STATEMENTS, units);
+            return Answer::new(200, json);
+        }
         let Some((operation, (result, units))) = self.dispatch(operation, body) else {
             let error =
                 DynoxideError::ValidationException(format!("the embedded DynamoDB has no operation {operation}"));
@@ -69,27 +81,31 @@ impl Tables {
 
     fn dispatch(&self, operation: &str, body: &[u8]) -> Option<(&'static str, Answered)> {
         let db = &self.database;
+        /// An operation of the engine's, which takes the storage and a request.
+        macro_rules! run {
+            ($operation:ident) => {
+                |request| db.run(async |storage| $operation::execute(storage, request).await)
+            };
+        }
         Some(match operation {
-            "GetItem" => ("GetItem", metered(body, |request| db.get_item(request))),
-            "PutItem" => ("PutItem", metered(body, |request| db.put_item(request))),
-            "UpdateItem" => ("UpdateItem", metered(body, |request| db.update_item(request))),
-            "DeleteItem" => ("DeleteItem", metered(body, |request| db.delete_item(request))),
-            "BatchGetItem" => ("BatchGetItem", metered(body, |request| db.batch_get_item(request))),
-            "BatchWriteItem" => ("BatchWriteItem", metered(body, |request| db.batch_write_item(request))),
-            "Query" => ("Query", metered(body, |request| db.query(request))),
-            "Scan" => ("Scan", metered(body, |request| db.scan(request))),
+            "GetItem" => ("GetItem", metered(body, run!(get_item))),
+            "PutItem" => ("PutItem", metered(body, run!(put_item))),
+            "UpdateItem" => ("UpdateItem", metered(body, run!(update_item))),
+            "DeleteItem" => ("DeleteItem", metered(body, run!(delete_item))),
+            "BatchGetItem" => ("BatchGetItem", metered(body, run!(batch_get_item))),
+            "BatchWriteItem" => ("BatchWriteItem", metered(body, run!(batch_write_item))),
+            "Query" => ("Query", metered(body, run!(query))),
+            "Scan" => ("Scan", metered(body, run!(scan))),
             "TransactWriteItems" => ("TransactWriteItems", metered(body, |request| db.transact_write_items(request))),
-            "TransactGetItems" => ("TransactGetItems", metered(body, |request| db.transact_get_items(request))),
-            "ExecuteStatement" => ("ExecuteStatement", metered(body, |request| db.execute_statement(request))),
-            "BatchExecuteStatement" => {
-                ("BatchExecuteStatement", metered(body, |request| db.batch_execute_statement(request)))
-            }
-            "CreateTable" => ("CreateTable", free(body, |request| db.create_table(request))),
+            "TransactGetItems" => ("TransactGetItems", metered(body, run!(transact_get_items))),
+            "ExecuteStatement" => ("ExecuteStatement", metered(body, run!(execute_statement))),
+            STATEMENTS => (STATEMENTS, metered(body, run!(batch_execute_statement))),
+            "CreateTable" => ("CreateTable", free(body, run!(create_table))),
             "DeleteTable" => ("DeleteTable", free(body, |request| db.delete_table(request))),
             "DescribeTable" => ("DescribeTable", free(body, |request| db.describe_table(request))),
-            "ListTables" => ("ListTables", free(body, |request| db.list_tables(request))),
-            "UpdateTimeToLive" => ("UpdateTimeToLive", free(body, |request| db.update_time_to_live(request))),
-            "DescribeTimeToLive" => ("DescribeTimeToLive", free(body, |request| db.describe_time_to_live(request))),
+            "ListTables" => ("ListTables", free(body, run!(list_tables))),
+            "UpdateTimeToLive" => ("UpdateTimeToLive", free(body, run!(update_time_to_live))),
+            "DescribeTimeToLive" => ("DescribeTimeToLive", free(body, run!(describe_time_to_live))),
             _ => return None,
         })
     }

@@ -2,16 +2,21 @@
 
 mod client;
 mod connector;
+mod database;
 mod delayed;
 mod dynamodb;
 mod error;
+mod expiry;
 mod fault;
 mod folder;
+mod in_process;
 mod metering;
 pub(crate) mod place;
 mod send;
 mod sqs;
 mod stamp;
+mod statements;
+mod tokens;
 
 use std::path::Path;
 use std::sync::Arc;

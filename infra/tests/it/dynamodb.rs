@@ -92,6 +92,10 @@ async fn a_transaction_repeated_under_its_token_is_applied_once() {
         call.send().await.unwrap();
     }
     assert_eq!(get(&db, "count").await.unwrap()["amount"], n(1));
+    let other = db.transact_write_items().client_request_token("token").transact_items(new("other"));
+    let error = other.send().await.unwrap_err().into_service_error();
+    assert!(error.is_idempotent_parameter_mismatch_exception(), "{error:?}");
+    assert_eq!(get(&db, "other").await, None);
 }
 
 fn statement(text: &str, parameters: Vec<AttributeValue>) -> BatchStatementRequest {

@@ -1,0 +1,100 @@
+//! The embedded database: one connection, one request at a time.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dynoxide::actions::transact_write_items::{self, TransactWriteItemsRequest, TransactWriteItemsResponse};
+use dynoxide::actions::vector_lifecycle::VectorIndexLifecycle;
+use dynoxide::actions::{delete_table, describe_table};
+use dynoxide::errors::DynoxideError;
+use dynoxide::storage::Storage;
+use futures::FutureExt;
+
+use super::tokens::Tokens;
+
+/// Settings of a database in a file. Commits survive the end of the process, not a power cut, and are seven times faster than
+/// with a sync each. The folder is this process's alone, so no locks are taken for others, transaction by transaction. Pages
+/// of the log are brought into the file 32 MiB at a time, and 64 MiB of the file are kept in memory.
+const SETTINGS: &str = "PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA synchronous = NORMAL;
+    PRAGMA cache_size = -65536;
+    PRAGMA wal_autocheckpoint = 8192;
+    PRAGMA temp_store = MEMORY;";
+
+/// Statements that are kept prepared.
+const STATEMENTS: usize = 128;
+
+/// What an operation answers.
+pub(super) type Answer<T> = Result<T, DynoxideError>;
+
+/// A database.
+pub(crate) struct Database {
+    storage: Mutex<Storage>,
+    tokens: Mutex<Tokens>,
+    vectors: VectorIndexLifecycle,
+}
+
+impl Database {
+    /// A database that is forgotten when it is dropped.
+    pub(crate) fn memory() -> Answer<Self> {
+        Ok(Self::new(Storage::memory()?))
+    }
+
+    /// A database in a file, which is made if it is not there.
+    pub(crate) fn open(path: &Path) -> Answer<Self> {
+        let storage = Storage::new(&path.to_string_lossy())?;
+        storage.conn().execute_batch(SETTINGS)?;
+        Ok(Self::new(storage))
+    }
+
+    fn new(storage: Storage) -> Self {
+        storage.conn().set_prepared_statement_cache_capacity(STATEMENTS);
+        Self { storage: Mutex::new(storage), tokens: Mutex::default(), vectors: VectorIndexLifecycle::new() }
+    }
+
+    /// Runs an operation. Its future never waits.
+    pub(crate) fn run<T>(&self, operation: impl AsyncFnOnce(&Storage) -> Answer<T>) -> Answer<T> {
+        let storage = lock(&self.storage);
+        let done = operation(&storage).now_or_never();
+        done.unwrap_or_else(|| Err(DynoxideError::InternalServerError("the database waited".to_owned())))
+    }
+
+    /// Deletes a table.
+    pub(crate) fn delete_table(
+        &self,
+        request: delete_table::DeleteTableRequest,
+    ) -> Answer<delete_table::DeleteTableResponse> {
+        self.run(async |storage| delete_table::execute(storage, request, &self.vectors).await)
+    }
+
+    /// Describes a table.
+    pub(crate) fn describe_table(
+        &self,
+        request: describe_table::DescribeTableRequest,
+    ) -> Answer<describe_table::DescribeTableResponse> {
+        self.run(async |storage| describe_table::execute(storage, request, &self.vectors).await)
+    }
+
+    /// Writes all of a transaction or nothing; one that is repeated under its token is not applied again.
+    pub(crate) fn transact_write_items(
+        &self,
+        request: TransactWriteItemsRequest,
+    ) -> Answer<TransactWriteItemsResponse> {
+        let Some(token) = request.client_request_token.clone() else {
+            return self.run(async |storage| transact_write_items::execute(storage, request).await);
+        };
+        // Held until the transaction is through: whoever repeats it meanwhile waits for its answer.
+        let mut tokens = lock(&self.tokens);
+        if let Some(answer) = tokens.answer(&token, &request)? {
+            return Ok(answer);
+        }
+        let repeated = request.clone();
+        let answer = self.run(async |storage| transact_write_items::execute(storage, request).await)?;
+        tokens.remember(token, &repeated)?;
+        Ok(answer)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

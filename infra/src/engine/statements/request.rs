@@ -1,0 +1,100 @@
+//! A batch of statements as it comes, if all of them can be run at once.
+
+use std::collections::HashSet;
+
+use dynoxide::types::AttributeValue;
+use serde::Deserialize;
+
+use super::plan::Plan;
+
+/// The most statements of a batch.
+const MAX_STATEMENTS: usize = 25;
+/// The most bytes of a statement.
+const MAX_BYTES: usize = 8_192;
+/// Digits of a number that is stored as it is written.
+const DIGITS: usize = 37;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Request {
+    statements: Vec<Statement>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Statement {
+    statement: String,
+    parameters: Vec<Parameter>,
+    return_values_on_condition_check_failure: Option<Old>,
+}
+
+#[derive(Deserialize)]
+enum Parameter {
+    S(String),
+    N(String),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Old {
+    None,
+    AllOld,
+}
+
+/// One plan, and what it is to be run with.
+pub(super) struct Batch {
+    pub(super) plan: Plan,
+    pub(super) runs: Vec<Run>,
+}
+
+/// The values of one statement.
+pub(super) struct Run {
+    pub(super) values: Vec<AttributeValue>,
+    /// Whether its sender wants the item that a condition failed on.
+    pub(super) wants_old: bool,
+}
+
+impl Batch {
+    /// Reads a request; none if its statements differ, or if anything about it is for the engine to judge.
+    pub(super) fn read(body: &[u8]) -> Option<Self> {
+        let Request { statements } = serde_json::from_slice(body).ok()?;
+        let first = &statements.first()?.statement;
+        let fits = statements.len() <= MAX_STATEMENTS && first.len() <= MAX_BYTES;
+        if !fits || statements.iter().any(|one| one.statement != *first) {
+            return None;
+        }
+        let plan = Plan::of(first).filter(names_each_once)?;
+        let count = plan.parameters();
+        let run = |one: Statement| {
+            let wants_old = matches!(one.return_values_on_condition_check_failure, Some(Old::AllOld));
+            let values: Option<Vec<AttributeValue>> = one.parameters.into_iter().map(value).collect();
+            Some(Run { values: values.filter(|values| values.len() == count)?, wants_old })
+        };
+        let runs: Option<Vec<Run>> = statements.into_iter().map(run).collect();
+        Some(Self { plan, runs: runs? })
+    }
+}
+
+fn names_each_once(plan: &Plan) -> bool {
+    let unique = |names: &[&Vec<String>]| {
+        let mut seen = HashSet::new();
+        names.iter().flat_map(|names| names.iter()).all(|name| seen.insert(name))
+    };
+    match plan {
+        Plan::Insert { attributes, .. } => unique(&[attributes]),
+        Plan::Update { set, remove, conditions, .. } => unique(&[set, remove]) && unique(&[conditions]),
+    }
+}
+
+/// A value that is stored as it is written.
+fn value(parameter: Parameter) -> Option<AttributeValue> {
+    match parameter {
+        Parameter::S(text) => Some(AttributeValue::S(text)),
+        Parameter::N(number) => {
+            let digits = number.strip_prefix('-').unwrap_or(&number);
+            let plain = digits.len() <= DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
+            let leads = digits.starts_with(|digit: char| digit != '0') || number == "0";
+            (plain && leads && !digits.is_empty()).then_some(AttributeValue::N(number))
+        }
+    }
+}
