@@ -1,5 +1,6 @@
 //! A whole stack in this process: tables, queues, every step behind its queue, the sweep on its schedule, the HTTP routes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold_handle::api::BatchApi;
-use fanfold_local::{Engine, Pump, PumpHandle, Template};
+use fanfold_local::{Engine, InvocationMeter, Invocations, Pump, PumpHandle, Template};
 use fanfold_notify::Http;
 use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::SweepRequest;
@@ -72,6 +73,11 @@ impl Stack {
         surroundings(engine, &self.template, &self.world, function)
     }
 
+    /// Counts the invocations of a function that has its memory of the template.
+    pub(crate) fn invocation_meter(&self, function: &str) -> InvocationMeter {
+        InvocationMeter::new(self.template.function(function).map_or(0, |function| function.memory))
+    }
+
     /// Its clock and randomness.
     pub(crate) fn world(&self) -> &World {
         &self.world
@@ -121,8 +127,9 @@ impl Stack {
 
 impl Running {
     /// Takes no more messages, and waits for the invocations that run, so that nothing they need is gone before they are.
-    /// What runs for too long is cut off, as it is at once if somebody asks twice: it goes on at the next start.
-    pub(crate) async fn stop(self, stop: &Stop) {
+    /// What runs for too long is cut off, as it is at once if somebody asks twice: it goes on at the next start. Returns what
+    /// was invoked, by function.
+    pub(crate) async fn stop(self, stop: &Stop) -> BTreeMap<String, Invocations> {
         self.sweep.abort();
         let cut = async {
             tokio::select! {
@@ -131,7 +138,8 @@ impl Running {
             }
         }
         .shared();
-        futures::future::join_all(self.pumps.into_iter().map(|pump| pump.stop_or(cut.clone()))).await;
+        let stop = async |pump: PumpHandle| (pump.function().to_owned(), pump.stop_or(cut.clone()).await);
+        futures::future::join_all(self.pumps.into_iter().map(stop)).await.into_iter().collect()
     }
 }
 

@@ -18,6 +18,7 @@
 
 mod engine;
 pub mod http;
+pub mod prices;
 mod provision;
 mod pump;
 mod template;
@@ -28,4 +29,4 @@ pub use pump::{Pump, PumpHandle};
 pub use template::{
     EventSource, Function, Index, Key, Projection, Queue, Redrive, Route, Schedule, Table, Template, TemplateError,
 };
-pub use usage::{OperationUsage, Usage};
+pub use usage::{InvocationMeter, Invocations, OperationUsage, Usage};

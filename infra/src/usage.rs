@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::engine::Service;
 
@@ -19,8 +20,46 @@ pub struct Usage {
     pub dynamodb_requests: u64,
     /// Calls made to SQS, retries included.
     pub sqs_requests: u64,
+    /// The requests that SQS bills for them: one per 64 KB of payload.
+    pub sqs_billed: f64,
     /// The same by operation, named `dynamodb.PutItem`, `sqs.SendMessage` and so on.
     pub by_operation: BTreeMap<String, OperationUsage>,
+}
+
+/// The invocations of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Invocations {
+    /// How many ended.
+    pub count: u64,
+    /// How long they took, one after the other, times the function's memory in GB.
+    pub gb_seconds: f64,
+}
+
+/// Counts the invocations of a function.
+#[derive(Debug)]
+pub struct InvocationMeter {
+    gigabytes: f64,
+    counts: Mutex<Invocations>,
+}
+
+impl InvocationMeter {
+    /// Counts from zero; `memory`: MB of the function.
+    #[must_use]
+    pub fn new(memory: u32) -> Self {
+        Self { gigabytes: f64::from(memory) / 1_024.0, counts: Mutex::default() }
+    }
+
+    /// Counts an invocation that has ended.
+    pub fn add(&self, took: Duration) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.count += 1;
+        counts.gb_seconds += took.as_secs_f64() * self.gigabytes;
+    }
+
+    /// What was counted so far.
+    pub fn counted(&self) -> Invocations {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The requests of one operation.
@@ -62,6 +101,13 @@ struct Counts {
     by_operation: BTreeMap<(Service, &'static str), OperationUsage>,
 }
 
+impl Counts {
+    fn units(&self, of: Service) -> f64 {
+        let operations = self.by_operation.iter().filter(|((service, _), _)| *service == of);
+        operations.map(|(_, usage)| usage.units).sum()
+    }
+}
+
 impl Meter {
     pub(crate) fn dynamodb(&self, operation: &'static str, units: Units) {
         self.add(Service::DynamoDb, operation, units, units.read + units.write);
@@ -90,6 +136,7 @@ impl Meter {
             read_units: counts.total.read,
             dynamodb_requests: counts.requests[Service::DynamoDb as usize],
             sqs_requests: counts.requests[Service::Sqs as usize],
+            sqs_billed: counts.units(Service::Sqs),
             by_operation: counts
                 .by_operation
                 .iter()

@@ -1,6 +1,7 @@
 //! Registers the tasks, has them handled, and waits for the end: the notice that the last one is done, a limit that is
 //! reached, or somebody who wants it stopped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use fanfold::config::variables;
 use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
+use fanfold_local::Invocations;
 use indicatif::HumanCount;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -37,6 +39,9 @@ use crate::stop::Stop;
 
 /// How long notices that are still to be delivered are waited for after the fan-out is complete.
 const LAST_NOTICES: Duration = Duration::from_secs(30);
+
+/// The function that a deployed stack registers tasks with. Here they are handed to its step, without a message.
+const REGISTER: &str = "RegisterFunction";
 
 /// How long nobody asks what is waited for.
 const SHORT: Duration = Duration::from_secs(2);
@@ -80,8 +85,10 @@ pub(super) async fn execute(
     let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
     let gates = Gates::new(surroundings.table(variables::LOCKS_TABLE)?);
     let mut notices = Notices::of(&stack, &opened.fanout)?;
+    let registrations = stack.invocation_meter(REGISTER);
     let work = async {
-        produce::register(job, &opened, &tracking, &running.steps.register, &meter.registered).await?;
+        let (register, registered) = (&running.steps.register, &meter.registered);
+        produce::register(job, &opened, &tracking, register, registered, &registrations).await?;
         notices.completion().await.map(End::Completed)
     };
     let too_many = async {
@@ -107,7 +114,8 @@ pub(super) async fn execute(
         () = progress::show(&meter) => Err(Failure::Internal("progress ended".to_owned())),
     };
     let wall = began.elapsed();
-    let end = end(result, running, &stack, stop, job).await?;
+    let (end, mut invocations) = end(result, running, &stack, stop, job).await?;
+    invocations.insert(REGISTER.to_owned(), registrations.counted());
     drop(served);
     let count = notices.count().await?;
     // An earlier process dropped some, too.
@@ -116,7 +124,7 @@ pub(super) async fn execute(
         _ => meter.duplicates(),
     };
     let total = checked.tasks;
-    let report = Report { job, opened: &opened, stack: &stack, auditor: &auditor, total, duplicates };
+    let report = Report { job, opened: &opened, stack: &stack, auditor: &auditor, total, duplicates, invocations };
     let summary = report.summary(end, count, wall, done_before, resumed).await?;
     match (summary.ended, &args.data) {
         (Ended::FailFast, _) => say(stopped(args, &summary)),
@@ -129,14 +137,14 @@ pub(super) async fn execute(
     Ok(summary)
 }
 
-/// Lets the steps finish what they are at. Notices of failures may still be on their way when the fan-out is complete.
+/// Lets the steps finish what they are at; returns what was invoked, too. Notices of failures may still be on their way when the fan-out is complete.
 async fn end(
     result: Result<End, Failure>,
     running: Running,
     stack: &Stack,
     stop: &Stop,
     job: &Job,
-) -> Result<End, Failure> {
+) -> Result<(End, BTreeMap<String, Invocations>), Failure> {
     if let Ok(End::Completed(_)) = &result {
         let explain = async {
             tokio::time::sleep(SHORT).await;
@@ -159,8 +167,8 @@ async fn end(
             () = explain => {}
         }
     }
-    running.stop(stop).await;
-    result
+    let invocations = running.stop(stop).await;
+    Ok((result?, invocations))
 }
 
 /// Why the run ends before its last task.

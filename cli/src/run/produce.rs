@@ -9,8 +9,10 @@ use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::{OpenRequest, Tracking};
+use fanfold_local::InvocationMeter;
 use fanfold_register::Register;
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -57,13 +59,15 @@ pub(crate) async fn open(tracking: &Tracking, key: Uuid, name: &str, tasks: u64)
     Ok(Opened { fanout, groups })
 }
 
-/// Registers the tasks that are not registered yet. `registered` follows.
+/// Registers the tasks that are not registered yet. `registered` and `invocations` follow: deployed, each registration is an
+/// invocation of its function.
 pub(crate) async fn register(
     job: &Job,
     opened: &Opened,
     tracking: &Tracking,
     register: &Arc<Register>,
     registered: &AtomicU64,
+    invocations: &InvocationMeter,
 ) -> Result<(), Failure> {
     let done = usize::try_from(opened.fanout.cursor).unwrap_or(usize::MAX);
     let items = expand(opened.fanout.id, &opened.groups);
@@ -74,7 +78,9 @@ pub(crate) async fn register(
         let tasks = chunk?;
         let count = tasks.len() as u64;
         // Tasks are known by their items, so the request needs no id of its own.
+        let began = Instant::now();
         register.register(tasks, "").await?;
+        invocations.add(began.elapsed());
         Ok::<u64, Failure>(count)
     });
     let mut stored = stored.buffered(REGISTRATIONS);

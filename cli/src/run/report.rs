@@ -7,10 +7,12 @@ use std::time::Duration;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::notice::{Event, Notice};
 use fanfold::policy::Destination;
+use fanfold_local::Invocations;
+use fanfold_local::prices::{self, Cost};
 use uuid::Uuid;
 
 use super::produce::Opened;
-use super::summary::{Ended, FailedTask, Operation, Summary, Undelivered};
+use super::summary::{Dollars, Ended, FailedTask, Operation, Summary, Undelivered};
 use super::tally::{Auditor, Tally};
 use crate::failure::Failure;
 use crate::job::Job;
@@ -36,6 +38,8 @@ pub(super) struct Report<'a> {
     pub(super) total: u64,
     /// Tasks that this process dropped because another has their key.
     pub(super) duplicates: u64,
+    /// What this process invoked, by function.
+    pub(super) invocations: BTreeMap<String, Invocations>,
 }
 
 /// What became of the tasks.
@@ -89,6 +93,8 @@ impl Report<'_> {
             *failures.entry(task.error.clone()).or_default() += 1;
         }
         let operations = usage.by_operation.iter();
+        let done_in_last_leg = (counts.total - counts.open).saturating_sub(done_before);
+        let cost = Cost::of(&usage, self.invocations.values());
         Ok(Summary {
             name: self.job.name(),
             fanout,
@@ -109,7 +115,7 @@ impl Report<'_> {
             notices,
             notice,
             resumed,
-            done_in_last_leg: (counts.total - counts.open).saturating_sub(done_before),
+            done_in_last_leg,
             wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
             write_units: usage.write_units,
             read_units: usage.read_units,
@@ -118,6 +124,9 @@ impl Report<'_> {
             by_operation: operations
                 .map(|(name, used)| (name.clone(), Operation { requests: used.requests, units: used.units }))
                 .collect(),
+            invocations: self.invocations.iter().map(|(function, invoked)| (function.clone(), invoked.count)).collect(),
+            prices: prices::LIST.to_owned(),
+            dollars_per_million_tasks: Dollars::of(cost.per_million(done_in_last_leg)),
             peak_rss_kib: peak_rss_kib(),
         })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use fanfold::notice::{Event, Notice};
+use fanfold_local::prices::Cost;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -70,6 +71,15 @@ pub(crate) struct Summary {
     pub(crate) sqs_requests: u64,
     /// Calls and units by operation.
     pub(crate) by_operation: BTreeMap<String, Operation>,
+    /// Invocations by function.
+    #[serde(default)]
+    pub(crate) invocations: BTreeMap<String, u64>,
+    /// Where and when the prices are list prices.
+    #[serde(default)]
+    pub(crate) prices: String,
+    /// What a million such tasks cost.
+    #[serde(default)]
+    pub(crate) dollars_per_million_tasks: Dollars,
     /// The most memory this process had, if the operating system reports it.
     pub(crate) peak_rss_kib: Option<u64>,
 }
@@ -90,6 +100,29 @@ pub(crate) enum Ended {
 pub(crate) struct Operation {
     pub(crate) requests: u64,
     pub(crate) units: f64,
+}
+
+/// Dollars by service.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Dollars {
+    /// Write units of DynamoDB.
+    pub(crate) dynamodb_writes: f64,
+    /// Read units of DynamoDB.
+    pub(crate) dynamodb_reads: f64,
+    /// Requests of SQS.
+    pub(crate) sqs: f64,
+    /// Invocations, and their time as it was here.
+    pub(crate) lambda: f64,
+    /// All of it.
+    pub(crate) total: f64,
+}
+
+impl Dollars {
+    pub(crate) fn of(cost: Cost) -> Self {
+        let total = cost.total();
+        let Cost { writes, reads, sqs, lambda } = cost;
+        Self { dynamodb_writes: writes, dynamodb_reads: reads, sqs, lambda, total }
+    }
 }
 
 /// Notices that could not be delivered for one reason.
@@ -186,28 +219,33 @@ impl Summary {
         format!(", at {}", humantime::format_rfc3339_seconds(at))
     }
 
-    /// What tables and queues were asked for, in all and per task.
+    /// What was asked of AWS's services, in all, per task, and what that costs.
     fn write_usage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let leg = if self.resumed { " (this leg)" } else { "" };
-        let tasks = self.done_in_last_leg;
-        let per = |counts: &[f64]| {
-            let each: Vec<String> = counts.iter().map(|count| format!("{:.2}", count / tasks as f64)).collect();
-            match each.as_slice() {
-                _ if tasks < WORTH_AN_AVERAGE => String::new(),
-                [first @ .., last] if !first.is_empty() => format!(": {} and {last} per task", first.join(", ")),
-                _ => format!(": {} per task", each.join("")),
+        let dollars = &self.dollars_per_million_tasks;
+        let invocations: u64 = self.invocations.values().sum();
+        let rows = [
+            ("DynamoDB write units", self.write_units, dollars.dynamodb_writes),
+            ("DynamoDB read units", self.read_units, dollars.dynamodb_reads),
+            ("SQS requests", self.sqs_requests as f64, dollars.sqs),
+            ("Lambda invocations", invocations as f64, dollars.lambda),
+        ];
+        let averages = self.done_in_last_leg >= WORTH_AN_AVERAGE;
+        let leg = if self.resumed { "  used (this leg)" } else { "  used" };
+        write!(f, "\n{leg:<24}{:>12}", "in all")?;
+        if averages {
+            write!(f, "{:>12}   {:>20}", "per task", "$ per million tasks")?;
+        }
+        for (what, count, dollars) in rows {
+            write!(f, "\n    {what:<20}{:>12}", HumanCount(count.round() as u64).to_string())?;
+            if averages {
+                write!(f, "{:>12.2}   {dollars:>20.2}", count / self.done_in_last_leg as f64)?;
             }
-        };
-        writeln!(
-            f,
-            "\n  DynamoDB    {} write units, {} read units, {} calls{}{leg}",
-            HumanCount(self.write_units as u64),
-            HumanCount(self.read_units as u64),
-            HumanCount(self.dynamodb_requests),
-            per(&[self.write_units, self.read_units, self.dynamodb_requests as f64])
-        )?;
-        let requests = HumanCount(self.sqs_requests);
-        write!(f, "  SQS         {requests} calls{}{leg}", per(&[self.sqs_requests as f64]))
+        }
+        if averages {
+            write!(f, "\n    {:<20}{:>47.2}", "together", dollars.total)?;
+            write!(f, "\n    (list prices of {})", self.prices)?;
+        }
+        Ok(())
     }
 
     fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -31,6 +31,12 @@ fn every_row_is_handled_once() {
     for field in ["wall_ms", "read_units", "sqs_requests", "dynamodb_requests"] {
         assert!(summary[field].as_f64().unwrap() > 0.0, "{field}");
     }
+    let dollars = &summary["dollars_per_million_tasks"];
+    let services = ["dynamodb_writes", "dynamodb_reads", "sqs", "lambda"].map(|of| dollars[of].as_f64().unwrap());
+    assert!(services.iter().all(|dollars| *dollars > 0.0), "{dollars}");
+    assert!((services.iter().sum::<f64>() - dollars["total"].as_f64().unwrap()).abs() < 1e-9, "{dollars}");
+    assert_eq!(summary["invocations"]["RegisterFunction"], 1);
+    assert!(summary["invocations"]["HandleFunction"].as_u64().unwrap() > 0);
 }
 
 #[test]

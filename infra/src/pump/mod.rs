@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fanfold::delivery::Step;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 
 use crate::template::EventSource;
+use crate::usage::{InvocationMeter, Invocations};
 use invoke::Invoker;
 use receiver::Receiver;
 
@@ -26,8 +28,16 @@ pub struct Pump;
 #[derive(Debug)]
 pub struct PumpHandle {
     stop: watch::Sender<bool>,
-    running: Arc<AtomicUsize>,
+    function: String,
+    work: Arc<Work>,
     task: JoinHandle<()>,
+}
+
+/// What a pump's invocations amount to.
+#[derive(Debug)]
+struct Work {
+    running: AtomicUsize,
+    invocations: InvocationMeter,
 }
 
 impl Pump {
@@ -37,16 +47,27 @@ impl Pump {
     /// into the function's timeout, stay until their visibility timeout runs out.
     pub fn start(sqs: aws_sdk_sqs::Client, source: EventSource, step: Arc<dyn Step>) -> PumpHandle {
         let (stop, stopped) = watch::channel(false);
-        let running = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(run(sqs, source, step, stopped, Arc::clone(&running)));
-        PumpHandle { stop, running, task }
+        let work = Work { running: AtomicUsize::new(0), invocations: InvocationMeter::new(source.memory) };
+        let (function, work) = (source.function.clone(), Arc::new(work));
+        let task = tokio::spawn(run(sqs, source, step, stopped, Arc::clone(&work)));
+        PumpHandle { stop, function, work, task }
     }
 }
 
 impl PumpHandle {
     /// How many invocations run now.
     pub fn running(&self) -> usize {
-        self.running.load(Ordering::Relaxed)
+        self.work.running.load(Ordering::Relaxed)
+    }
+
+    /// The function that is invoked.
+    pub fn function(&self) -> &str {
+        &self.function
+    }
+
+    /// The invocations that have ended.
+    pub fn invocations(&self) -> Invocations {
+        self.work.invocations.counted()
     }
 
     /// Stops receiving and waits for running invocations. Messages received and not yet given to the step stay invisible
@@ -56,7 +77,8 @@ impl PumpHandle {
     }
 
     /// The same, but once `cut` is done, invocations that still run are ended where they are.
-    pub async fn stop_or(mut self, cut: impl Future<Output = ()>) {
+    /// Returns what was invoked.
+    pub async fn stop_or(mut self, cut: impl Future<Output = ()>) -> Invocations {
         self.stop.send_replace(true);
         tokio::select! {
             ended = &mut self.task => if let Err(error) = ended {
@@ -65,9 +87,10 @@ impl PumpHandle {
             () = cut => {
                 self.task.abort();
                 // The error says that it was ended.
-                let _ = self.task.await;
+                let _ = (&mut self.task).await;
             }
         }
+        self.invocations()
     }
 }
 
@@ -76,7 +99,7 @@ async fn run(
     source: EventSource,
     step: Arc<dyn Step>,
     mut stopped: watch::Receiver<bool>,
-    running: Arc<AtomicUsize>,
+    work: Arc<Work>,
 ) {
     if !source.enabled {
         return;
@@ -100,11 +123,13 @@ async fn run(
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         while invocations.try_join_next().is_some() {}
-        let (invoker, running) = (Arc::clone(&invoker), Arc::clone(&running));
+        let (invoker, work) = (Arc::clone(&invoker), Arc::clone(&work));
         invocations.spawn(async move {
-            running.fetch_add(1, Ordering::Relaxed);
+            work.running.fetch_add(1, Ordering::Relaxed);
+            let began = Instant::now();
             invoker.invoke(batch).await;
-            running.fetch_sub(1, Ordering::Relaxed);
+            work.invocations.add(began.elapsed());
+            work.running.fetch_sub(1, Ordering::Relaxed);
             drop(slot);
         });
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::TemplateError;
 use super::field::Field;
-use super::functions::Declared;
+use super::functions::{Declared, Function};
 use super::queues::queue_of;
 use crate::engine::place;
 
@@ -32,6 +32,8 @@ pub struct EventSource {
     pub enabled: bool,
     /// How long an invocation may run.
     pub timeout: Duration,
+    /// MB of memory of the function.
+    pub memory: u32,
 }
 
 /// A schedule that invokes a function.
@@ -63,7 +65,7 @@ pub(super) fn read(name: &str, event: &Field<'_>, declared: &mut Declared) -> Re
     match kind.text()?.as_str() {
         "SQS" => {
             let properties = event.require("Properties")?;
-            declared.sources.push(read_source(function, &properties, declared.function.timeout)?);
+            declared.sources.push(read_source(&declared.function, &properties)?);
         }
         "Schedule" => declared.schedules.push(read_schedule(function, "Schedule", &event.require("Properties")?)?),
         "ScheduleV2" => {
@@ -79,9 +81,9 @@ pub(super) fn read(name: &str, event: &Field<'_>, declared: &mut Declared) -> Re
     Ok(())
 }
 
-fn read_source(function: String, properties: &Field<'_>, timeout: Duration) -> Result<EventSource, TemplateError> {
+fn read_source(function: &Function, properties: &Field<'_>) -> Result<EventSource, TemplateError> {
     let mut source = EventSource {
-        function,
+        function: function.name.clone(),
         queue: queue_of(&properties.require("Queue")?)?,
         queue_url: String::new(),
         batch_size: 10,
@@ -89,7 +91,8 @@ fn read_source(function: String, properties: &Field<'_>, timeout: Duration) -> R
         maximum_concurrency: None,
         reports_failures: false,
         enabled: true,
-        timeout,
+        timeout: function.timeout,
+        memory: function.memory,
     };
     source.queue_url = place::queue_url(&source.queue);
     for (name, field) in properties.entries()? {

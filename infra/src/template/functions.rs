@@ -10,6 +10,9 @@ use super::field::Field;
 /// Seconds a function may run unless the template says otherwise.
 const DEFAULT_TIMEOUT: u32 = 3;
 
+/// MB of memory of a function unless the template says otherwise.
+const DEFAULT_MEMORY: u32 = 128;
+
 /// A Lambda function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
@@ -17,6 +20,8 @@ pub struct Function {
     pub name: String,
     /// How long an invocation may run.
     pub timeout: Duration,
+    /// MB of memory.
+    pub memory: u32,
     /// Its environment, with that of all functions.
     pub environment: BTreeMap<String, String>,
 }
@@ -32,16 +37,18 @@ pub(super) struct Declared {
 impl Declared {
     /// Reads a function; `globals` is what the template says of all functions.
     pub(super) fn read(name: &str, properties: &Field<'_>, globals: &Field<'_>) -> Result<Self, TemplateError> {
-        let timeout = match properties.get("Timeout")? {
-            Some(timeout) => Some(timeout),
-            None => globals.get("Timeout")?,
+        let setting = |name: &str| match properties.get(name)? {
+            Some(own) => Ok::<_, TemplateError>(Some(own)),
+            None => globals.get(name),
         };
-        let seconds = timeout.map_or(Ok(DEFAULT_TIMEOUT), |timeout| timeout.number(1..=900))?;
+        let seconds = setting("Timeout")?.map_or(Ok(DEFAULT_TIMEOUT), |timeout| timeout.number(1..=900))?;
+        let memory = setting("MemorySize")?.map_or(Ok(DEFAULT_MEMORY), |memory| memory.number(128..=10_240))?;
         let mut environment = BTreeMap::new();
         for level in [globals, properties] {
             environment.extend(read_environment(level)?);
         }
-        let function = Function { name: name.to_owned(), timeout: Duration::from_secs(seconds.into()), environment };
+        let function =
+            Function { name: name.to_owned(), timeout: Duration::from_secs(seconds.into()), memory, environment };
         let mut declared = Self { function, sources: Vec::new(), schedules: Vec::new(), routes: Vec::new() };
         if let Some(events) = properties.get("Events")? {
             for (event, field) in events.entries()? {

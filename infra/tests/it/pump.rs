@@ -51,7 +51,8 @@ async fn a_batch_has_at_most_its_size() {
     let worker = Worker::new(|_| Deed::Done);
     let pump = Pump::start(engine.sqs(), source(4, 0), worker.clone());
     drained(&engine).await;
-    pump.stop().await;
+    let invoked = pump.stop_or(std::future::pending()).await;
+    assert_eq!((invoked.count, invoked.gb_seconds), (7, 0.0), "by a clock that stands still");
     assert_eq!(worker.sizes(), [4, 4, 4, 4, 4, 4, 1]);
     assert_eq!(worker.bodies(), (10..35).map(|number| number.to_string()).collect::<Vec<_>>());
 }

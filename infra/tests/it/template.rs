@@ -147,6 +147,7 @@ fn events_are_read() {
         reports_failures: true,
         enabled: true,
         timeout: Duration::from_secs(20),
+        memory: 128,
     };
     assert_eq!(queue, &expected);
     assert_eq!((other.batch_size, other.enabled, other.reports_failures), (10, false, false));

@@ -147,6 +147,7 @@ async fn sqs_bills_a_request_for_every_64_kilobytes() {
     sqs.receive_message().queue_url(url("DeadQueue")).send().await.unwrap();
     assert_eq!(engine.usage().by_operation["sqs.ReceiveMessage"].units, 1.0);
     assert_eq!((engine.usage().sqs_requests, engine.usage().dynamodb_requests), (3, 0));
+    assert_eq!(engine.usage().sqs_billed, 6.0);
 }
 
 #[derive(Debug)]
