@@ -65,7 +65,7 @@ impl Register {
         for task in &tasks {
             // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
             if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
-                policies.insert(task.kind.clone(), self.places.get(&task.kind).await?);
+                policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
             }
         }
         let mut faults = Vec::new();

@@ -1,10 +1,10 @@
 //! The step `register`: computes the lanes of tasks, stores the tasks, and wakes the lanes.
 
 mod check;
+mod compiled;
 mod items;
 mod once;
 mod owners;
-mod places;
 mod routes;
 mod step;
 
@@ -27,9 +27,9 @@ use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
 pub use check::TaskFault;
+use compiled::CompiledPolicies;
 pub use once::request_id;
 use owners::Owners;
-use places::Places;
 #[cfg(feature = "openapi")]
 pub use routes::describe;
 pub use routes::router;
@@ -38,7 +38,7 @@ pub use routes::router;
 #[derive(Debug)]
 pub struct Register {
     tasks: Tasks,
-    places: Places,
+    policies: CompiledPolicies,
     tracking: Tracking,
     elect: Queue<ElectMessage>,
     world: World,
@@ -116,7 +116,10 @@ impl Register {
         let world = surroundings.world.clone();
         Ok(Self {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
-            places: Places::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone())),
+            policies: CompiledPolicies::new(Policies::new(
+                surroundings.table(variables::POLICIES_TABLE)?,
+                world.clone(),
+            )),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             world,
