@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use fanfold::aws::StoreError;
 use fanfold::content;
 use fanfold::ids::{TaskId, derived};
 use fanfold::limits::TASKS_PER_REQUEST;
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{CompiledPolicy, KIND_ALLOWED, is_kind};
-use fanfold::store::StoreError;
 use fanfold::store::tasks::Key;
 use serde::Serialize;
 
