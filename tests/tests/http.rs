@@ -13,6 +13,8 @@ mod fanouts;
 mod hostile;
 #[path = "http/policies.rs"]
 mod policies;
+#[path = "http/problems.rs"]
+mod problems;
 #[path = "http/reused.rs"]
 mod reused;
 #[path = "http/shapes.rs"]

@@ -1,16 +1,7 @@
 //! The step `api`: opens, adds to, seals and shows fan-outs; shows tasks and batches; keeps policies.
 
-mod batches;
-mod fanouts;
-mod health;
-mod http;
-mod index;
 mod notice;
-#[cfg(feature = "openapi")]
-mod openapi;
-mod policies;
-mod tasks;
-mod view;
+mod routes;
 
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::store::batches::Batches;
@@ -19,9 +10,9 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
 
-pub use http::router;
 #[cfg(feature = "openapi")]
-pub use openapi::describe;
+pub use routes::describe;
+pub use routes::router;
 
 /// What the HTTP routes of this function work on.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! The step `register`: computes the lanes of tasks, stores the tasks, and wakes the lanes.
 
 mod check;
-mod http;
 mod items;
 mod once;
-#[cfg(feature = "openapi")]
-mod openapi;
 mod owners;
 mod places;
+mod routes;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -29,12 +27,12 @@ use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
 pub use check::TaskFault;
-pub use http::router;
 pub use once::request_id;
-#[cfg(feature = "openapi")]
-pub use openapi::describe;
 use owners::Owners;
 use places::Places;
+#[cfg(feature = "openapi")]
+pub use routes::describe;
+pub use routes::router;
 
 /// Stores tasks and wakes their lanes.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Fan-outs as the API shows them.
+//! A fan-out as the API shows it.
 
 use fanfold::limits::GROUP_ITEMS;
 use fanfold::store::fanouts::{Fanout, FanoutState};
@@ -11,7 +11,7 @@ use crate::notice::NoticeView;
 /// A fan-out. Completion is exact, progress is not always.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanout"))]
-pub(crate) struct FanoutView {
+pub(super) struct FanoutView {
     /// Its id.
     id: Uuid,
     /// How far it has come.
@@ -58,7 +58,7 @@ enum Exactness {
 impl FanoutView {
     /// A fan-out whose items have come as far as `progress` says, which comes from an index and may be anything. The
     /// header is right, and each of its open groups has at least one item that is not done.
-    pub(crate) fn new(fanout: Fanout, progress: Progress) -> Self {
+    pub(super) fn new(fanout: Fanout, progress: Progress) -> Self {
         let exact = fanout.inline.is_some() || fanout.open_groups == 0;
         let most = if exact { fanout.total } else { fanout.total.saturating_sub(fanout.open_groups) };
         let done = progress.done.clamp(least_done(&fanout), most);
@@ -85,7 +85,7 @@ impl FanoutView {
     }
 
     /// A fan-out of which only the header is known, without a look at the groups.
-    pub(crate) fn of_header(fanout: Fanout) -> Self {
+    pub(super) fn of_header(fanout: Fanout) -> Self {
         let progress = Progress::of_header(&fanout, least_done(&fanout));
         Self::new(fanout, progress)
     }

@@ -1,8 +1,9 @@
-//! Whether the function can serve, and which kinds stand still.
+//! `GET /health`: whether the function can serve, and which kinds stand still.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::{Router, routing};
 use fanfold::clock::Timestamp;
 use fanfold::store::gates::{Gate, Stopped};
 use fanfold_http::{Json, Problem};
@@ -10,10 +11,22 @@ use serde::Serialize;
 
 use crate::Api;
 
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/health", routing::get(get))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/health", "health", "Whether the tables can be reached, and which kinds stand still")
+        .returns::<Health>("They can.")
+        .end();
+}
+
 /// The tables can be reached.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub(crate) struct Health {
+struct Health {
     /// `ok`.
     status: &'static str,
     /// Fanfold's version.
@@ -26,7 +39,7 @@ pub(crate) struct Health {
 /// A kind that stands still. Its tasks wait, and use up no attempts.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub(crate) struct StandingStill {
+struct StandingStill {
     /// The kind.
     kind: String,
     /// Since when, epoch milliseconds.
@@ -45,7 +58,7 @@ impl StandingStill {
 }
 
 /// Two reads show whether tables can be reached at all.
-pub(crate) async fn get(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
+async fn get(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     let kinds = api.policies.kinds().await?;
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     let mut standing_still: Vec<StandingStill> =

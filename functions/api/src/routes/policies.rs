@@ -1,8 +1,12 @@
-//! Policies: stored, shown, listed.
+//! `/policies`: stored, shown, listed.
+
+#[cfg(feature = "openapi")]
+mod body;
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::{Router, routing};
 use fanfold::json::{self, Unique};
 use fanfold::policy::{FieldError, Policy};
 use fanfold_http::{Code, Json, Kind, Path, Problem};
@@ -11,26 +15,53 @@ use serde_json::Value;
 
 use crate::Api;
 
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/policies", routing::get(list)).route("/policies/{kind}", routing::get(get).put(put))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/policies", "listPolicies", "Lists all policies")
+        .returns::<List>("The policies.")
+        .end();
+    describer
+        .operation("GET", "/policies/{kind}", "getPolicy", "Returns the policy of a kind")
+        .path::<Kind>("kind", "The kind of task.")
+        .returns::<Policy>("The policy, with what was left out when it was given.")
+        .problem(Code::UnknownPolicy)
+        .end();
+    describer
+        .operation("PUT", "/policies/{kind}", "putPolicy", "Stores the policy of a kind")
+        .says("Replaces the kind's earlier policy. Workers may use that one for some seconds more.")
+        .path::<Kind>("kind", "The kind of task.")
+        .body::<body::PolicyBody>()
+        .returns::<Policy>("The policy as it is stored.")
+        .leads_to("getPolicy", "kind", "/kind")
+        .problem(Code::InvalidPolicy)
+        .end();
+}
+
 /// All policies.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Policies"))]
-pub(crate) struct List {
+struct List {
     /// The policies, one a kind.
     policies: Vec<Policy>,
 }
 
-pub(crate) async fn list(State(api): State<Arc<Api>>) -> Result<Json<List>, Problem> {
+async fn list(State(api): State<Arc<Api>>) -> Result<Json<List>, Problem> {
     Ok(Json(List { policies: api.policies.list().await? }))
 }
 
-pub(crate) async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Result<Json<Policy>, Problem> {
+async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Result<Json<Policy>, Problem> {
     let policy = api.policies.read(&kind).await?;
     let unknown = || Problem::new(Code::UnknownPolicy, format!("there is no policy of kind `{kind}`"));
     policy.map(Json).ok_or_else(unknown)
 }
 
 /// The path names the kind, so the body need not.
-pub(crate) async fn put(
+async fn put(
     State(api): State<Arc<Api>>,
     Path(Kind(kind)): Path<Kind>,
     Json(Unique(mut body)): Json<Unique>,

@@ -1,8 +1,9 @@
-//! Tasks as the API shows them.
+//! `GET /tasks/{id}`.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::{Router, routing};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -12,13 +13,28 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::batches::{MemberOutcome, outcome};
 use crate::Api;
-use crate::batches::{MemberOutcome, outcome};
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/tasks/{id}", routing::get(get))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/tasks/{id}", "getTask", "Returns what became of a task")
+        .path::<TaskId>("id", "The task.")
+        .returns::<TaskView>("The task as it stands.")
+        .leads_to("getBatch", "id", "/batch")
+        .problem(Code::UnknownTask)
+        .end();
+}
 
 /// A task.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Task"))]
-pub(crate) struct TaskView {
+struct TaskView {
     /// Its id.
     id: TaskId,
     /// Its lane.
@@ -69,7 +85,7 @@ enum TaskStatus {
     Duplicate,
 }
 
-pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
+async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
     let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
     // A task's own record says no more than which batch claimed it.

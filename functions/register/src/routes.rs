@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::post;
+use axum::{Router, routing};
 use fanfold::messages::RegisterRequest;
 use fanfold::policy::FieldError;
 use fanfold_http::{Code, IdempotencyKey, Json, Problem};
@@ -13,17 +12,35 @@ use serde::Serialize;
 
 use crate::{Register, RegisterError, Registered, TaskFault};
 
+/// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
+pub fn router(register: Arc<Register>) -> Router {
+    Router::new().route("/tasks", routing::post(tasks)).with_state(register)
+}
+
+/// Describes the route of this function.
+#[cfg(feature = "openapi")]
+pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("POST", "/tasks", "registerTasks", "Registers tasks")
+        .says(
+            "All are checked before the first is stored. Tasks that come without an id are given one. A request that got no \
+             answer, or 500 or 503, may have stored some of its tasks, and these are handled: repeated under its \
+             Idempotency-Key, or with ids that the client chose, it is completed, and no task is stored twice.",
+        )
+        .idempotent()
+        .body::<RegisterRequest>()
+        .accepts::<Answer>("The tasks are stored and will be batched.")
+        .leads_to("getTask", "id", "/tasks/0/id")
+        .problem(Code::InvalidTasks)
+        .end();
+}
+
 /// What became of the tasks of a request.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "RegisterAnswer"))]
-pub(crate) struct Answer {
+struct Answer {
     /// The tasks, in the order of the request.
     tasks: Vec<Registered>,
-}
-
-/// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
-pub fn router(register: Arc<Register>) -> Router {
-    Router::new().route("/tasks", post(tasks)).with_state(register)
 }
 
 async fn tasks(

@@ -1,8 +1,9 @@
-//! Batches as the API shows them.
+//! `GET /batches/{id}`.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::{Router, routing};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -13,10 +14,24 @@ use uuid::Uuid;
 use crate::Api;
 use crate::notice::NoticeView;
 
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/batches/{id}", routing::get(get))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/batches/{id}", "getBatch", "Returns a batch's members and their outcomes")
+        .path::<Uuid>("id", "The batch.")
+        .returns::<BatchView>("The batch as it stands.")
+        .problem(Code::UnknownBatch)
+        .end();
+}
+
 /// A batch.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Batch"))]
-pub(crate) struct BatchView {
+struct BatchView {
     /// Its id.
     id: Uuid,
     /// The lane of all its members.
@@ -65,7 +80,7 @@ struct MemberView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MemberOutcome {
+pub(super) enum MemberOutcome {
     /// Nothing yet.
     Pending,
     /// It succeeded.
@@ -75,7 +90,7 @@ pub(crate) enum MemberOutcome {
 }
 
 /// What the record says of one slot, with the error of one that failed.
-pub(crate) fn outcome(batch: &Batch, slot: usize) -> (MemberOutcome, Option<String>) {
+pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberOutcome, Option<String>) {
     if batch.failed.get(slot) {
         (MemberOutcome::Failed, batch.error(slot).map(str::to_owned))
     } else if batch.succeeded.get(slot) {
@@ -85,7 +100,7 @@ pub(crate) fn outcome(batch: &Batch, slot: usize) -> (MemberOutcome, Option<Stri
     }
 }
 
-pub(crate) async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
+async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
     let unknown = || Problem::new(Code::UnknownBatch, format!("there is no batch {id}"));
     let batch = api.batches.get(id).await?.ok_or_else(unknown)?;
     let member = |(slot, id): (usize, &TaskId)| {
