@@ -41,7 +41,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let stack = Stack::open(args.data.as_deref()).await?;
     let stop = Stop::listen()?;
     let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
-    let policies = Policies::new(table, stack.world().clone());
+    let policies = Policies::new(table);
     for policy in &wanted {
         policies.put(policy).await?;
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::aws::StoreError;
 use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::store::StoreError;
 use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold_local::Engine;
@@ -33,13 +33,12 @@ pub(crate) struct Sweeping {
 impl Sweeping {
     /// Sweeps the tables of `engine`, as the function with these surroundings does.
     pub(crate) fn new(sweep: Arc<Sweep>, surroundings: &Surroundings, engine: Engine) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
             sweep,
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             engine,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

@@ -30,7 +30,7 @@ impl Stack {
         let policy: Policy = serde_json::from_value(policy).unwrap();
         policy.check().unwrap();
         let table = self.surroundings().table("POLICIES_TABLE").unwrap();
-        Policies::new(table, self.world.clone()).put(&policy).await.unwrap();
+        Policies::new(table).put(&policy).await.unwrap();
         tokio::time::sleep(POLICY_CACHE + Duration::from_secs(1)).await;
     }
 }

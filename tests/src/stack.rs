@@ -152,10 +152,10 @@ impl Stack {
             notify: steps.notify,
             sweeper: steps.sweep,
             tracking: Tracking::from_environment(&surroundings).unwrap(),
-            tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap(), world.clone()),
+            tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
             gates: Gates::new(observer.table("LOCKS_TABLE").unwrap()),
-            batches: Batches::new(observer.table("BATCHES_TABLE").unwrap(), world.clone()),
+            batches: Batches::new(observer.table("BATCHES_TABLE").unwrap()),
             urls: all.map(|queue| (queue, variables[queue.variable()].clone())).collect(),
             dynamodb: engine.dynamodb(),
             sqs: engine.sqs(),
@@ -168,7 +168,7 @@ impl Stack {
         };
         let policy: Policy = serde_json::from_value(policy).unwrap();
         policy.check().unwrap();
-        Policies::new(observer.table("POLICIES_TABLE").unwrap(), world).put(&policy).await.unwrap();
+        Policies::new(observer.table("POLICIES_TABLE").unwrap()).put(&policy).await.unwrap();
         stack
     }
 

@@ -5,11 +5,10 @@ mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{Failures, Follows};
 use fanfold::messages::{LaneBatch, NotifyMessage};
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
@@ -55,12 +54,11 @@ impl Ack {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
         })
     }

@@ -31,12 +31,11 @@ impl Api {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             allow_commands: false,
         })

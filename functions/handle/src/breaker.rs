@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use fanfold::aws::StoreError;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{PROBE_ASKED, PROBES};
 use fanfold::messages::{About, NotifyMessage};
 use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
-use fanfold::store::StoreError;
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Refusal, Stopped};
 

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{First, Follows};
@@ -24,8 +25,6 @@ use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::batches::{Batch, BatchStatus, Batches, Settlement};
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
@@ -103,20 +102,19 @@ impl Handle {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings, api: Arc<dyn Caller>) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             api,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use fanfold::aws::StoreError;
 use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES, REFUSED_MAX};
 use fanfold::policy::{Policy, Refusals};
-use fanfold::store::StoreError;
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};

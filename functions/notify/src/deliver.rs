@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use fanfold::aws::QueueError;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::Notice;
-use fanfold::queue::QueueError;
 use fanfold::retry_after;
 use futures::FutureExt;
 use futures::future::BoxFuture;

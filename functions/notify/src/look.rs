@@ -39,7 +39,7 @@ impl Notify {
         match about {
             About::Fanout(_) => self.fanouts.tellings(),
             About::Batch(_) => self.batches.tellings(),
-            About::Kind(_) => self.gates.tellings(self.world.clone()),
+            About::Kind(_) => self.gates.tellings(),
         }
     }
 

@@ -11,6 +11,7 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::{ItemId, TaskId};
@@ -19,8 +20,6 @@ use fanfold::limits::NAMED_TASKS;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
@@ -113,13 +112,12 @@ impl Register {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
-            places: Places::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone())),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            places: Places::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

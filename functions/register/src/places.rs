@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fanfold::aws::StoreError;
 use fanfold::policy::{CompiledPolicy, Policy};
-use fanfold::store::StoreError;
 use fanfold::store::policies::Policies;
 
 /// Policies, each compiled once as long as it does not change.

@@ -7,8 +7,8 @@ mod record;
 use aws_sdk_dynamodb::types::ReturnValue;
 use uuid::Uuid;
 
-use super::attributes::{Reader, id_set, number, text, time};
-use super::{Item, StoreError, Table, Write};
+use crate::aws::attributes::{Reader, binary, id_set, number, text, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::lane::Lane;
 use crate::limits::LANE_RETENTION;
@@ -190,7 +190,7 @@ impl Locks {
             .update_expression(format!("DELETE in_flight :batch{add}"))
             .condition_expression("contains(in_flight, :id)")
             .expression_attribute_values(":batch", id_set([&batch]))
-            .expression_attribute_values(":id", super::attributes::binary(batch.as_bytes()))
+            .expression_attribute_values(":id", binary(batch.as_bytes()))
             .return_values(ReturnValue::AllNew);
         let (Write::Done(item) | Write::Refused(item)) = self.0.send_update(update).await?;
         decode_or_free(lane, item)

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
-use super::transaction::{self, Outcome};
 use super::{Tracking, TrackingError};
+use crate::aws::transaction::{self, Outcome};
+use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::ids::{ItemId, TaskId};
 use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION, OVERTAKEN_PAUSES};
@@ -15,7 +16,6 @@ use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
 use crate::store::fanouts::{Ended, Fanout};
 use crate::store::groups::{Cleared, Group, Mask, clear};
-use crate::store::{StoreError, Write};
 
 /// Groups and fan-outs written at once.
 const CONCURRENT_ACKS: usize = 16;
@@ -223,8 +223,7 @@ impl Tracking {
                 actions.push(transaction::update(self.groups.end(&end.group, &end.cleared)?));
             }
             actions.push(transaction::update(self.fanouts.end_groups_action(fanout, now as u64, ended)?));
-            let table = &self.fanouts.table;
-            let refused = match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
+            let refused = match transaction::write(&self.fanouts.table, &actions).await? {
                 Outcome::Done => {
                     let newly = groups.drain(..now).map(|end| end.cleared.newly).sum();
                     metrics::counter!(ITEMS_ACKED).increment(newly);

@@ -33,7 +33,7 @@ impl Steps {
         let all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),
+            policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
             routes: fanfold_api::router(Arc::clone(&all.api)),
             all,
         })

@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
+use crate::aws::attributes::Reader;
+use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::lane::Lane;
-use crate::store::attributes::Reader;
-use crate::store::{Item, StoreError};
 
 /// A lane's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]

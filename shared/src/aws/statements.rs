@@ -6,41 +6,57 @@ use aws_sdk_dynamodb::types::{
 };
 use futures::{StreamExt, stream};
 
-use super::Tasks;
+use super::{Item, StoreError, Table};
 use crate::limits::{CONTENTION_TRIES, STATEMENTS_PER_CALL, STORE_PAUSES};
-use crate::store::{Item, StoreError};
 
 /// Calls of BatchExecuteStatement under way at once.
 const CONCURRENT_CALLS: usize = 4;
 
-impl Tasks {
-    /// The same as [`Self::execute_telling`], without a count.
-    pub(super) async fn execute(
-        &self,
-        what: &'static str,
-        statement: &str,
-        parameters: Vec<Vec<AttributeValue>>,
-    ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
-        self.execute_telling(what, statement, parameters, |_| {}).await
+/// One statement, to be executed for many rows of parameters.
+pub(crate) struct Statement<'a> {
+    table: &'a Table,
+    /// What it does, for errors.
+    what: &'static str,
+    text: String,
+}
+
+/// Position of a row whose condition failed, and the item as it stands, if there is one.
+pub(crate) type RefusedRow = (usize, Option<Item>);
+
+impl Table {
+    /// Inserts items with these attributes, in this order in each row, unless there is an item with the same key.
+    pub(crate) fn inserts(&self, what: &'static str, attributes: &[&str]) -> Statement<'_> {
+        let attributes: Vec<String> = attributes.iter().map(|name| format!("'{name}': ?")).collect();
+        let text = format!("INSERT INTO \"{}\" VALUE {{{}}}", self.name, attributes.join(", "));
+        Statement { table: self, what, text }
     }
 
-    /// Executes one statement for many parameters, each conditional on its own. Tries again those that were throttled or
-    /// met a conflict. Returns positions and old items of those whose condition failed. `applied` gets the number of the
-    /// others after each call.
-    pub(super) async fn execute_telling(
+    /// Updates items; `changes` is what follows the table's name.
+    pub(crate) fn updates(&self, what: &'static str, changes: &str) -> Statement<'_> {
+        Statement { table: self, what, text: format!("UPDATE \"{}\" {changes}", self.name) }
+    }
+}
+
+impl Statement<'_> {
+    /// The same as [`Self::execute_counting`], without a count.
+    pub(crate) async fn execute(&self, rows: Vec<Vec<AttributeValue>>) -> Result<Vec<RefusedRow>, StoreError> {
+        self.execute_counting(rows, |_| {}).await
+    }
+
+    /// Executes the statement once per row, each conditional on its own. Tries again those that were throttled or met a
+    /// conflict. Returns the rows whose condition failed. `applied` gets the number of the others after each call.
+    pub(crate) async fn execute_counting(
         &self,
-        what: &'static str,
-        statement: &str,
-        parameters: Vec<Vec<AttributeValue>>,
+        rows: Vec<Vec<AttributeValue>>,
         applied: impl Fn(u64),
-    ) -> Result<Vec<(usize, Option<Item>)>, StoreError> {
+    ) -> Result<Vec<RefusedRow>, StoreError> {
         let mut refused = Vec::new();
-        let mut open: Vec<usize> = (0..parameters.len()).collect();
+        let mut open: Vec<usize> = (0..rows.len()).collect();
         let mut last = String::new();
         for tries in 1..=CONTENTION_TRIES {
             let mut again = Vec::new();
             let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL).map(<[usize]>::to_vec).collect();
-            let calls = chunks.into_iter().map(|chunk| self.execute_chunk(what, statement, &parameters, chunk));
+            let calls = chunks.into_iter().map(|chunk| self.call(&rows, chunk));
             let mut answers = stream::iter(calls).buffer_unordered(CONCURRENT_CALLS);
             while let Some(answer) = answers.next().await {
                 let answered = answer?;
@@ -54,23 +70,20 @@ impl Tasks {
                 return Ok(refused);
             }
             open = again;
-            tokio::time::sleep(STORE_PAUSES.after(tries, self.world.random.next())).await;
+            tokio::time::sleep(STORE_PAUSES.after(tries, self.table.world.random.next())).await;
         }
-        let message = format!("{what}: gave up after {CONTENTION_TRIES} tries: {last}");
-        Err(self.statement_failure(message.clone(), message.into()))
+        Err(self.failure(format!("gave up after {CONTENTION_TRIES} tries: {last}")))
     }
 
-    /// One call.
-    async fn execute_chunk(
-        &self,
-        what: &'static str,
-        statement: &str,
-        parameters: &[Vec<AttributeValue>],
-        chunk: Vec<usize>,
-    ) -> Result<Answered, StoreError> {
+    /// One call, for the rows at these positions.
+    async fn call(&self, rows: &[Vec<AttributeValue>], chunk: Vec<usize>) -> Result<Answered, StoreError> {
         let mut call = self.table.client.batch_execute_statement();
         for at in &chunk {
-            call = call.statements(self.statement(statement, parameters[*at].clone())?);
+            let statement = BatchStatementRequest::builder()
+                .statement(&self.text)
+                .set_parameters(Some(rows[*at].clone()))
+                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            call = call.statements(statement.build().map_err(|error| self.table.unbuilt(&error))?);
         }
         let answer = call.send().await;
         let answer = answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
@@ -86,26 +99,16 @@ impl Tasks {
                     answered.again.push(at);
                     answered.reason = Some(reason(&error));
                 }
-                Some(error) => {
-                    let message = format!("{what}: {}", reason(&error));
-                    return Err(self.statement_failure(message.clone(), message.into()));
-                }
+                Some(error) => return Err(self.failure(reason(&error))),
             }
         }
         Ok(answered)
     }
 
-    fn statement(&self, text: &str, parameters: Vec<AttributeValue>) -> Result<BatchStatementRequest, StoreError> {
-        BatchStatementRequest::builder()
-            .statement(text)
-            .set_parameters(Some(parameters))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(|error| self.statement_failure(error.to_string(), Box::new(error)))
-    }
-
-    fn statement_failure(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-        StoreError::Service { operation: "BatchExecuteStatement", table: self.table.name.clone(), message, source }
+    fn failure(&self, reason: String) -> StoreError {
+        let message = format!("{}: {reason}", self.what);
+        let (operation, table) = ("BatchExecuteStatement", self.table.name.clone());
+        StoreError::Service { operation, table, message, source: reason.into() }
     }
 }
 
@@ -114,8 +117,8 @@ impl Tasks {
 struct Answered {
     /// How many were applied.
     applied: u64,
-    /// Positions and old items of those whose condition failed.
-    refused: Vec<(usize, Option<Item>)>,
+    /// Those whose condition failed.
+    refused: Vec<RefusedRow>,
     /// Positions of those to be tried again.
     again: Vec<usize>,
     /// Why one of them is.

@@ -3,76 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::put_item::builders::PutItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnValuesOnConditionCheckFailure};
 
-use super::Item;
+use super::{Item, StoreError};
+use crate::clock::World;
 use crate::limits::{CONTENTION_TRIES, KEYS_PER_READ, STORE_PAUSES};
-use crate::text::causes;
-
-/// A table could not be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// DynamoDB refused, or could not be reached.
-    #[error("DynamoDB {operation} on {table}: {message}")]
-    Service {
-        /// The operation.
-        operation: &'static str,
-        /// The table.
-        table: String,
-        /// DynamoDB's code and message.
-        message: String,
-        /// The SDK's error.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A record does not hold what it should.
-    #[error("record {id} in {table}: `{attribute}` {problem}")]
-    Corrupt {
-        /// The record type.
-        table: &'static str,
-        /// The record's key.
-        id: String,
-        /// The attribute.
-        attribute: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A request breaks a rule of the SDK, so that it was not sent.
-    #[error("a request to {table} cannot be built: {problem}")]
-    Unbuilt {
-        /// The table.
-        table: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// Others changed a record faster than it could be changed here.
-    #[error("gave up {what} after {CONTENTION_TRIES} tries")]
-    Contended {
-        /// What was tried.
-        what: String,
-    },
-}
-
-impl StoreError {
-    pub(crate) fn service<E, R>(operation: &'static str, table: &str, error: SdkError<E, R>) -> Self
-    where
-        E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
-        R: std::fmt::Debug + Send + Sync + 'static,
-    {
-        let message = match (error.code(), error.message()) {
-            (Some(code), Some(message)) => format!("{code}: {message}"),
-            (Some(code), None) => code.to_owned(),
-            // Not an answer of the service: the connection, a time-out. The causes say it best.
-            _ => causes(&error),
-        };
-        Self::Service { operation, table: table.to_owned(), message, source: Box::new(error) }
-    }
-}
 
 /// What became of a conditional write.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,13 +27,14 @@ pub enum Write<T = ()> {
 pub struct Table {
     pub(crate) client: Client,
     pub(crate) name: String,
+    pub(crate) world: World,
 }
 
 impl Table {
-    /// The table of that name.
+    /// The table of that name, as a worker with this clock and randomness uses it.
     #[must_use]
-    pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into() }
+    pub fn new(client: Client, name: impl Into<String>, world: World) -> Self {
+        Self { client, name: name.into(), world }
     }
 
     /// Reads one item.
@@ -153,7 +93,7 @@ impl Table {
                 rest = answer.unprocessed_keys;
                 if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
                     // Throttled, or more than 16 MB.
-                    tokio::time::sleep(STORE_PAUSES.after(tries, u64::MAX)).await;
+                    tokio::time::sleep(STORE_PAUSES.after(tries, self.world.random.next())).await;
                 }
             }
         }
