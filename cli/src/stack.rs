@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
-use fanfold_handle::api::BatchApi;
+use fanfold_handle::api::Caller;
 use fanfold_local::{Engine, Pump, PumpHandle, Template};
 use fanfold_notify::Http;
 use fanfold_stack::{Outside, Steps};
@@ -96,7 +96,7 @@ impl Stack {
     /// reached no batch is handled any more. `commands`: whether the HTTP API takes policies whose batch API is a program.
     pub(crate) async fn start(
         &self,
-        batch_apis: Arc<dyn BatchApi>,
+        batch_apis: Arc<dyn Caller>,
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {

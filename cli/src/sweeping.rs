@@ -118,7 +118,7 @@ mod tests {
             let surroundings = stack.surroundings("SweepFunction");
             let sweep = Arc::new(Sweep::from_environment(&surroundings).unwrap());
             let sweeping = Sweeping::new(sweep, &surroundings, stack.engine.clone()).unwrap();
-            let policy = serde_json::json!({"kind": "parcel", "target": "content.to", "handler": {"command": ["x"]}});
+            let policy = serde_json::json!({"kind": "parcel", "target": "content.to", "batch_api": {"command": ["x"]}});
             sweeping.policies.put(&serde_json::from_value(policy).unwrap()).await.unwrap();
             let before = sweeping.world.now();
             assert!(!sweeping.stands(before).await.unwrap());

@@ -94,7 +94,7 @@ pub const SETTLING: usize = 1_000;
 pub const ATTEMPTS: u32 = 1_000;
 
 /// The longest a batch API may take.
-pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(90);
+pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
 
 /// What an attempt has beside its call's own `timeout`, above all to write the outcome, before another worker takes it for
 /// lost. With the longest `timeout` this is the time-out of the handle function in template.yaml.

@@ -13,7 +13,7 @@ use crate::stack::Stack;
 pub fn policy(changes: Value) -> Value {
     let policy = json!({
         "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
-        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "batch_api": {"command": ["truck"]}
     });
     changed(policy, changes)
 }

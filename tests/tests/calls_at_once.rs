@@ -26,7 +26,7 @@ const DEAD: SweepRequest = SweepRequest { min_age: Duration::ZERO, workers_dead:
 
 fn policy(changes: Value) -> Value {
     let policy =
-        fanfold_tests::policy(json!({"max_in_flight": 2, "handler": {"command": ["truck"], "timeout": "10s"}}));
+        fanfold_tests::policy(json!({"max_in_flight": 2, "batch_api": {"command": ["truck"], "timeout": "10s"}}));
     changed(policy, changes)
 }
 
@@ -82,7 +82,7 @@ async fn calls_at_once_are_as_many_as_the_template_says() {
 async fn a_kind_that_hangs_leaves_the_rest_to_others() {
     let takes = |call: &Call| Duration::from_secs(if call.kind == "parcel" { 60 } else { 1 });
     let api = ScriptedApi::slow(takes, |_| Ok(Answer::AllSucceeded));
-    let hanging = json!({"handler": {"command": ["truck"], "timeout": "60s"}});
+    let hanging = json!({"batch_api": {"command": ["truck"], "timeout": "60s"}});
     let stack = Stack::new(policy(hanging), api.clone(), Crash::never()).await;
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();

@@ -15,7 +15,7 @@ const ITEMS: usize = 8;
 fn policy() -> Value {
     json!({
         "kind": "parcel", "target": "content.depot", "key": "content.order", "max_batch": 2, "linger": 1,
-        "max_in_flight": 2, "max_attempts": 6, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+        "max_in_flight": 2, "max_attempts": 6, "backoff": {"base": 1, "max": 4}, "batch_api": {"command": ["truck"]}
     })
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 async fn stack() -> Stack {
-    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
     Stack::new(policy, ScriptedApi::always_succeeds(), Crash::never()).await
 }
 

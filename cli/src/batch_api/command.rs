@@ -20,11 +20,11 @@ const STDERR_BYTES: usize = 4 * 1_024;
 
 /// Runs programs in a folder.
 #[derive(Debug)]
-pub(super) struct CommandApi {
+pub(super) struct CommandCaller {
     folder: PathBuf,
 }
 
-impl CommandApi {
+impl CommandCaller {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -144,7 +144,7 @@ mod tests {
             target: "t".to_owned(),
             members: Vec::new(),
         };
-        let api = CommandApi::new(std::env::temp_dir());
+        let api = CommandCaller::new(std::env::temp_dir());
         let run = async |script: &str| {
             let command = ["sh", "-c", script].map(str::to_owned);
             api.run(&command, Duration::from_secs(1), "k", &call).await.map_err(|error| (error.cause, error.message))

@@ -10,34 +10,34 @@ mod server;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fanfold::policy::Handler;
-use fanfold_handle::api::{BatchApi, Call, Calling};
-use fanfold_handle::http::HttpApi;
+use fanfold::policy::BatchApi;
+use fanfold_handle::api::{Call, Caller, Calling};
+use fanfold_handle::http::HttpCaller;
 
 use crate::failure::Failure;
-use command::CommandApi;
+use command::CommandCaller;
 
 pub(crate) use reach::check;
 pub(crate) use server::Process;
 
 /// Calls a URL or runs a command, as the policy says.
 #[derive(Debug)]
-struct EitherApi {
-    http: HttpApi,
-    command: CommandApi,
+struct LocalCaller {
+    http: HttpCaller,
+    command: CommandCaller,
 }
 
 /// The batch APIs of policies; commands are run in `folder`.
-pub(crate) fn local(folder: PathBuf) -> Result<Arc<dyn BatchApi>, Failure> {
-    let http = HttpApi::new().map_err(|error| Failure::Tls(error.to_string()))?;
-    Ok(Arc::new(EitherApi { http, command: CommandApi::new(folder) }))
+pub(crate) fn local(folder: PathBuf) -> Result<Arc<dyn Caller>, Failure> {
+    let http = HttpCaller::new().map_err(|error| Failure::Tls(error.to_string()))?;
+    Ok(Arc::new(LocalCaller { http, command: CommandCaller::new(folder) }))
 }
 
-impl BatchApi for EitherApi {
-    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
-        match &handler.command {
-            Some(command) => Box::pin(self.command.run(command, handler.timeout.0, key, call)),
-            None => self.http.call(handler, key, call),
+impl Caller for LocalCaller {
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
+        match &batch_api.command {
+            Some(command) => Box::pin(self.command.run(command, batch_api.timeout.0, key, call)),
+            None => self.http.call(batch_api, key, call),
         }
     }
 }

@@ -81,9 +81,9 @@ pub(crate) fn read_policy(file: &Path, server: Option<&Server>) -> Result<Compil
         Some(server) => text.replace(PORT, &server.port.to_string()),
         None => text,
     };
-    let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `handler`")?;
-    if server.is_none() && policy.handler.url.as_ref().is_some_and(|url| url.contains(PORT)) {
-        let problem = format!("`handler.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
+    let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `batch_api`")?;
+    if server.is_none() && policy.batch_api.url.as_ref().is_some_and(|url| url.contains(PORT)) {
+        let problem = format!("`batch_api.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
         return Err(Fault::new(&place, problem).into());
     }
     CompiledPolicy::new(policy).map_err(|errors| {

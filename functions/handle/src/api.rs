@@ -2,7 +2,7 @@
 
 use fanfold::ids::TaskId;
 use fanfold::limits::ERROR_BYTES;
-use fanfold::policy::Handler;
+use fanfold::policy::BatchApi;
 use fanfold::text::shorten;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,12 @@ pub use fanfold::retry_after::RetryAfter;
 pub type Calling<'a> = BoxFuture<'a, Result<Answer, CallError>>;
 
 /// Calls batch APIs of some sort.
-pub trait BatchApi: Send + Sync {
+pub trait Caller: Send + Sync {
     /// Makes one call. `key` is its `Idempotency-Key`: calls with the same key have the same members.
     ///
     /// # Errors
     /// There is no answer, or it says that the whole batch was not done.
-    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a>;
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a>;
 }
 
 /// What the batch API gets.

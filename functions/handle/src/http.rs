@@ -4,20 +4,20 @@ use std::error::Error;
 use std::time::Duration;
 
 use fanfold::limits::EXCERPT_BYTES;
-use fanfold::policy::Handler;
+use fanfold::policy::BatchApi;
 use fanfold::text::shorten;
 use futures::FutureExt;
 use reqwest::Client;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 
-use crate::api::{Answer, BatchApi, Call, CallError, Calling, Cause, RetryAfter};
+use crate::api::{Answer, Call, CallError, Caller, Calling, Cause, RetryAfter};
 use crate::{answer, body};
 
 /// Calls HTTP endpoints. Follows no redirects: a task's content goes to the endpoint that the policy names, nowhere else.
 #[derive(Clone, Debug)]
-pub struct HttpApi(Client);
+pub struct HttpCaller(Client);
 
-impl HttpApi {
+impl HttpCaller {
     /// A client with a pool of connections.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ impl HttpApi {
     }
 }
 
-impl BatchApi for HttpApi {
-    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
+impl Caller for HttpCaller {
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
         async move {
-            match &handler.url {
-                Some(url) => self.post(url, key, call, handler.timeout.0).await,
+            match &batch_api.url {
+                Some(url) => self.post(url, key, call, batch_api.timeout.0).await,
                 None => Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only")),
             }
         }

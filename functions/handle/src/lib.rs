@@ -35,7 +35,7 @@ use fanfold::store::tasks::Tasks;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::api::{BatchApi, Call, CallError, CallMember, Cause};
+use crate::api::{Call, CallError, CallMember, Caller, Cause};
 use crate::places::Entry;
 use crate::settle::Ended;
 
@@ -55,7 +55,7 @@ pub struct Handle {
     ack: Queue<AckRequest>,
     notify: Queue<NotifyMessage>,
     elect: Queue<ElectMessage>,
-    api: Arc<dyn BatchApi>,
+    api: Arc<dyn Caller>,
     world: World,
 }
 
@@ -102,7 +102,7 @@ impl Handle {
     ///
     /// # Errors
     /// A variable is missing.
-    pub fn from_environment(surroundings: &Surroundings, api: Arc<dyn BatchApi>) -> Result<Self, ConfigError> {
+    pub fn from_environment(surroundings: &Surroundings, api: Arc<dyn Caller>) -> Result<Self, ConfigError> {
         let world = surroundings.world.clone();
         Ok(Self {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
@@ -174,7 +174,7 @@ impl Handle {
 
     /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt, policy.handler.timeout.0).await? {
+        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
             Ok(batch) => batch,
             Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
             Err(Some(batch)) => return self.go_on(batch).await,
@@ -194,7 +194,7 @@ impl Handle {
         place: &Place,
     ) -> Result<Begun, HandleError> {
         let prepared = self.prepare(batch).await?;
-        let timeout = policy.handler.timeout.0;
+        let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
         let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
             Ok(batch) => batch,
@@ -260,7 +260,7 @@ impl Handle {
             members,
         };
         metrics::counter!(CALLS).increment(1);
-        let result = self.api.call(&policy.handler, &idempotency_key(batch), &call).await;
+        let result = self.api.call(&policy.batch_api, &idempotency_key(batch), &call).await;
         match &result {
             Err(error) => {
                 tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");

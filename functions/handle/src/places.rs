@@ -43,7 +43,7 @@ pub(crate) enum Entry {
 impl Handle {
     /// Takes a place for a call for this batch, or the probe of its kind.
     pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
-        let lease = policy.handler.timeout.0 + ATTEMPT_MARGIN;
+        let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
         let mut looks = 1;
         for _ in 0..CONTENTION_TRIES {

@@ -201,7 +201,7 @@ mod tests {
 
     fn policy(max_attempts: u32) -> Policy {
         serde_json::from_value(serde_json::json!({
-            "kind": "parcel", "target": "content.state", "handler": {"command": ["x"]},
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
             "max_attempts": max_attempts, "backoff": {"base": 2, "max": 10}
         }))
         .unwrap()

@@ -116,7 +116,7 @@ mod tests {
 
     fn telling() -> Policy {
         serde_json::from_value(serde_json::json!({
-            "kind": "parcel", "target": "content.state", "handler": {"command": ["x"]}, "notify": {"queue": "notices"}
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "notify": {"queue": "notices"}
         }))
         .unwrap()
     }

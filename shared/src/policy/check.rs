@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
-use super::{Destination, Expression, Handler, Policy, Span, Subject};
+use super::{BatchApi, Destination, Expression, Policy, Span, Subject};
 use crate::limits::{
-    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
+    ATTEMPTS, BATCH_API_TIMEOUT_MAX, BATCH_MEMBERS, DELAY_MAX, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
 };
 
 /// One field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FieldError {
-    /// The field, dotted: `handler.url`.
+    /// The field, dotted: `batch_api.url`.
     pub field: String,
     /// Its value and what is allowed instead.
     pub problem: String,
@@ -92,7 +92,7 @@ impl Policy {
             faults
                 .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
         }
-        check_handler(&self.handler, &mut faults);
+        check_batch_api(&self.batch_api, &mut faults);
         if let Some(destination) = &self.notify {
             check_destination("notify", destination, &mut faults);
         }
@@ -122,21 +122,21 @@ impl Destination {
     }
 }
 
-fn check_handler(handler: &Handler, faults: &mut Faults) {
-    match (&handler.url, &handler.command) {
-        (Some(url), None) => check_url("handler.url", url, faults),
+fn check_batch_api(batch_api: &BatchApi, faults: &mut Faults) {
+    match (&batch_api.url, &batch_api.command) {
+        (Some(url), None) => check_url("batch_api.url", url, faults),
         (None, Some(command)) if command.first().is_none_or(String::is_empty) => {
-            faults.add("handler.command", "is empty, a program and its arguments are wanted");
+            faults.add("batch_api.command", "is empty, a program and its arguments are wanted");
         }
         (None, Some(_)) => {}
-        (Some(_), Some(_)) => faults.add("handler", "has both `url` and `command`, one of them is allowed"),
-        (None, None) => faults.add("handler", "has neither `url` nor `command`, one of them is needed"),
+        (Some(_), Some(_)) => faults.add("batch_api", "has both `url` and `command`, one of them is allowed"),
+        (None, None) => faults.add("batch_api", "has neither `url` nor `command`, one of them is needed"),
     }
-    if handler.timeout.0.is_zero() {
-        faults.add("handler.timeout", "is 0s, more is needed");
+    if batch_api.timeout.0.is_zero() {
+        faults.add("batch_api.timeout", "is 0s, more is needed");
     }
-    faults.whole_millis("handler.timeout", handler.timeout);
-    faults.at_most("handler.timeout", handler.timeout, HANDLER_TIMEOUT);
+    faults.whole_millis("batch_api.timeout", batch_api.timeout);
+    faults.at_most("batch_api.timeout", batch_api.timeout, BATCH_API_TIMEOUT_MAX);
 }
 
 fn check_destination(field: &str, destination: &Destination, faults: &mut Faults) {
@@ -162,7 +162,7 @@ mod tests {
 
     fn policy(changes: serde_json::Value) -> Policy {
         let mut value =
-            json!({"kind": "parcel", "target": "content.depot", "handler": {"url": "https://example.com/trucks"}});
+            json!({"kind": "parcel", "target": "content.depot", "batch_api": {"url": "https://example.com/trucks"}});
         value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         serde_json::from_value(value).unwrap()
     }
@@ -177,11 +177,11 @@ mod tests {
     fn accepts_what_is_right() {
         assert_eq!(fields(json!({})), Vec::<String>::new());
         assert_eq!(
-            fields(json!({"handler": {"command": ["./book"]}, "notify": {"queue": "notices"}})),
+            fields(json!({"batch_api": {"command": ["./book"]}, "notify": {"queue": "notices"}})),
             Vec::<String>::new()
         );
         assert_eq!(
-            fields(json!({"handler": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})),
+            fields(json!({"batch_api": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})),
             Vec::<String>::new()
         );
         assert_eq!(fields(json!({"backoff": {"base": "1ms", "max": "1day"}})), Vec::<String>::new());
@@ -203,12 +203,15 @@ mod tests {
         assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);
         assert_eq!(fields(json!({"backoff": {"base": "1500us", "max": "1s 1ns"}})), ["backoff.base", "backoff.max"]);
         assert_eq!(fields(json!({"backoff": {"max": "86401s"}})), ["backoff.max"]);
-        assert_eq!(fields(json!({"handler": {"command": ["x"], "timeout": "1us"}})), ["handler.timeout"]);
-        assert_eq!(fields(json!({"handler": {}})), ["handler"]);
-        assert_eq!(fields(json!({"handler": {"command": []}})), ["handler.command"]);
-        assert_eq!(fields(json!({"handler": {"url": "http://example.com/"}})), ["handler.url"]);
-        assert_eq!(fields(json!({"handler": {"url": "trucks"}})), ["handler.url"]);
-        assert_eq!(fields(json!({"handler": {"url": "https://example.com/", "timeout": "2m"}})), ["handler.timeout"]);
+        assert_eq!(fields(json!({"batch_api": {"command": ["x"], "timeout": "1us"}})), ["batch_api.timeout"]);
+        assert_eq!(fields(json!({"batch_api": {}})), ["batch_api"]);
+        assert_eq!(fields(json!({"batch_api": {"command": []}})), ["batch_api.command"]);
+        assert_eq!(fields(json!({"batch_api": {"url": "http://example.com/"}})), ["batch_api.url"]);
+        assert_eq!(fields(json!({"batch_api": {"url": "trucks"}})), ["batch_api.url"]);
+        assert_eq!(
+            fields(json!({"batch_api": {"url": "https://example.com/", "timeout": "2m"}})),
+            ["batch_api.timeout"]
+        );
         assert_eq!(fields(json!({"notify": {"url": "ftp://example.com"}})), ["notify.url"]);
     }
 

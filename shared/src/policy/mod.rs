@@ -70,7 +70,7 @@ pub struct Policy {
     #[serde(default)]
     pub key_after_failure: KeyAfterFailure,
     /// The batch API.
-    pub handler: Handler,
+    pub batch_api: BatchApi,
     /// Where failures of tasks are reported, and that the kind stands still or goes on; if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
@@ -144,7 +144,7 @@ impl From<&BackoffPolicy> for Backoff {
     ]))
 )]
 #[serde(deny_unknown_fields)]
-pub struct Handler {
+pub struct BatchApi {
     /// An HTTP endpoint; `https`, or `http` on the local machine.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_url"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -160,7 +160,7 @@ async fn whoever_dies_while_telling_the_end_is_followed_by_another() {
     for at in 1.. {
         let api = ScriptedApi::always_succeeds();
         let crash = Crash::new(at, Moment::After);
-        let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+        let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
         let stack = Stack::new(policy, api, crash).await;
         let (_, ids) = stack.open(2, true).await;
         while stack.ack.apply(&done(&ids)).await.is_err() {

@@ -17,7 +17,7 @@ use serde_json::json;
 async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> Stack {
     let policy = json!({
         "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_attempts": 5,
-        "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+        "backoff": {"base": 1, "max": 4}, "batch_api": {"command": ["truck"]}
     });
     Stack::new(policy, ScriptedApi::new(script), Crash::never()).await
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::policy::{Handler, Span};
+use fanfold::policy::{BatchApi, Span};
 use fanfold_handle::Handle;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError};
-use fanfold_handle::http::HttpApi;
+use fanfold_handle::api::{Answer, Call, CallError, Caller};
+use fanfold_handle::http::HttpCaller;
 use fanfold_tests::{Crash, ScriptedApi, Stack};
 use serde_json::json;
 use uuid::Uuid;
@@ -22,10 +22,10 @@ pub(super) const PATIENT: Duration = Duration::from_secs(60);
 const IMPATIENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
-    let handler = Handler { url: Some(url.to_owned()), command: None, timeout: Span(timeout) };
+    let batch_api = BatchApi { url: Some(url.to_owned()), command: None, timeout: Span(timeout) };
     let (kind, target) = ("parcel".to_owned(), "117".to_owned());
     let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
-    HttpApi::new().unwrap().call(&handler, "key", &call).await
+    HttpCaller::new().unwrap().call(&batch_api, "key", &call).await
 }
 
 /// An answer that never ends.
@@ -133,10 +133,11 @@ async fn a_delay_is_taken_only_if_it_is_one() {
 pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
     let changes = json!({
         "linger": 0, "refusals": "fail", "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
-        "handler": {"url": server.url, "timeout": Span(timeout)}
+        "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(HttpApi::new().unwrap())).unwrap());
+    stack.handle =
+        Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(HttpCaller::new().unwrap())).unwrap());
     stack
 }
 

@@ -21,7 +21,7 @@ async fn failing(tasks: usize) -> (Stack, Batch) {
         };
         Ok(Answer::Members(call.members.iter().enumerate().map(failed).collect()))
     };
-    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]},
+    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]},
         "max_batch": 2_000, "notify": {"url": URL}});
     let stack = Stack::new(policy, ScriptedApi::new(script), Crash::never()).await;
     stack.webhooks.answer(|_, _| Reply::Refuses(500));

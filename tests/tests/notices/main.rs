@@ -22,7 +22,7 @@ use uuid::Uuid;
 const URL: &str = "https://receiver.example/hook";
 
 async fn stack() -> Stack {
-    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
     Stack::new(policy, ScriptedApi::always_succeeds(), Crash::never()).await
 }
 
