@@ -88,7 +88,7 @@ pub const IN_FLIGHT: u32 = 1_000;
 
 /// Batches of one lane whose failures wait to be told: their ids live in the lane's lock record, too (some 17 KB), and make each
 /// write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
-pub const SETTLING: usize = 1_000;
+pub const CLOSING_MAX: usize = 1_000;
 
 /// Attempts of one batch.
 pub const ATTEMPTS: u32 = 1_000;

@@ -63,7 +63,7 @@ impl Stack {
         }
     }
 
-    /// No lane has a leader, or a batch in flight or settling; no call holds a place.
+    /// No lane has a leader, or a batch in flight or closing; no call holds a place.
     pub async fn assert_locks_free(&self) {
         let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
         let keys: Vec<&String> = scan.items().iter().map(|item| item["lane"].as_s().unwrap()).collect();

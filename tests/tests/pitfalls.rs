@@ -247,9 +247,9 @@ async fn two_kinds_of_task_may_have_one_key_in_a_fanout() {
     assert_eq!(kinds.len(), 2, "only {kinds:?} was called for");
 }
 
-/// Whether failures are told is asked of the policy each time. A batch is settled even if the answer changed.
+/// Whether failures are told is asked of the policy each time. A batch is closed even if the answer changed.
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_settled_although_its_policy_tells_nobody_any_more() {
+async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
     let api = ScriptedApi::new(|_| Err(fanfold_handle::api::CallError::for_good("404")));
     let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     register(&stack, "117", 0..2).await;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{Failures, Follows};
-use fanfold::messages::{NotifyMessage, Settles};
+use fanfold::messages::{LaneBatch, NotifyMessage};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
@@ -64,8 +64,8 @@ impl Ack {
     }
 
     /// Adds what the batches of these messages have settled so far.
-    pub(crate) async fn collect_batches(&self, settles: &[&Settles], acks: &mut Acks) -> Result<Named, AckError> {
-        let mut unknown: BTreeSet<Uuid> = settles.iter().map(|settles| settles.batch).collect();
+    pub(crate) async fn collect_batches(&self, named: &[&LaneBatch], acks: &mut Acks) -> Result<Named, AckError> {
+        let mut unknown: BTreeSet<Uuid> = named.iter().map(|named| named.batch).collect();
         let ids: Vec<Uuid> = unknown.iter().copied().collect();
         let batches = self.batches.get_many(&ids).await?;
         for batch in &batches {
@@ -75,29 +75,29 @@ impl Ack {
         Ok(Named { done: batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect(), unknown })
     }
 
-    /// Settles batches whose acks are applied, one write per lane; `notify` settles those with a notice of failures, once
+    /// Closes batches whose acks are applied, one write per lane; `notify` closes those with a notice of failures, once
     /// that is through.
-    pub(crate) async fn settle(&self, batches: &[Batch]) -> Result<(), AckError> {
-        let mut settled: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
+    pub(crate) async fn close(&self, batches: &[Batch]) -> Result<(), AckError> {
+        let mut closed: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
         let mut notices = Vec::new();
         for batch in batches.iter().filter(|batch| batch.has_items()) {
             let policy = match self.policies.get(&batch.lane.kind).await {
                 Ok(policy) => policy,
                 Err(error) => {
-                    // It stays known as settling, so that `sweep` comes back to it.
-                    tracing::error!(%error, batch = %batch.id, "the batch is not settled");
+                    // It stays known as closing, so that `sweep` comes back to it.
+                    tracing::error!(%error, batch = %batch.id, "the batch is not closed");
                     continue;
                 }
             };
             match Follows::of(batch, policy.as_deref()).failures {
                 Failures::Untold => notices.push(NotifyMessage::failures(batch)),
                 Failures::BeingTold => {}
-                Failures::Quiet => settled.entry(&batch.lane).or_default().push(batch.id),
+                Failures::Quiet => closed.entry(&batch.lane).or_default().push(batch.id),
             }
         }
         self.notify.send_all(notices.iter().map(|notice| (notice, std::time::Duration::ZERO))).await?;
-        for (lane, batches) in settled {
-            self.locks.settled(lane, &batches).await?;
+        for (lane, batches) in closed {
+            self.locks.closed(lane, &batches).await?;
         }
         Ok(())
     }

@@ -103,9 +103,9 @@ impl Ack {
 
 /// If anything was applied, the answer lists what was refused; if nothing was, it is a problem.
 async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> Result<Json<AckAnswer>, Problem> {
-    if request.settles.is_some() {
+    if request.batch.is_some() {
         let problem = "is for Fanfold's own messages, `items`, `failed` and `duplicates` are allowed".to_owned();
-        return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "settles".to_owned(), problem }]));
+        return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "batch".to_owned(), problem }]));
     }
     let answer = ack.apply(&request).await?;
     if !answer.refused.is_empty() && applied_nothing(&request, &answer.refused) {

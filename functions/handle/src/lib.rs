@@ -272,19 +272,19 @@ impl Handle {
     }
 
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
-    /// flight before its acks are sent, and stays known as settling until they are applied.
+    /// flight before its acks are sent, and stays known as closing until they are applied.
     async fn conclude(&self, batch: &Batch) -> Result<(), HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let follows = Follows::of(batch, policy.as_deref());
         self.release(batch, policy.as_deref()).await?;
         if follows.done {
-            let lock = self.locks.leave(&batch.lane, batch.id, follows.settling()).await?;
+            let lock = self.locks.leave(&batch.lane, batch.id, follows.closing()).await?;
             if lock.waiting {
                 self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
             }
             // It was to be told once, but the policy says so no longer.
-            if !follows.settling() && lock.settling.contains(&batch.id) {
-                self.locks.settled(&batch.lane, &[batch.id]).await?;
+            if !follows.closing() && lock.closing.contains(&batch.id) {
+                self.locks.closed(&batch.lane, &[batch.id]).await?;
             }
         }
         match follows.first() {

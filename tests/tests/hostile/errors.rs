@@ -62,8 +62,8 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
         (Ack, json!({"items": [item("0"), item("-1")]}), vec!["`items[1]`", "-1` is not an item id", "below 7168"]),
         (Ack, json!({"failed": [item("65536")]}), vec!["`failed[0]`", "65536` is not an item id"]),
         (Ack, json!({"items": [item("0")]}), vec!["there is no item group", NOBODY]),
-        (Ack, json!({"settles": {"batch": NOBODY}}), vec!["`settles.lane`", "missing field `lane`"]),
-        (Ack, json!({"settles": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
+        (Ack, json!({"batch": {"batch": NOBODY}}), vec!["`batch.lane`", "missing field `lane`"]),
+        (Ack, json!({"batch": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
         (Notify, json!({"fan-out": NOBODY}), vec!["unknown field `fan-out`", "`fanout`", "`batch`"]),
         (Notify, json!({"fanout": NOBODY}), vec!["there is no fan-out", NOBODY]),
         (Notify, json!({"batch": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
@@ -111,7 +111,7 @@ async fn a_huge_value_is_told_in_short() {
     let stack = stack(json!({})).await;
     let huge = "x".repeat(1_024 * 1_024);
     for queue in QueueName::STEPS {
-        let fields = ["tasks", "kind", "lane", "batch", "items", "failed", "settles", "fanout"];
+        let fields = ["tasks", "kind", "lane", "batch", "items", "failed", "fanout"];
         let values = fields.map(|field| json!({field: huge}));
         for body in values.into_iter().chain([json!({huge.clone(): 1}), json!({"tasks": [{huge.clone(): huge}]})]) {
             let told = refusal(&stack, queue, &body).await;

@@ -3,7 +3,7 @@
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::lane::Lane;
 use fanfold::limits::GROUP_ITEMS;
-use fanfold::messages::{About, AckRequest, NotifyMessage, Settles};
+use fanfold::messages::{About, AckRequest, LaneBatch, NotifyMessage};
 use fanfold::tracking::OpenRequest;
 use fanfold_handle::api::{Answer, Call, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
@@ -83,7 +83,7 @@ async fn an_outcome_told_again_as_its_opposite_changes_nothing() {
     assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed), (1, 1, 1));
 }
 
-/// `settles` names a batch: its record says what is done, whatever lane the message names and whenever it comes.
+/// `batch` names a batch: its record says what is done, whatever lane the message names and whenever it comes.
 #[tokio::test(start_paused = true)]
 async fn what_a_batch_settles_is_taken_from_its_record() {
     let api = ScriptedApi::new(|call: &Call| {
@@ -95,9 +95,9 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
     let stack = Stack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
     let (fanout, ids) = stack.open(3, true).await;
     let tasks = register(&stack, &ids).await;
-    let settles = |batch: Uuid, lane: &str| {
-        let settles = Some(Settles { batch, lane: lane.parse().unwrap() });
-        message(format!("{batch} in {lane}"), &AckRequest { settles, ..AckRequest::default() })
+    let named = |batch: Uuid, lane: &str| {
+        let named = LaneBatch { batch, lane: lane.parse().unwrap() };
+        message(format!("{batch} in {lane}"), &AckRequest { batch: Some(named), ..AckRequest::default() })
     };
     let pending = async || {
         let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
@@ -106,13 +106,13 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
     pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0);
     let lanes = ["parcel:0:117", "parcel:5:900", "letter:0:117"];
-    let forged = || lanes.map(|lane| settles(batch.id, lane)).to_vec();
+    let forged = || lanes.map(|lane| named(batch.id, lane)).to_vec();
     assert!(hand(&stack, QueueName::Ack, forged()).await.is_empty());
     assert_eq!(pending().await, 3, "nothing is done yet");
     pass(&stack, &[QueueName::Handle]).await;
     assert!(hand(&stack, QueueName::Ack, forged()).await.is_empty());
     assert_eq!(pending().await, 2, "one member has its outcome");
-    let nobody = settles(Uuid::from_u128(9), "parcel:0:117");
+    let nobody = named(Uuid::from_u128(9), "parcel:0:117");
     let name = nobody.message_id.clone();
     assert_eq!(hand(&stack, QueueName::Ack, [forged(), vec![nobody]].concat()).await, [name]);
     assert_unharmed(&stack, &tasks, 3).await;
@@ -137,11 +137,11 @@ async fn a_notice_is_not_told_before_its_time() {
     pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0);
     let ask = || {
-        let settles = |lane: &str| Settles { batch: batch.id, lane: lane.parse().unwrap() };
+        let named = |lane: &str| LaneBatch { batch: batch.id, lane: lane.parse().unwrap() };
         vec![
             message("fan-out", &NotifyMessage::first(About::Fanout(fanout))),
-            message("batch", &NotifyMessage::first(About::Batch(settles("parcel:0:117")))),
-            message("batch elsewhere", &NotifyMessage::first(About::Batch(settles("parcel:0:900")))),
+            message("batch", &NotifyMessage::first(About::Batch(named("parcel:0:117")))),
+            message("batch elsewhere", &NotifyMessage::first(About::Batch(named("parcel:0:900")))),
             delivery("nobody", json!({"fanout": Uuid::nil()})),
         ]
     };

@@ -24,7 +24,7 @@ fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
             vec![("/lane", Holds::Text), ("/batch", Holds::Text), ("/epoch", Holds::Large), ("/tasks", Holds::Text)]
         }
         QueueName::Handle => vec![("/batch", Holds::Text), ("/attempt", Holds::Small)],
-        QueueName::Ack => vec![("/settles/batch", Holds::Text), ("/settles/lane", Holds::Text)],
+        QueueName::Ack => vec![("/batch/batch", Holds::Text), ("/batch/lane", Holds::Text)],
         QueueName::Notify | QueueName::Notices => vec![("/fanout", Holds::Text)],
     }
 }
@@ -110,9 +110,9 @@ async fn hostile_messages_of_users_fail_alone() {
     }
     let notices = stack.take(QueueName::Notify).await;
     let batch = notices.iter().find(|notice| notice.body.contains("batch")).unwrap();
-    let settles = [("/batch", Holds::Object), ("/batch/batch", Holds::Text), ("/batch/lane", Holds::Text)];
+    let named = [("/batch", Holds::Object), ("/batch/batch", Holds::Text), ("/batch/lane", Holds::Text)];
     let mut bad: Vec<Delivery> = truncated(&batch.body).into_iter().map(|(name, body)| delivery(name, body)).collect();
-    bad.extend(damaged(&batch.body, &settles).into_iter().map(|(name, body)| delivery(name, body)));
+    bad.extend(damaged(&batch.body, &named).into_iter().map(|(name, body)| delivery(name, body)));
     let count = bad.len();
     bad.extend(notices);
     assert_eq!(hand(&stack, QueueName::Notify, bad).await.len(), count);
