@@ -1,7 +1,7 @@
 //! Batch APIs of the local runner: HTTP endpoints and commands.
 
 mod command;
-mod group;
+mod process_group;
 mod program;
 mod reach;
 mod said;
