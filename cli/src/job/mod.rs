@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fanfold::policy::{CompiledPolicy, Policy};
+use fanfold::policy::{CompiledPolicy, Policy, Way};
 
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
@@ -82,7 +82,7 @@ pub(crate) fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<Co
         None => text,
     };
     let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `batch_api`")?;
-    if server.is_none() && policy.batch_api.url.as_ref().is_some_and(|url| url.contains(PORT)) {
+    if server.is_none() && matches!(&policy.batch_api.way, Way::Url(url) if url.contains(PORT)) {
         let problem = format!("`batch_api.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
         return Err(Fault::new(&place, problem).into());
     }
