@@ -9,7 +9,7 @@ use fanfold::ids::TaskId;
 use fanfold::limits::LOST_ATTEMPTS;
 use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
-use fanfold_handle::api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError};
 use fanfold_register::Outcome;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
 use futures::future::join_all;

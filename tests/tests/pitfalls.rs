@@ -17,7 +17,7 @@ use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::tasks::{Key, KeyClaim};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_ack::Ack;
-use fanfold_handle::api::{Answer, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
 use fanfold_local::{Call, Engine, Fate, Interceptor, Template};
 use fanfold_sweep::{Sweep, SweepRequest};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
@@ -164,7 +164,7 @@ async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
 async fn full_batches_do_not_linger() {
     // A batch API that takes some seconds.
     let api = ScriptedApi::new(|call| match call.attempt {
-        1 => Err(fanfold_handle::api::CallError::again("503")),
+        1 => Err(fanfold_batch_api::CallError::again("503")),
         _ => Ok(Answer::AllSucceeded),
     });
     let changes = json!({"linger": 600, "max_batch": 5, "max_in_flight": 1});
@@ -181,7 +181,7 @@ async fn full_batches_do_not_linger() {
 #[tokio::test(start_paused = true)]
 async fn many_failures_can_be_told() {
     let api = ScriptedApi::new(|call| {
-        let failed = |member: &fanfold_handle::api::CallMember| MemberAnswer {
+        let failed = |member: &fanfold_batch_api::CallMember| MemberAnswer {
             id: member.id,
             outcome: MemberOutcome::Failed,
             error: Some("x".repeat(256)),
@@ -210,7 +210,7 @@ async fn many_failures_can_be_told() {
 #[tokio::test(start_paused = true)]
 async fn the_outcome_of_the_largest_batch_fits_its_record() {
     let api = ScriptedApi::new(|call| {
-        let answer = |(n, member): (usize, &fanfold_handle::api::CallMember)| MemberAnswer {
+        let answer = |(n, member): (usize, &fanfold_batch_api::CallMember)| MemberAnswer {
             id: member.id,
             outcome: if n.is_multiple_of(2) { MemberOutcome::Succeeded } else { MemberOutcome::Failed },
             error: Some(format!("{:0>256}", n % 80)),
@@ -250,7 +250,7 @@ async fn two_kinds_of_task_may_have_one_key_in_a_fanout() {
 /// Whether failures are told is asked of the policy each time. A batch is closed even if the answer changed.
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
-    let api = ScriptedApi::new(|_| Err(fanfold_handle::api::CallError::for_good("404")));
+    let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));
     let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     register(&stack, "117", 0..2).await;
     for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
@@ -372,7 +372,7 @@ fn requests(stack: &Stack) -> u64 {
 async fn requests_of_a_lane(tasks: usize) -> u64 {
     // A batch API that takes some ten seconds.
     let api = ScriptedApi::new(|call| match call.attempt {
-        1 => Err(fanfold_handle::api::CallError::again("503")),
+        1 => Err(fanfold_batch_api::CallError::again("503")),
         _ => Ok(Answer::AllSucceeded),
     });
     let changes = json!({"max_batch": 20, "max_in_flight": 1, "backoff": {"base": 10, "max": 10}});
