@@ -12,7 +12,7 @@ use fanfold::notice::{Event, Notice};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_ack::Ack;
-use fanfold_handle::api::{Answer, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
 use fanfold_local::{Call, Engine, Fate, Interceptor, Template};
 use fanfold_sweep::{Sweep, SweepRequest};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done, message, order, policy, world};
@@ -25,7 +25,7 @@ use uuid::Uuid;
 #[tokio::test(start_paused = true)]
 async fn many_failures_can_be_told() {
     let api = ScriptedApi::new(|call| {
-        let failed = |member: &fanfold_handle::api::CallMember| MemberAnswer {
+        let failed = |member: &fanfold_batch_api::CallMember| MemberAnswer {
             id: member.id,
             outcome: MemberOutcome::Failed,
             error: Some("x".repeat(256)),
@@ -54,7 +54,7 @@ async fn many_failures_can_be_told() {
 #[tokio::test(start_paused = true)]
 async fn the_outcome_of_the_largest_batch_fits_its_record() {
     let api = ScriptedApi::new(|call| {
-        let answer = |(n, member): (usize, &fanfold_handle::api::CallMember)| MemberAnswer {
+        let answer = |(n, member): (usize, &fanfold_batch_api::CallMember)| MemberAnswer {
             id: member.id,
             outcome: if n.is_multiple_of(2) { MemberOutcome::Succeeded } else { MemberOutcome::Failed },
             error: Some(format!("{:0>256}", n % 80)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::messages::HandleMessage;
-use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_register::Outcome;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, order};
 use serde_json::json;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::GroupMessage;
 use fanfold::store::batches::Batch;
-use fanfold_handle::api::{Answer, Call, CallError};
+use fanfold_batch_api::{Answer, Call, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fanfold::ids::TaskId;
 use fanfold::members::Members;
-use fanfold_handle::api::Answer;
+use fanfold_batch_api::Answer;
 use fanfold_tests::QueueName;
 use serde_json::json;
 

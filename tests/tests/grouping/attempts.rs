@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::limits::LOST_ATTEMPTS;
 use fanfold::messages::HandleMessage;
-use fanfold_handle::api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
 use futures::future::join_all;
 use serde_json::json;

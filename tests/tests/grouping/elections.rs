@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanfold::ids::TaskId;
 use fanfold::members::Members;
 use fanfold::messages::ElectMessage;
-use fanfold_handle::api::Answer;
+use fanfold_batch_api::Answer;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
 use serde_json::json;
 
@@ -53,7 +53,7 @@ async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
 async fn full_batches_do_not_linger() {
     // A batch API that takes some seconds.
     let api = ScriptedApi::new(|call| match call.attempt {
-        1 => Err(fanfold_handle::api::CallError::again("503")),
+        1 => Err(fanfold_batch_api::CallError::again("503")),
         _ => Ok(Answer::AllSucceeded),
     });
     let changes = json!({"linger": 600, "max_batch": 5, "max_in_flight": 1});
@@ -86,7 +86,7 @@ fn requests(stack: &Stack) -> u64 {
 async fn requests_of_a_lane(tasks: usize) -> u64 {
     // A batch API that takes some ten seconds.
     let api = ScriptedApi::new(|call| match call.attempt {
-        1 => Err(fanfold_handle::api::CallError::again("503")),
+        1 => Err(fanfold_batch_api::CallError::again("503")),
         _ => Ok(Answer::AllSucceeded),
     });
     let changes = json!({"max_batch": 20, "max_in_flight": 1, "backoff": {"base": 10, "max": 10}});

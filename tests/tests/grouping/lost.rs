@@ -90,7 +90,7 @@ async fn sweeps_do_not_pile_up_messages_for_one_batch() {
 /// Whether failures are told is asked of the policy each time. A batch is closed even if the answer changed.
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
-    let api = ScriptedApi::new(|_| Err(fanfold_handle::api::CallError::for_good("404")));
+    let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));
     let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     stack.register_orders("117", 0..2).await;
     stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle]).await;

@@ -2,7 +2,7 @@
 
 use fanfold::limits::ERROR_BYTES;
 use fanfold::store::batches::Batch;
-use fanfold_handle::api::{Answer, Call};
+use fanfold_batch_api::{Answer, Call};
 use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
 use serde_json::json;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ async fn first_answer(answer: Script) -> Batch {
         if call.attempt > 1 {
             return Ok(Answer::AllSucceeded);
         }
-        fanfold_handle::answer::parse(answer([&ids[0], &ids[1], &ids[2]]).as_bytes())
+        fanfold_batch_api::Answer::read(answer([&ids[0], &ids[1], &ids[2]]).as_bytes())
     });
     let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
     let (_, ids) = stack.open(3, true).await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::policy::{BatchApi, Span, Way};
+use fanfold_batch_api::Callers;
+use fanfold_batch_api::{Answer, Call, CallError, Caller};
 use fanfold_handle::Handle;
-use fanfold_handle::api::{Answer, Call, CallError, Caller};
-use fanfold_handle::http::HttpCaller;
 use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
 use serde_json::json;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallErr
     let batch_api = BatchApi { way: Way::Url(url.to_owned()), timeout: Span(timeout) };
     let (kind, target) = ("parcel".to_owned(), "117".to_owned());
     let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
-    HttpCaller::new().unwrap().call(&batch_api, "key", &call).await
+    Callers::new().unwrap().call(&batch_api, "key", &call).await
 }
 
 /// An answer that never ends.
@@ -135,8 +135,7 @@ pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration)
         "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle =
-        Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(HttpCaller::new().unwrap())).unwrap());
+    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::new().unwrap())).unwrap());
     stack
 }
 

@@ -5,7 +5,7 @@ use fanfold::lane::Lane;
 use fanfold::limits::GROUP_ITEMS;
 use fanfold::messages::{About, AckRequest, LaneBatch, NotifyMessage};
 use fanfold::tracking::OpenRequest;
-use fanfold_handle::api::{Answer, Call, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, delivery, done, message, policy};
 use serde_json::json;
 use uuid::Uuid;

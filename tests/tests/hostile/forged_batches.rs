@@ -4,7 +4,7 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, HandleMessage};
 use fanfold::store::batches::BatchStatus;
-use fanfold_handle::api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
 use serde_json::json;
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
-use fanfold_handle::api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
 use serde_json::json;
 

@@ -83,7 +83,7 @@ async fn hostile_messages_at_every_queue_fail_alone() {
 /// The other forms a message may have: a task on its own, acks by item, failures to be told.
 #[tokio::test(start_paused = true)]
 async fn hostile_messages_of_users_fail_alone() {
-    let api = ScriptedApi::new(|_| Err(fanfold_handle::api::CallError::for_good("404")));
+    let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));
     let changes = json!({"notify": {"queue": "notices"}});
     let stack = Stack::new(policy(changes), api, Crash::never()).await;
     let single = json!({"kind": "parcel", "content": {"depot": "117"}}).to_string();

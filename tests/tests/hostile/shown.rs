@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use fanfold_handle::api::{Answer, Cause};
+use fanfold_batch_api::{Answer, Cause};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn packed(body: &[u8]) -> Vec<u8> {
 async fn an_answer_may_be_packed_and_marked() {
     let body = json!({"members": [{"id": Uuid::max(), "outcome": "failed", "error": "é"}]}).to_string();
     let marked = [b"\xef\xbb\xbf", body.as_bytes()].concat();
-    let plain = fanfold_handle::answer::parse(body.as_bytes()).unwrap();
+    let plain = fanfold_batch_api::Answer::read(body.as_bytes()).unwrap();
     for (name, headers, body) in [
         ("marked", "", marked.clone()),
         ("packed", "Content-Encoding: gzip\r\n", packed(body.as_bytes())),
