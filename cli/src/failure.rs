@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use fanfold::aws::{QueueError, StoreError};
 use fanfold::config::ConfigError;
-use fanfold::queue::QueueError;
-use fanfold::store::StoreError;
 use fanfold::tracking::TrackingError;
 use fanfold_local::{EngineError, TemplateError};
 use fanfold_register::RegisterError;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::aws::StoreError;
 use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::store::StoreError;
 use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold_local::Engine;
@@ -33,13 +33,12 @@ pub(crate) struct Sweeping {
 impl Sweeping {
     /// Sweeps the tables of `engine`, as the function with these surroundings does.
     pub(crate) fn new(sweep: Arc<Sweep>, surroundings: &Surroundings, engine: Engine) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
             sweep,
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             engine,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 
@@ -118,7 +117,7 @@ mod tests {
             let surroundings = stack.surroundings("SweepFunction");
             let sweep = Arc::new(Sweep::from_environment(&surroundings).unwrap());
             let sweeping = Sweeping::new(sweep, &surroundings, stack.engine.clone()).unwrap();
-            let policy = serde_json::json!({"kind": "parcel", "target": "content.to", "handler": {"command": ["x"]}});
+            let policy = serde_json::json!({"kind": "parcel", "target": "content.to", "batch_api": {"command": ["x"]}});
             sweeping.policies.put(&serde_json::from_value(policy).unwrap()).await.unwrap();
             let before = sweeping.world.now();
             assert!(!sweeping.stands(before).await.unwrap());

@@ -2,14 +2,22 @@
 //!
 //! `docs/openapi.json` is this description, written by `cargo run -p fanfold-openapi > docs/openapi.json`.
 
+use fanfold_http::Code;
 use fanfold_http::openapi::Describer;
 use serde_json::{Value, json};
 
 /// What is to be said of the API as a whole.
-const ABOUT: &str = "Groups tasks into batches and tells exactly when the last item of a fan-out is done. \
-    Errors are problem documents (RFC 9457) with a code that never changes; a route that does not exist is answered with \
-    `unknown_route` (404), a method that a route does not take with `method_not_allowed` (405). What the gateway in front \
-    of the deployed API answers itself (requests that are not signed or too many) is no problem document.";
+fn about() -> String {
+    let code = |code: Code| format!("`{}` ({})", code.name(), code.status().as_u16());
+    format!(
+        "Groups tasks into batches and reports exactly when the last item of a fan-out is done. Errors are problem documents \
+         (RFC 9457) with a code that never changes; a path that no route has gets {}, a method that a route does not take \
+         gets {}. What the gateway in front of the deployed API returns itself (for requests that are not signed, or that \
+         are too many) is not a problem document.",
+        code(Code::UnknownRoute),
+        code(Code::MethodNotAllowed)
+    )
+}
 
 /// The description.
 #[must_use]
@@ -21,7 +29,7 @@ pub fn document() -> Value {
     let info = json!({
         "title": "Fanfold",
         "version": env!("CARGO_PKG_VERSION"),
-        "description": ABOUT,
+        "description": about(),
         "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
     });
     let servers = json!([

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_sqs::Client as Sqs;
 
+use crate::aws::{Queue, Table};
 use crate::clock::World;
-use crate::queue::Queue;
-use crate::store::Table;
 
 /// A variable is missing or cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +83,7 @@ impl Surroundings {
     /// # Errors
     /// The variable is not set, or empty.
     pub fn table(&self, variable: &'static str) -> Result<Table, ConfigError> {
-        Ok(Table::new(self.dynamodb.clone(), self.variable(variable)?))
+        Ok(Table::new(self.dynamodb.clone(), self.variable(variable)?, self.world.clone()))
     }
 
     /// The queue whose URL a variable gives.

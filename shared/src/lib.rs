@@ -1,6 +1,7 @@
-//! Shared parts of Fanfold: ids, bits, records and their stores, messages, policies, the rules of grouping, and the protocols
+//! Shared parts of Fanfold: ids, bits, tables and queues, records and their stores, messages, policies, the rules of grouping, and the protocols
 //! of tracking.
 
+pub mod aws;
 pub mod backoff;
 pub mod bits;
 pub mod clock;
@@ -19,7 +20,6 @@ pub mod notice;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod policy;
-pub mod queue;
 pub mod retry_after;
 pub mod store;
 pub mod text;

@@ -88,13 +88,13 @@ pub const IN_FLIGHT: u32 = 1_000;
 
 /// Batches of one lane whose failures wait to be told: their ids live in the lane's lock record, too (some 17 KB), and make each
 /// write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
-pub const SETTLING: usize = 1_000;
+pub const CLOSING_MAX: usize = 1_000;
 
 /// Attempts of one batch.
 pub const ATTEMPTS: u32 = 1_000;
 
 /// The longest a batch API may take.
-pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(90);
+pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
 
 /// What an attempt has beside its call's own `timeout`, above all to write the outcome, before another worker takes it for
 /// lost. With the longest `timeout` this is the time-out of the handle function in template.yaml.
@@ -213,7 +213,7 @@ pub const REQUEST_HEADERS_WAIT: Duration = Duration::from_secs(30);
 pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(30);
 
 /// The local HTTP API: how long it takes what a client still sends after its answer.
-pub const REQUEST_FAREWELL: Duration = Duration::from_secs(5);
+pub const REQUEST_DRAIN: Duration = Duration::from_secs(5);
 
 /// How long one try to deliver a notice may last before another worker takes it for lost: the time-out of the notify function in
 /// template.yaml.

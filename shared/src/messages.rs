@@ -121,7 +121,7 @@ pub struct AckRequest {
     /// A batch whose record says what is done. Only Fanfold's own steps send this.
     #[cfg_attr(feature = "openapi", schemars(skip))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settles: Option<Settles>,
+    pub batch: Option<LaneBatch>,
 }
 
 impl AckRequest {
@@ -132,10 +132,10 @@ impl AckRequest {
     }
 }
 
-/// A batch with outcomes; once all its acks and notices are through, it is settled.
+/// A batch with outcomes, and the lane whose lock names it until all its acks and notices are through.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settles {
+pub struct LaneBatch {
     /// The batch.
     pub batch: Uuid,
     /// Its lane.

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::{DELAY_MAX, GROUP_ITEMS, HANDLER_TIMEOUT, KIND_BYTES, RETRY_AFTER_MAX, URL_BYTES};
+use crate::limits::{BATCH_API_TIMEOUT_MAX, DELAY_MAX, GROUP_ITEMS, KIND_BYTES, RETRY_AFTER_MAX, URL_BYTES};
 
 /// A UUID in its canonical form.
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
@@ -72,7 +72,7 @@ pub(crate) fn pause(generator: &mut SchemaGenerator) -> Schema {
 }
 
 pub(crate) fn timeout(generator: &mut SchemaGenerator) -> Schema {
-    span(generator, 1, HANDLER_TIMEOUT)
+    span(generator, 1, BATCH_API_TIMEOUT_MAX)
 }
 
 /// A duration as it is returned, or as it may be given.

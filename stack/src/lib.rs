@@ -7,10 +7,10 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
 use fanfold_ack::Ack;
 use fanfold_api::Api;
+use fanfold_batch_api::Caller;
 use fanfold_elect::Elect;
 use fanfold_group::Group;
 use fanfold_handle::Handle;
-use fanfold_handle::api::BatchApi;
 use fanfold_http::with_fallbacks;
 use fanfold_notify::{Notify, Webhooks};
 use fanfold_register::Register;
@@ -20,7 +20,7 @@ use fanfold_sweep::Sweep;
 #[allow(missing_debug_implementations)]
 pub struct Outside {
     /// The batch APIs.
-    pub batch_apis: Arc<dyn BatchApi>,
+    pub batch_apis: Arc<dyn Caller>,
     /// The receivers of notices.
     pub webhooks: Arc<dyn Webhooks>,
     /// Whether the HTTP API takes policies whose batch API is a program of this machine.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanfold::policy::Handler;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Calling, Cause};
+use fanfold::policy::BatchApi;
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause};
 use futures::FutureExt;
 use tokio::time::Instant;
 
@@ -80,14 +80,14 @@ impl ScriptedApi {
     }
 }
 
-impl BatchApi for ScriptedApi {
-    fn call<'a>(&'a self, handler: &'a Handler, key: &'a str, call: &'a Call) -> Calling<'a> {
+impl Caller for ScriptedApi {
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
         async move {
             let (at, takes) = (Instant::now(), (self.takes)(call));
             let until = at + takes;
             self.seen.lock().unwrap().push(Seen { key: key.to_owned(), call: call.clone(), at, until });
-            if takes > handler.timeout.0 {
-                tokio::time::sleep(handler.timeout.0).await;
+            if takes > batch_api.timeout.0 {
+                tokio::time::sleep(batch_api.timeout.0).await;
                 return Err(CallError::again("no answer in time"));
             }
             if !takes.is_zero() {

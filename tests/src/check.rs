@@ -9,7 +9,8 @@ use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::places::{self, Party};
 use uuid::Uuid;
 
-use crate::stack::{QueueName, Stack};
+use crate::queues::QueueName;
+use crate::stack::Stack;
 
 impl Stack {
     /// Every batch there is.
@@ -63,7 +64,7 @@ impl Stack {
         }
     }
 
-    /// No lane has a leader, or a batch in flight or settling; no call holds a place.
+    /// No lane has a leader, or a batch in flight or closing; no call holds a place.
     pub async fn assert_locks_free(&self) {
         let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
         let keys: Vec<&String> = scan.items().iter().map(|item| item["lane"].as_s().unwrap()).collect();

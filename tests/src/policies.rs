@@ -13,7 +13,7 @@ use crate::stack::Stack;
 pub fn policy(changes: Value) -> Value {
     let policy = json!({
         "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_in_flight": 3,
-        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "handler": {"command": ["truck"]}
+        "max_attempts": 4, "backoff": {"base": 1, "max": 4}, "batch_api": {"command": ["truck"]}
     });
     changed(policy, changes)
 }
@@ -30,7 +30,7 @@ impl Stack {
         let policy: Policy = serde_json::from_value(policy).unwrap();
         policy.check().unwrap();
         let table = self.surroundings().table("POLICIES_TABLE").unwrap();
-        Policies::new(table, self.world.clone()).put(&policy).await.unwrap();
+        Policies::new(table).put(&policy).await.unwrap();
         tokio::time::sleep(POLICY_CACHE + Duration::from_secs(1)).await;
     }
 }

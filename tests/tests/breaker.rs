@@ -9,13 +9,14 @@ use fanfold::limits::{PROBE_ASKED, REFUSED_MAX};
 use fanfold::store::batches::BatchStatus;
 use fanfold::store::gates::{Gate, Refusal};
 use fanfold::store::places::{Party, Place};
-use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
+use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, changed, order, until};
 use serde_json::{Value, json};
 
 fn policy(changes: Value) -> Value {
-    let policy = fanfold_tests::policy(json!({"max_attempts": 2, "handler": {"command": ["truck"], "timeout": "10s"}}));
+    let policy =
+        fanfold_tests::policy(json!({"max_attempts": 2, "batch_api": {"command": ["truck"], "timeout": "10s"}}));
     changed(policy, changes)
 }
 
@@ -108,7 +109,7 @@ async fn a_new_version_of_the_policy_is_tried_at_once() {
     stack.minutes(20).await;
     assert!(gate(&stack).await.stopped.is_some());
     status.store(200, Ordering::Relaxed);
-    stack.put_policy(policy(json!({"handler": {"command": ["lorry"], "timeout": "10s"}}))).await;
+    stack.put_policy(policy(json!({"batch_api": {"command": ["lorry"], "timeout": "10s"}}))).await;
     // As a local runner does that is started again.
     stack.sweeper.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await.unwrap();
     stack.drain().await;

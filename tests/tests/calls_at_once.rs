@@ -8,7 +8,7 @@ use fanfold::ids::TaskId;
 use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, MOST_DEAD};
 use fanfold::messages::TaskRequest;
 use fanfold::store::places::{Party, Place};
-use fanfold_handle::api::{Answer, Call};
+use fanfold_batch_api::{Answer, Call};
 use fanfold_sweep::SweepRequest;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, at_every_request, changed, order, until};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const DEAD: SweepRequest = SweepRequest { min_age: Duration::ZERO, workers_dead:
 
 fn policy(changes: Value) -> Value {
     let policy =
-        fanfold_tests::policy(json!({"max_in_flight": 2, "handler": {"command": ["truck"], "timeout": "10s"}}));
+        fanfold_tests::policy(json!({"max_in_flight": 2, "batch_api": {"command": ["truck"], "timeout": "10s"}}));
     changed(policy, changes)
 }
 
@@ -82,7 +82,7 @@ async fn calls_at_once_are_as_many_as_the_template_says() {
 async fn a_kind_that_hangs_leaves_the_rest_to_others() {
     let takes = |call: &Call| Duration::from_secs(if call.kind == "parcel" { 60 } else { 1 });
     let api = ScriptedApi::slow(takes, |_| Ok(Answer::AllSucceeded));
-    let hanging = json!({"handler": {"command": ["truck"], "timeout": "60s"}});
+    let hanging = json!({"batch_api": {"command": ["truck"], "timeout": "60s"}});
     let stack = Stack::new(policy(hanging), api.clone(), Crash::never()).await;
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();

@@ -13,6 +13,8 @@ mod fanouts;
 mod hostile;
 #[path = "http/policies.rs"]
 mod policies;
+#[path = "http/problems.rs"]
+mod problems;
 #[path = "http/reused.rs"]
 mod reused;
 #[path = "http/shapes.rs"]
@@ -135,7 +137,7 @@ fn routes(stack: &Stack, api: Arc<Api>) -> Router {
 /// The policy of parcels, changed.
 fn parcel(changes: Value) -> Value {
     let mut policy =
-        json!({"kind": "parcel", "target": "content.depot", "max_attempts": 1, "handler": {"command": ["truck"]}});
+        json!({"kind": "parcel", "target": "content.depot", "max_attempts": 1, "batch_api": {"command": ["truck"]}});
     policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     policy
 }

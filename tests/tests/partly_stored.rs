@@ -20,7 +20,7 @@ fn ids(key: &str) -> Vec<TaskId> {
 }
 
 async fn stack(crash: Crash) -> Stack {
-    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
     Stack::new(policy, ScriptedApi::always_succeeds(), crash).await
 }
 

@@ -8,7 +8,7 @@ use fanfold::clock::{Clock, Timestamp, World};
 use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
-use fanfold_handle::api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_register::{Outcome, Register};
 use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ type Said = Result<Answer, CallError>;
 fn policy(changes: Value) -> Value {
     let mut policy = json!({
         "kind": "parcel", "target": "content.depot", "key": "content.order", "max_batch": 10, "max_attempts": 3,
-        "backoff": {"base": 1, "max": 2}, "handler": {"command": ["truck"]}
+        "backoff": {"base": 1, "max": 2}, "batch_api": {"command": ["truck"]}
     });
     policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     policy

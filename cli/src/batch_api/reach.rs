@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::Duration;
 
-use fanfold::policy::Handler;
+use fanfold::policy::{BatchApi, Way};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -14,15 +14,14 @@ use super::program;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Checks that the batch API of a policy is there. The error says what is wrong.
-pub(crate) async fn check(handler: &Handler, folder: &Path) -> Result<(), String> {
-    match (&handler.url, &handler.command) {
-        (Some(url), _) => {
-            connect(url).await.map_err(|problem| format!("`handler.url`: nobody answers at {url}: {problem}"))
+pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
+    match &batch_api.way {
+        Way::Url(url) => {
+            connect(url).await.map_err(|problem| format!("`batch_api.url`: nobody answers at {url}: {problem}"))
         }
-        (None, Some(command)) => {
-            program::check(command, folder).map_err(|problem| format!("`handler.command`: {problem}"))
+        Way::Command(command) => {
+            program::check(command, folder).map_err(|problem| format!("`batch_api.command`: {problem}"))
         }
-        (None, None) => Ok(()),
     }
 }
 

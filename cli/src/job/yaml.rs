@@ -166,7 +166,7 @@ mod tests {
             ("kind: row\n target: content.shop\n", "begin in the same column"),
             ("kind: row\nkind: row\n", "the field `kind` is there twice"),
             ("kind: row\ntarget: [a, b]\n", "must be quoted as a whole"),
-            ("kind: row\nhandler: {command: [true\n", "not valid YAML: unclosed bracket"),
+            ("kind: row\nbatch_api: {command: [true\n", "not valid YAML: unclosed bracket"),
             ("", "is empty; a thing is wanted"),
             ("# nothing\n---\n", "is empty; a thing is wanted"),
         ] {

@@ -58,7 +58,7 @@ pub(super) async fn execute(
     let stack = Stack::open(args.data.as_deref()).await?;
     let (mut record, resumed) = take_up(args, job, checked, stack.world().uuid())?;
     let surroundings = stack.surroundings("ApiFunction");
-    let policies = Policies::new(surroundings.table(variables::POLICIES_TABLE)?, stack.world().clone());
+    let policies = Policies::new(surroundings.table(variables::POLICIES_TABLE)?);
     policies.put(&job.policy.policy).await?;
     let tracking = Tracking::from_environment(&surroundings)?;
     let counters = Counters::install();

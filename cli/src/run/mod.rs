@@ -86,7 +86,7 @@ async fn go(
         let process = process.insert(Process::start(server, &job.folder)?);
         stop.or(kept, process.listening(|what| waiting.tell(what))).await?;
     }
-    let there = async { Ok(batch_api::check(&job.policy.policy.handler, &job.folder).await) };
+    let there = async { Ok(batch_api::check(&job.policy.policy.batch_api, &job.folder).await) };
     stop.or(kept, there).await?.map_err(|problem| Fault::new(job.policy_file.display(), problem))?;
     if args.check {
         say(format_args!(

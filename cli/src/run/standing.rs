@@ -20,7 +20,7 @@ pub(super) async fn watch(gates: &Gates, job: &Job) {
         let stopped = gates.into_iter().find_map(|gate| gate.stopped);
         match (&stopped, told) {
             (Some(stopped), false) => say(format_args!(
-                "fanfold: {}; check `handler` in {}. Tasks wait, nothing has failed; it is tried again and again, and goes on \
+                "fanfold: {}; check `batch_api` in {}. Tasks wait, nothing has failed; it is tried again and again, and goes on \
                  by itself once it works",
                 stopped.answer,
                 job.policy_file.display()

@@ -50,11 +50,10 @@ impl Auditor {
     pub(crate) fn new(stack: &Stack) -> Result<Self, Failure> {
         let engine = stack.engine.with_interceptor(std::sync::Arc::new(Apart));
         let surroundings = stack.surroundings_in(&engine, "HandleFunction");
-        let world = surroundings.world.clone();
         Ok(Self {
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             batches_table: surroundings.variable(variables::BATCHES_TABLE)?,
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             tasks_table: surroundings.variable(variables::TASKS_TABLE)?,
             engine,
         })

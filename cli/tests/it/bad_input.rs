@@ -124,9 +124,9 @@ fn yaml_is_explained() {
     let quoted = format!("quote the whole value: target: '{target}'");
     refused(&with_policy(&good.replace("content.shop", target)), &["policy.yaml:2:", "not valid YAML", &quoted]);
     refused(&with_policy(&good.replace("content.shop", "content.shop + \" #1\"")), &["` #`", "comment", "quote"]);
-    refused(&with_policy(""), &["policy.yaml: is empty", "`kind`, `target` and `handler`"]);
+    refused(&with_policy(""), &["policy.yaml: is empty", "`kind`, `target` and `batch_api`"]);
     refused(&with_policy("# to be written\n"), &["policy.yaml: is empty"]);
-    refused(&with_policy("[1]\n"), &["policy.yaml", "`kind`, `target` and `handler` is wanted"]);
+    refused(&with_policy("[1]\n"), &["policy.yaml", "`kind`, `target` and `batch_api` is wanted"]);
     refused(&with_policy(&format!("{good}kind: row\n")), &["the field `kind` is there twice"]);
 }
 
@@ -159,22 +159,25 @@ fn addresses_to_listen_on() {
 #[test]
 fn batch_apis() {
     let good = policy("content.shop", RECORD);
-    let handler = |handler: &str| with_policy(&good.replace(good.lines().last().unwrap(), handler));
+    let batch_api = |batch_api: &str| with_policy(&good.replace(good.lines().last().unwrap(), batch_api));
     refused(
-        &handler("handler: {url: 'http://127.0.0.1:9/x'}"),
-        &["`handler.url`", "nobody answers at http://127.0.0.1:9/x"],
+        &batch_api("batch_api: {url: 'http://127.0.0.1:9/x'}"),
+        &["`batch_api.url`", "nobody answers at http://127.0.0.1:9/x"],
     );
-    refused(&handler("handler: {url: 'http://example.com/x'}"), &["`handler.url`", "https://"]);
-    refused(&handler("handler: {url: 'http://127.0.0.1:${PORT}/x'}"), &["${PORT}", "run.yaml"]);
-    refused(&handler("handler: {command: [no-such-program]}"), &["`handler.command`", "no program `no-such-program`"]);
-    let folder = handler("handler: {url: 'http://127.0.0.1:${PORT}/x'}");
+    refused(&batch_api("batch_api: {url: 'http://example.com/x'}"), &["`batch_api.url`", "https://"]);
+    refused(&batch_api("batch_api: {url: 'http://127.0.0.1:${PORT}/x'}"), &["${PORT}", "run.yaml"]);
+    refused(
+        &batch_api("batch_api: {command: [no-such-program]}"),
+        &["`batch_api.command`", "no program `no-such-program`"],
+    );
+    let folder = batch_api("batch_api: {url: 'http://127.0.0.1:${PORT}/x'}");
     folder.write("run.yaml", "start: [sh, -c, 'echo no paper >&2; exit 4']\n");
     refused(&folder, &["run.yaml", "exit status: 4", "before it listened", "no paper"]);
     folder.write("run.yaml", "start: [no-such-program]\n");
     refused(&folder, &["run.yaml", "`start`: there is no program `no-such-program`"]);
-    let folder = handler("handler: {command: [./book.sh]}");
+    let folder = batch_api("batch_api: {command: [./book.sh]}");
     folder.write("book.sh", "#!/bin/sh\n");
-    refused(&folder, &["`handler.command`", "`./book.sh` is not executable", "chmod +x"]);
-    folder.write("policy.yaml", good.replace(good.lines().last().unwrap(), "handler: {command: [book.sh]}"));
+    refused(&folder, &["`batch_api.command`", "`./book.sh` is not executable", "chmod +x"]);
+    folder.write("policy.yaml", good.replace(good.lines().last().unwrap(), "batch_api: {command: [book.sh]}"));
     refused(&folder, &["no program `book.sh` in PATH; `./book.sh` is one"]);
 }

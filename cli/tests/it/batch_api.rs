@@ -4,12 +4,12 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::folder::{Folder, RECORD, stderr, with_handler};
+use crate::folder::{Folder, RECORD, stderr, with_batch_api};
 
 /// A folder with a server in Python; `body` may use `port`.
 fn with_server(body: &str, settings: &str) -> Folder {
     let folder = Folder::with_rows(8, RECORD);
-    folder.write("policy.yaml", with_handler("{url: 'http://127.0.0.1:${PORT}/', timeout: 10s}"));
+    folder.write("policy.yaml", with_batch_api("{url: 'http://127.0.0.1:${PORT}/', timeout: 10s}"));
     let head = "import http.server, os, signal, sys, time\nport = int(os.environ['PORT'])\nopen('pid', 'w').write(str(os.getpid()))\n";
     folder.write("server.py", format!("{head}{body}"));
     folder.write("run.yaml", format!("start: [sh, -c, 'python3 server.py; exit $?']\n{settings}"));

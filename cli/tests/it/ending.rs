@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::folder::{Folder, RECORD, policy, stderr, summary, with_handler};
+use crate::folder::{Folder, RECORD, policy, stderr, summary, with_batch_api};
 
 const ROWS: usize = 200;
 
@@ -114,7 +114,7 @@ fn being_terminated_is_the_same() {
 #[test]
 fn a_second_ctrl_c_waits_for_nothing() {
     let folder = Folder::with_rows(8, "touch begun; sleep 100");
-    folder.write("policy.yaml", with_handler("{command: [sh, -c, 'touch begun; sleep 100'], timeout: 90s}"));
+    folder.write("policy.yaml", with_batch_api("{command: [sh, -c, 'touch begun; sleep 100'], timeout: 90s}"));
     let child = folder.start();
     while !folder.path().join("begun").exists() {
         std::thread::sleep(Duration::from_millis(5));

@@ -108,15 +108,15 @@ fn target(row: usize) -> String {
 pub(crate) fn policy(target: &str, command: &str) -> String {
     format!(
         "kind: row\ntarget: {target}\nkey: content.ref\nmax_batch: {MAX_BATCH}\nlinger: 1s\nmax_in_flight: 2\n\
-         max_attempts: 4\nbackoff: {{base: 1s, max: 2s}}\nhandler: {{command: [sh, -c, '{command}'], timeout: 5s}}\n"
+         max_attempts: 4\nbackoff: {{base: 1s, max: 2s}}\nbatch_api: {{command: [sh, -c, '{command}'], timeout: 5s}}\n"
     )
 }
 
 /// The same with another batch API.
-pub(crate) fn with_handler(handler: &str) -> String {
+pub(crate) fn with_batch_api(batch_api: &str) -> String {
     let text = policy("content.shop", "true");
-    let others: Vec<&str> = text.lines().filter(|line| !line.starts_with("handler:")).collect();
-    format!("{}\nhandler: {handler}\n", others.join("\n"))
+    let others: Vec<&str> = text.lines().filter(|line| !line.starts_with("batch_api:")).collect();
+    format!("{}\nbatch_api: {batch_api}\n", others.join("\n"))
 }
 
 pub(crate) fn stderr(output: &Output) -> String {

@@ -1,28 +1,23 @@
 //! The step `ack`: clears bits and completes fan-outs.
 
-mod http;
-#[cfg(feature = "openapi")]
-mod openapi;
+mod routes;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{Failures, Follows};
-use fanfold::messages::{AckRequest, NotifyMessage, Settles};
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
+use fanfold::messages::{LaneBatch, NotifyMessage};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
-use fanfold::store::fanouts::FanoutState;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
-use fanfold::tracking::{AckRefusal, Acks, Tracking, TrackingError, collect, collect_batch};
-use serde::Serialize;
+use fanfold::tracking::{Acks, Tracking, TrackingError, collect_batch};
 use uuid::Uuid;
 
-pub use http::router;
 #[cfg(feature = "openapi")]
-pub use openapi::describe;
+pub use routes::describe;
+pub use routes::{AckAnswer, FanoutAnswer, RefusedGroup, router};
 
 /// Clears bits and completes fan-outs.
 #[derive(Debug)]
@@ -32,45 +27,6 @@ pub struct Ack {
     locks: Locks,
     policies: Policies,
     notify: Queue<NotifyMessage>,
-}
-
-/// What became of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct AckAnswer {
-    /// The fan-outs it names, as they stand now.
-    pub fanouts: Vec<FanoutAnswer>,
-    /// Groups of which acks were refused: all, if the group does not exist, else those of items that it does not have.
-    pub refused: Vec<RefusedGroup>,
-}
-
-/// A fan-out as it stands after an ack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct FanoutAnswer {
-    /// Its id.
-    pub id: Uuid,
-    /// How far it has come.
-    pub state: FanoutState,
-    /// Whether everything is done.
-    pub complete: bool,
-    /// The producer's own name for it.
-    pub user_key: Option<String>,
-}
-
-/// A group whose acks were refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct RefusedGroup {
-    /// The fan-out.
-    pub fanout: Uuid,
-    /// The item group.
-    pub group: Uuid,
-    /// Why.
-    pub problem: String,
-    /// The same, to reckon with.
-    #[serde(skip)]
-    pub refusal: AckRefusal,
 }
 
 /// The batches that messages name.
@@ -98,44 +54,18 @@ impl Ack {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
         })
     }
 
-    /// Applies the acks of a request and returns how the fan-outs stand.
-    ///
-    /// # Errors
-    /// The tables cannot be read or written, or a hint not sent. Repeating the request is safe.
-    pub async fn apply(&self, request: &AckRequest) -> Result<AckAnswer, TrackingError> {
-        let mut acks = Acks::new();
-        collect(&mut acks, request);
-        let refused = self.tracking.ack(&acks).await?;
-        let names: BTreeSet<Uuid> = acks.keys().map(|(fanout, _)| *fanout).collect();
-        let mut fanouts = Vec::with_capacity(names.len());
-        for id in names {
-            if let Some(fanout) = self.tracking.fanouts.get(id).await? {
-                let complete = fanout.complete();
-                fanouts.push(FanoutAnswer { id, state: fanout.state, complete, user_key: fanout.user_key });
-            }
-        }
-        let refuse = |((fanout, group), refusal): ((Uuid, Uuid), AckRefusal)| RefusedGroup {
-            fanout,
-            group,
-            problem: refusal.to_string(),
-            refusal,
-        };
-        Ok(AckAnswer { fanouts, refused: refused.into_iter().map(refuse).collect() })
-    }
-
     /// Adds what the batches of these messages have settled so far.
-    pub(crate) async fn collect_batches(&self, settles: &[&Settles], acks: &mut Acks) -> Result<Named, AckError> {
-        let mut unknown: BTreeSet<Uuid> = settles.iter().map(|settles| settles.batch).collect();
+    pub(crate) async fn collect_batches(&self, named: &[&LaneBatch], acks: &mut Acks) -> Result<Named, AckError> {
+        let mut unknown: BTreeSet<Uuid> = named.iter().map(|named| named.batch).collect();
         let ids: Vec<Uuid> = unknown.iter().copied().collect();
         let batches = self.batches.get_many(&ids).await?;
         for batch in &batches {
@@ -145,29 +75,29 @@ impl Ack {
         Ok(Named { done: batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect(), unknown })
     }
 
-    /// Settles batches whose acks are applied, one write per lane; `notify` settles those with a notice of failures, once
+    /// Closes batches whose acks are applied, one write per lane; `notify` closes those with a notice of failures, once
     /// that is through.
-    pub(crate) async fn settle(&self, batches: &[Batch]) -> Result<(), AckError> {
-        let mut settled: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
+    pub(crate) async fn close(&self, batches: &[Batch]) -> Result<(), AckError> {
+        let mut closed: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
         let mut notices = Vec::new();
         for batch in batches.iter().filter(|batch| batch.has_items()) {
             let policy = match self.policies.get(&batch.lane.kind).await {
                 Ok(policy) => policy,
                 Err(error) => {
-                    // It stays known as settling, so that `sweep` comes back to it.
-                    tracing::error!(%error, batch = %batch.id, "the batch is not settled");
+                    // It stays known as closing, so that `sweep` comes back to it.
+                    tracing::error!(%error, batch = %batch.id, "the batch is not closed");
                     continue;
                 }
             };
             match Follows::of(batch, policy.as_deref()).failures {
                 Failures::Untold => notices.push(NotifyMessage::failures(batch)),
                 Failures::BeingTold => {}
-                Failures::Quiet => settled.entry(&batch.lane).or_default().push(batch.id),
+                Failures::Quiet => closed.entry(&batch.lane).or_default().push(batch.id),
             }
         }
         self.notify.send_all(notices.iter().map(|notice| (notice, std::time::Duration::ZERO))).await?;
-        for (lane, batches) in settled {
-            self.locks.settled(lane, &batches).await?;
+        for (lane, batches) in closed {
+            self.locks.closed(lane, &batches).await?;
         }
         Ok(())
     }

@@ -42,19 +42,19 @@ impl Ack {
     async fn apply_all(&self, requests: &[&AckRequest]) -> Result<(Refused, BTreeSet<Uuid>), AckError> {
         let mut acks = Acks::new();
         requests.iter().for_each(|request| collect(&mut acks, request));
-        let settles: Vec<_> = requests.iter().filter_map(|request| request.settles.as_ref()).collect();
-        let named = self.collect_batches(&settles, &mut acks).await?;
+        let named: Vec<_> = requests.iter().filter_map(|request| request.batch.as_ref()).collect();
+        let named = self.collect_batches(&named, &mut acks).await?;
         let refused = self.tracking.ack(&acks).await?;
-        // A batch whose items do not exist is settled all the same: no repetition would make them exist.
-        self.settle(&named.done).await?;
+        // A batch whose items do not exist is closed all the same: no repetition would make them exist.
+        self.close(&named.done).await?;
         Ok((refused, named.unknown))
     }
 }
 
 /// Why a message's own items or batch were refused, if they were.
 fn refusal(request: &AckRequest, refused: &Refused, unknown: &BTreeSet<Uuid>) -> Option<String> {
-    if let Some(settles) = request.settles.as_ref().filter(|settles| unknown.contains(&settles.batch)) {
-        return Some(format!("there is no batch {}", settles.batch));
+    if let Some(named) = request.batch.as_ref().filter(|named| unknown.contains(&named.batch)) {
+        return Some(format!("there is no batch {}", named.batch));
     }
     let refusal =
         |item: &ItemId| refused.get(&(item.fanout, item.group)).filter(|refusal| refusal.concerns(item.index));

@@ -1,16 +1,7 @@
 //! The step `api`: opens, adds to, seals and shows fan-outs; shows tasks and batches; keeps policies.
 
-mod batches;
-mod fanouts;
-mod health;
-mod http;
-mod index;
 mod notice;
-#[cfg(feature = "openapi")]
-mod openapi;
-mod policies;
-mod tasks;
-mod view;
+mod routes;
 
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::store::batches::Batches;
@@ -19,9 +10,9 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
 
-pub use http::router;
 #[cfg(feature = "openapi")]
-pub use openapi::describe;
+pub use routes::describe;
+pub use routes::router;
 
 /// What the HTTP routes of this function work on.
 #[derive(Debug)]
@@ -40,12 +31,11 @@ impl Api {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             allow_commands: false,
         })

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The state of a notice.
 #[derive(Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Telling"))]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Notice"))]
 pub(crate) struct NoticeView {
     /// How far.
     state: NoticeState,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::backoff::Backoff;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
@@ -15,8 +16,6 @@ use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::policy::Policy;
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::locks::{Lock, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -68,14 +67,13 @@ impl Elect {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

@@ -4,6 +4,7 @@ mod candidates;
 
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
@@ -13,12 +14,10 @@ use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
 use fanfold::policy::Policy;
-use fanfold::queue::{Queue, QueueError};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
-use fanfold::store::{StoreError, Write};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
@@ -66,16 +65,15 @@ impl Group {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

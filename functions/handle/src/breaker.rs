@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use fanfold::aws::StoreError;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{PROBE_ASKED, PROBES};
 use fanfold::messages::{About, NotifyMessage};
 use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
-use fanfold::store::StoreError;
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Refusal, Stopped};
+use fanfold_batch_api::{Answer, CallError, Cause};
 
 use crate::Handle;
-use crate::api::{Answer, CallError, Cause};
 use crate::places::Pass;
 
 /// What a call says of the batch API.

@@ -1,11 +1,6 @@
 //! The step `handle`: calls the batch API, retries, and records outcomes.
 
-pub mod answer;
-pub mod api;
-mod body;
 mod breaker;
-mod cause;
-pub mod http;
 mod pace;
 mod places;
 mod release;
@@ -16,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{First, Follows};
@@ -24,18 +20,16 @@ use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::batches::{Batch, BatchStatus, Batches, Settlement};
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
 use fanfold::store::places::Place;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Cause};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::api::{BatchApi, Call, CallError, CallMember, Cause};
 use crate::places::Entry;
 use crate::settle::Ended;
 
@@ -55,7 +49,7 @@ pub struct Handle {
     ack: Queue<AckRequest>,
     notify: Queue<NotifyMessage>,
     elect: Queue<ElectMessage>,
-    api: Arc<dyn BatchApi>,
+    api: Arc<dyn Caller>,
     world: World,
 }
 
@@ -102,21 +96,20 @@ impl Handle {
     ///
     /// # Errors
     /// A variable is missing.
-    pub fn from_environment(surroundings: &Surroundings, api: Arc<dyn BatchApi>) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
+    pub fn from_environment(surroundings: &Surroundings, api: Arc<dyn Caller>) -> Result<Self, ConfigError> {
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             api,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 
@@ -174,7 +167,7 @@ impl Handle {
 
     /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt, policy.handler.timeout.0).await? {
+        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
             Ok(batch) => batch,
             Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
             Err(Some(batch)) => return self.go_on(batch).await,
@@ -194,7 +187,7 @@ impl Handle {
         place: &Place,
     ) -> Result<Begun, HandleError> {
         let prepared = self.prepare(batch).await?;
-        let timeout = policy.handler.timeout.0;
+        let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
         let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
             Ok(batch) => batch,
@@ -248,7 +241,7 @@ impl Handle {
         batch: &Batch,
         policy: &Policy,
         members: Vec<CallMember>,
-    ) -> Option<Result<api::Answer, CallError>> {
+    ) -> Option<Result<Answer, CallError>> {
         if members.is_empty() || lost_too_often(batch) {
             return None;
         }
@@ -260,12 +253,12 @@ impl Handle {
             members,
         };
         metrics::counter!(CALLS).increment(1);
-        let result = self.api.call(&policy.handler, &idempotency_key(batch), &call).await;
+        let result = self.api.call(&policy.batch_api, &idempotency_key(batch), &call).await;
         match &result {
             Err(error) => {
                 tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
             }
-            Ok(api::Answer::Unclear { problem, .. }) => {
+            Ok(Answer::Unclear { problem, .. }) => {
                 tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
             }
             Ok(_) => {}
@@ -274,19 +267,19 @@ impl Handle {
     }
 
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
-    /// flight before its acks are sent, and stays known as settling until they are applied.
+    /// flight before its acks are sent, and stays known as closing until they are applied.
     async fn conclude(&self, batch: &Batch) -> Result<(), HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let follows = Follows::of(batch, policy.as_deref());
         self.release(batch, policy.as_deref()).await?;
         if follows.done {
-            let lock = self.locks.leave(&batch.lane, batch.id, follows.settling()).await?;
+            let lock = self.locks.leave(&batch.lane, batch.id, follows.closing()).await?;
             if lock.waiting {
                 self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
             }
             // It was to be told once, but the policy says so no longer.
-            if !follows.settling() && lock.settling.contains(&batch.id) {
-                self.locks.settled(&batch.lane, &[batch.id]).await?;
+            if !follows.closing() && lock.closing.contains(&batch.id) {
+                self.locks.closed(&batch.lane, &[batch.id]).await?;
             }
         }
         match follows.first() {
@@ -309,9 +302,9 @@ fn lost_too_often(batch: &Batch) -> bool {
 }
 
 /// What an attempt without a call leads to.
-fn not_called(batch: &Batch) -> Result<api::Answer, CallError> {
+fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     if !lost_too_often(batch) {
-        return Ok(api::Answer::AllSucceeded);
+        return Ok(Answer::AllSucceeded);
     }
     let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })

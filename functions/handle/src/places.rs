@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use fanfold::aws::StoreError;
 use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES, REFUSED_MAX};
 use fanfold::policy::{Policy, Refusals};
-use fanfold::store::StoreError;
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};
@@ -43,7 +43,7 @@ pub(crate) enum Entry {
 impl Handle {
     /// Takes a place for a call for this batch, or the probe of its kind.
     pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
-        let lease = policy.handler.timeout.0 + ATTEMPT_MARGIN;
+        let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
         let mut looks = 1;
         for _ in 0..CONTENTION_TRIES {

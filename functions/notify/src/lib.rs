@@ -7,14 +7,13 @@ mod tell;
 
 use std::sync::Arc;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::limits::RECEIVER_SHARE;
 use fanfold::messages::NotifyMessage;
 use fanfold::notice::Notice;
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::batches::Batches;
 use fanfold::store::fanouts::Fanouts;
 use fanfold::store::gates::Gates;
@@ -69,20 +68,19 @@ impl Notify {
     /// # Errors
     /// A variable is missing or cannot be used.
     pub fn from_environment(surroundings: &Surroundings, webhooks: Arc<dyn Webhooks>) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?, world.clone()),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             places: Places::new(surroundings.table(variables::LOCKS_TABLE)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             dead: surroundings.queue(variables::NOTIFY_DEAD_LETTER_QUEUE_URL)?,
             notices: surroundings.queue(variables::NOTICES_QUEUE_URL)?,
             webhooks,
             share: (surroundings.number(variables::NOTIFY_CONCURRENCY)? / RECEIVER_SHARE).max(1),
-            world,
+            world: surroundings.world.clone(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::messages::{About, NotifyMessage, Settles};
+use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold::store::batches::BatchStatus;
@@ -39,7 +39,7 @@ impl Notify {
         match about {
             About::Fanout(_) => self.fanouts.tellings(),
             About::Batch(_) => self.batches.tellings(),
-            About::Kind(_) => self.gates.tellings(self.world.clone()),
+            About::Kind(_) => self.gates.tellings(),
         }
     }
 
@@ -47,7 +47,7 @@ impl Notify {
     pub(crate) async fn look(&self, message: &NotifyMessage) -> Result<Asked, NotifyError> {
         match &message.about {
             About::Fanout(id) => self.look_at_end(message, *id).await,
-            About::Batch(settles) => self.look_at_failures(message, settles).await,
+            About::Batch(named) => self.look_at_failures(message, named).await,
             About::Kind(kind) => self.look_at_kind(message, kind).await,
         }
     }
@@ -59,9 +59,9 @@ impl Notify {
         self.next(message, fanout.telling.clone(), destination, notices).await
     }
 
-    async fn look_at_failures(&self, message: &NotifyMessage, settles: &Settles) -> Result<Asked, NotifyError> {
-        let batch = self.batches.get(settles.batch).await?;
-        let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", settles.batch)))?;
+    async fn look_at_failures(&self, message: &NotifyMessage, named: &LaneBatch) -> Result<Asked, NotifyError> {
+        let batch = self.batches.get(named.batch).await?;
+        let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", named.batch)))?;
         // Told too early, the notice would keep its id and change its failures.
         if batch.status != BatchStatus::Done {
             return Err(NotifyError::NotDone(batch.id));
@@ -70,12 +70,12 @@ impl Notify {
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
         let revives = message.undelivered.is_some() && batch.telling.given_up.is_some();
         let Some(destination) = destination.filter(|_| revives || !batch.telling.over()) else {
-            self.locks.settled(&batch.lane, &[batch.id]).await?;
+            self.locks.closed(&batch.lane, &[batch.id]).await?;
             return Ok(Asked::Nothing);
         };
         if revives {
             // From now on `sweep` looks after it again.
-            self.locks.settles(&batch.lane, batch.id).await?;
+            self.locks.close_again(&batch.lane, batch.id).await?;
         }
         self.next(message, batch.telling.clone(), destination, || Notice::failed(&batch)).await
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
-use fanfold::limits::{ERROR_BYTES, NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX, NOTICE_TURN, SETTLING};
+use fanfold::limits::{CLOSING_MAX, ERROR_BYTES, NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX, NOTICE_TURN};
 use fanfold::messages::{About, NotifyMessage, Undelivered};
 use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
 use fanfold::notice::Notice;
@@ -33,7 +33,7 @@ impl Notify {
             }
         }
         tellings.told(&turn).await?;
-        self.settle(&due.about).await
+        self.close(&due.about).await
     }
 
     async fn deliver_one(&self, destination: &Destination, notice: &Notice) -> Result<(), DeliveryError> {
@@ -91,28 +91,28 @@ impl Notify {
         }
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
         tracing::error!(about = ?due.about, to, tries = turn.tries, %error, "a notice was given up");
-        self.settle(&due.about).await
+        self.close(&due.about).await
     }
 
     /// Whether so many batches of a lane wait for their failures to be told that no more may.
     pub(crate) async fn crowded(&self, about: &About) -> Result<bool, NotifyError> {
-        let About::Batch(settles) = about else { return Ok(false) };
-        Ok(self.locks.get(&settles.lane).await?.settling.len() > SETTLING)
+        let About::Batch(named) = about else { return Ok(false) };
+        Ok(self.locks.get(&named.lane).await?.closing.len() > CLOSING_MAX)
     }
 
     /// Gives up a notice whose receiver has no place for it.
     pub(crate) async fn turn_away(&self, due: &Due) -> Result<(), NotifyError> {
         let Some(turn) = self.tellings(&due.about).begin(&due.about.key(), &due.telling).await? else { return Ok(()) };
         let error =
-            format!("the receiver is busy, and notices of more than {SETTLING} batches of the lane wait for it");
+            format!("the receiver is busy, and notices of more than {CLOSING_MAX} batches of the lane wait for it");
         self.give_up(due, &turn, due.telling.parts, &error).await
     }
 
-    /// With the telling of its failures a batch is settled.
-    async fn settle(&self, about: &About) -> Result<(), NotifyError> {
+    /// With the telling of its failures a batch is closed.
+    async fn close(&self, about: &About) -> Result<(), NotifyError> {
         match about {
             About::Fanout(_) | About::Kind(_) => Ok(()),
-            About::Batch(settles) => Ok(self.locks.settled(&settles.lane, &[settles.batch]).await?),
+            About::Batch(named) => Ok(self.locks.closed(&named.lane, &[named.batch]).await?),
         }
     }
 }

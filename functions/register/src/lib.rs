@@ -1,18 +1,17 @@
 //! The step `register`: computes the lanes of tasks, stores the tasks, and wakes the lanes.
 
 mod check;
-mod http;
+mod compiled;
 mod items;
 mod once;
-#[cfg(feature = "openapi")]
-mod openapi;
 mod owners;
-mod places;
+mod routes;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::{ItemId, TaskId};
@@ -21,26 +20,24 @@ use fanfold::limits::NAMED_TASKS;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
 pub use check::TaskFault;
-pub use http::router;
+use compiled::CompiledPolicies;
 pub use once::request_id;
-#[cfg(feature = "openapi")]
-pub use openapi::describe;
 use owners::Owners;
-use places::Places;
+#[cfg(feature = "openapi")]
+pub use routes::describe;
+pub use routes::router;
 
 /// Stores tasks and wakes their lanes.
 #[derive(Debug)]
 pub struct Register {
     tasks: Tasks,
-    places: Places,
+    policies: CompiledPolicies,
     tracking: Tracking,
     elect: Queue<ElectMessage>,
     world: World,
@@ -115,13 +112,12 @@ impl Register {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
-            places: Places::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone())),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            policies: CompiledPolicies::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fanfold::aws::StoreError;
 use fanfold::ids::TaskId;
 use fanfold::limits::CONTENTION_TRIES;
-use fanfold::store::StoreError;
 use fanfold::store::tasks::{Holding, Key, KeyClaim, Stored, Takeover};
 
 use crate::{Placed, Register, RegisterError};

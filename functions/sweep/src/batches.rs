@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{HINT_AGE, REFUSED_MAX, REMINDER_PAUSE};
-use fanfold::messages::{About, HandleMessage, Settles};
+use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::Gate;
 use fanfold::store::locks::Lock;
@@ -16,7 +16,7 @@ use crate::lanes::batches_of;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Looks at every batch in flight or settling.
+    /// Looks at every batch in flight or closing.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
@@ -31,7 +31,7 @@ impl Sweep {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
                 // Its acks are through; what is left of it is a notice.
-                let about = About::Batch(Settles::of(&batch));
+                let about = About::Batch(LaneBatch::of(&batch));
                 let tellings = self.batches.tellings();
                 let again = self.tell_again(&tellings, about, &batch.telling, batch.updated_at, request).await?;
                 report.batches += u64::from(again);
@@ -61,7 +61,7 @@ impl Sweep {
         // Done so long ago that their records are gone.
         for (batch, lane) in lanes {
             self.locks.leave(lane, batch, false).await?;
-            self.locks.settled(lane, &[batch]).await?;
+            self.locks.closed(lane, &[batch]).await?;
         }
         report.batches += messages.len() as u64;
         Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)

@@ -10,7 +10,7 @@ impl Sweep {
     pub(crate) async fn sweep_kinds(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
         let kinds = self.policies.kinds().await?;
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-        let tellings = self.gates.tellings(self.world.clone());
+        let tellings = self.gates.tellings();
         for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_tell) {
             match self.policies.get(&gate.kind).await {
                 Ok(Some(policy)) if policy.notify.is_some() => {}

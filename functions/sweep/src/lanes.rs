@@ -22,7 +22,7 @@ const CONCURRENT_WRITES: usize = 32;
 const MESSAGES: usize = 1_000;
 
 impl Sweep {
-    /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches settling.
+    /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
     pub(crate) async fn sweep_locks(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
         // Begun anywhere, so that a sweep that is cut short favours none.
         let first = self.world.random.next() % LANE_SHARDS;
@@ -121,6 +121,6 @@ impl Sweep {
 
 /// The lane of every batch that a lock names.
 pub(crate) fn batches_of(locks: &[Lock]) -> BTreeMap<uuid::Uuid, &Lane> {
-    let of = |lock: &'_ Lock| lock.in_flight.iter().chain(&lock.settling).copied().collect::<Vec<_>>();
+    let of = |lock: &'_ Lock| lock.in_flight.iter().chain(&lock.closing).copied().collect::<Vec<_>>();
     locks.iter().flat_map(|lock| of(lock).into_iter().map(move |batch| (batch, &lock.lane))).collect()
 }

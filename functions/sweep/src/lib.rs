@@ -7,12 +7,11 @@ mod lanes;
 
 use std::time::Duration;
 
+use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::limits::HINT_AGE;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
-use fanfold::queue::{Queue, QueueError};
-use fanfold::store::StoreError;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
@@ -92,19 +91,18 @@ impl Sweep {
     /// # Errors
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        let world = surroundings.world.clone();
         Ok(Self {
-            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?, world.clone()),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
-            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?, world.clone()),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?, world.clone()),
+            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
-            world,
+            world: surroundings.world.clone(),
         })
     }
 

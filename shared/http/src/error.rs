@@ -1,9 +1,8 @@
 //! What errors of tables, queues and tracking look like from outside.
 
+use fanfold::aws::{QueueError, StoreError};
 use fanfold::json::JsonError;
 use fanfold::policy::{FieldError, PolicyError};
-use fanfold::queue::QueueError;
-use fanfold::store::StoreError;
 use fanfold::tracking::TrackingError;
 
 use crate::{Code, Problem};

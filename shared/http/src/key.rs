@@ -12,6 +12,14 @@ const NAME: &str = "idempotency-key";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(pub String);
 
+impl IdempotencyKey {
+    /// The key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 

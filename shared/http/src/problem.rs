@@ -166,11 +166,11 @@ mod tests {
         let one = Problem::fields(Code::InvalidPolicy, vec![field("target", "is empty")]);
         assert_eq!(one.detail(), "`target` is empty");
         let two =
-            Problem::fields(Code::InvalidPolicy, vec![field("target", "is empty"), field("handler.url", "is `x`")]);
+            Problem::fields(Code::InvalidPolicy, vec![field("target", "is empty"), field("batch_api.url", "is `x`")]);
         assert_eq!(two.detail(), "2 fields cannot be used, the first: `target` is empty");
         let (response, document) = document(two).await;
         assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
-        assert_eq!(document["errors"][1], serde_json::json!({"field": "handler.url", "problem": "is `x`"}));
+        assert_eq!(document["errors"][1], serde_json::json!({"field": "batch_api.url", "problem": "is `x`"}));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::lane::Lane;
 use crate::members::Members;
-use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, Settles};
+use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, LaneBatch, NotifyMessage};
 use crate::store::batches::Batch;
 use crate::store::locks::Lock;
 
@@ -78,7 +78,7 @@ impl HandleMessage {
     }
 }
 
-impl Settles {
+impl LaneBatch {
     /// Names a batch.
     #[must_use]
     pub fn of(batch: &Batch) -> Self {
@@ -90,7 +90,7 @@ impl AckRequest {
     /// The outcomes of a batch's members, as its record says when they are applied.
     #[must_use]
     pub fn of(batch: &Batch) -> Self {
-        Self { settles: Some(Settles::of(batch)), ..Self::default() }
+        Self { batch: Some(LaneBatch::of(batch)), ..Self::default() }
     }
 }
 
@@ -98,7 +98,7 @@ impl NotifyMessage {
     /// Asks for the first try to tell a batch's failures.
     #[must_use]
     pub fn failures(batch: &Batch) -> Self {
-        Self::first(About::Batch(Settles::of(batch)))
+        Self::first(About::Batch(LaneBatch::of(batch)))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::store::batches::{Batch, BatchStatus};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failures {
     /// There is nothing to tell, or nobody to be told; or they were told, or given up. Without acks to be applied the batch
-    /// is settled.
+    /// is closed.
     Quiet,
     /// They are to be told, and nobody has begun to.
     Untold,
@@ -52,10 +52,10 @@ impl Follows {
         Self { done, failures, items: batch.has_items(), outcomes }
     }
 
-    /// Whether the batch, when it leaves its lane's flight, stays known as settling: acks or a notice are on their way.
-    /// If not, it is settled at once.
+    /// Whether the batch, when it leaves its lane's flight, stays known as closing: acks or a notice are on their way.
+    /// If not, it is closed at once.
     #[must_use]
-    pub fn settling(self) -> bool {
+    pub fn closing(self) -> bool {
         self.items || self.failures != Failures::Quiet
     }
 
@@ -116,7 +116,7 @@ mod tests {
 
     fn telling() -> Policy {
         serde_json::from_value(serde_json::json!({
-            "kind": "parcel", "target": "content.state", "handler": {"command": ["x"]}, "notify": {"queue": "notices"}
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "notify": {"queue": "notices"}
         }))
         .unwrap()
     }
@@ -125,10 +125,10 @@ mod tests {
         Policy { notify: None, ..telling() }
     }
 
-    /// What is sent first, how it stands with the failures, whether the batch is settling.
+    /// What is sent first, how it stands with the failures, whether the batch is closing.
     fn of(batch: &Batch, policy: Option<&Policy>) -> (Option<First>, Failures, bool) {
         let follows = Follows::of(batch, policy);
-        (follows.first(), follows.failures, follows.settling())
+        (follows.first(), follows.failures, follows.closing())
     }
 
     #[test]
@@ -139,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_nobody_is_told_of_is_settled_at_once() {
-        let settled = (None, Failures::Quiet, false);
-        assert_eq!(of(&done(tasks()), Some(&silent())), settled);
-        assert_eq!(of(&done(tasks()), None), settled);
+    fn a_batch_that_nobody_is_told_of_is_closed_at_once() {
+        let closed = (None, Failures::Quiet, false);
+        assert_eq!(of(&done(tasks()), Some(&silent())), closed);
+        assert_eq!(of(&done(tasks()), None), closed);
         let succeeded = Batch { succeeded: Bits::ones(2), failed: Bits::default(), ..done(tasks()) };
-        assert_eq!(of(&succeeded, Some(&telling())), settled);
+        assert_eq!(of(&succeeded, Some(&telling())), closed);
     }
 
     #[test]

@@ -50,7 +50,7 @@ mod tests {
 
     fn size(max_batch: u32, linger: u32) -> BatchSize {
         let policy = serde_json::from_value(serde_json::json!({
-            "kind": "parcel", "target": "content.state", "handler": {"command": ["x"]},
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
             "max_batch": max_batch, "linger": linger
         }));
         BatchSize::of(&policy.unwrap())

@@ -141,9 +141,9 @@ fn what_is_right_is_read() {
 fn a_list_of_values_is_no_object_wherever_one_is_wanted() {
     let tasks = read::<RegisterRequest>(br#"{"tasks": [["01890000-0000-7000-8000-000000000001", "a", {}]]}"#);
     assert!(matches!(&tasks, Err(JsonError::Field(fault)) if fault.field == "tasks[0]"), "{tasks:?}");
-    let handler = json!({"kind": "a", "target": "kind", "handler": ["https://example.com", null, "5s"]});
-    let policy = shape::<Policy>(handler);
-    assert!(matches!(&policy, Err(JsonError::Field(fault)) if fault.field == "handler"), "{policy:?}");
+    let batch_api = json!({"kind": "a", "target": "kind", "batch_api": ["https://example.com", null, "5s"]});
+    let policy = shape::<Policy>(batch_api);
+    assert!(matches!(&policy, Err(JsonError::Field(fault)) if fault.field == "batch_api"), "{policy:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Settles;
+use super::LaneBatch;
 use crate::clock::Timestamp;
 use crate::notice::Notice;
 use crate::policy::is_kind;
@@ -28,8 +28,8 @@ pub struct NotifyMessage {
 pub enum About {
     /// The end of a fan-out.
     Fanout(Uuid),
-    /// The failures of a batch, after which it is settled.
-    Batch(Settles),
+    /// The failures of a batch, after which it is closed.
+    Batch(LaneBatch),
     /// That a kind stands still, or goes on.
     Kind(String),
 }
@@ -40,7 +40,7 @@ impl About {
     pub fn key(&self) -> String {
         match self {
             Self::Fanout(id) => id.to_string(),
-            Self::Batch(settles) => settles.batch.to_string(),
+            Self::Batch(named) => named.batch.to_string(),
             Self::Kind(kind) => Party::Kind(kind.clone()).key(),
         }
     }
@@ -81,7 +81,7 @@ struct Fields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fanout: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    batch: Option<Settles>,
+    batch: Option<LaneBatch>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ impl TryFrom<Fields> for NotifyMessage {
         let Fields { fanout, batch, kind, due, waits, undelivered } = fields;
         let about = match (fanout, batch, kind) {
             (Some(id), None, None) => About::Fanout(id),
-            (None, Some(settles), None) => About::Batch(settles),
+            (None, Some(named), None) => About::Batch(named),
             (None, None, Some(kind)) if is_kind(&kind) => About::Kind(kind),
             (None, None, Some(_)) => return Err("`kind` is no kind"),
             (None, None, None) => return Err("neither `fanout` nor `batch` nor `kind` is there"),
@@ -119,7 +119,7 @@ impl From<NotifyMessage> for Fields {
         let NotifyMessage { about, due, waits, undelivered } = message;
         let (fanout, batch, kind) = match about {
             About::Fanout(id) => (Some(id), None, None),
-            About::Batch(settles) => (None, Some(settles), None),
+            About::Batch(named) => (None, Some(named), None),
             About::Kind(kind) => (None, None, Some(kind)),
         };
         Self { fanout, batch, kind, due: due.map(|due| due.0), waits, undelivered }
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn whatever_is_sent_is_read() {
-        let settles = Settles { batch: NOBODY.parse().unwrap(), lane: "parcel:0:NY".parse().unwrap() };
-        for about in [About::Batch(settles), About::Kind("parcel".to_owned())] {
+        let named = LaneBatch { batch: NOBODY.parse().unwrap(), lane: "parcel:0:NY".parse().unwrap() };
+        for about in [About::Batch(named), About::Kind("parcel".to_owned())] {
             let message = NotifyMessage { waits: 3, ..NotifyMessage::due(about, Some(Timestamp(17))) };
             assert_eq!(read::<NotifyMessage>(&serde_json::to_string(&message).unwrap()).unwrap(), message);
         }

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
-use super::{Destination, Expression, Handler, Policy, Span, Subject};
-use crate::limits::{
-    ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, HANDLER_TIMEOUT, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
-};
+use super::{Destination, Expression, Policy, Span, Subject};
+use crate::limits::{ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES};
 
 /// One field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FieldError {
-    /// The field, dotted: `handler.url`.
+    /// The field, dotted: `batch_api.url`.
     pub field: String,
     /// Its value and what is allowed instead.
     pub problem: String,
@@ -35,10 +33,10 @@ impl fmt::Display for PolicyError {
 
 /// Gathers faults.
 #[derive(Default)]
-struct Faults(Vec<FieldError>);
+pub(super) struct Faults(Vec<FieldError>);
 
 impl Faults {
-    fn add(&mut self, field: &str, problem: impl Into<String>) {
+    pub(super) fn add(&mut self, field: &str, problem: impl Into<String>) {
         self.0.push(FieldError { field: field.to_owned(), problem: problem.into() });
     }
 
@@ -48,14 +46,23 @@ impl Faults {
         }
     }
 
-    fn at_most(&mut self, field: &str, value: Span, max: Duration) {
+    pub(super) fn at_most(&mut self, field: &str, value: Span, max: Duration) {
         if value.0 > max {
             self.add(field, format!("is {value}, at most {} is allowed", Span(max)));
         }
     }
 
+    pub(super) fn url(&mut self, field: &str, url: &str) {
+        if !is_callable(url) {
+            self.add(
+                field,
+                format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
+            );
+        }
+    }
+
     /// Moments are kept in milliseconds: less would be accepted and rounded.
-    fn whole_millis(&mut self, field: &str, value: Span) {
+    pub(super) fn whole_millis(&mut self, field: &str, value: Span) {
         if !value.0.subsec_nanos().is_multiple_of(1_000_000) {
             self.add(field, format!("is {value}, whole milliseconds are allowed"));
         }
@@ -92,7 +99,7 @@ impl Policy {
             faults
                 .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
         }
-        check_handler(&self.handler, &mut faults);
+        self.batch_api.check(&mut faults);
         if let Some(destination) = &self.notify {
             check_destination("notify", destination, &mut faults);
         }
@@ -122,35 +129,9 @@ impl Destination {
     }
 }
 
-fn check_handler(handler: &Handler, faults: &mut Faults) {
-    match (&handler.url, &handler.command) {
-        (Some(url), None) => check_url("handler.url", url, faults),
-        (None, Some(command)) if command.first().is_none_or(String::is_empty) => {
-            faults.add("handler.command", "is empty, a program and its arguments are wanted");
-        }
-        (None, Some(_)) => {}
-        (Some(_), Some(_)) => faults.add("handler", "has both `url` and `command`, one of them is allowed"),
-        (None, None) => faults.add("handler", "has neither `url` nor `command`, one of them is needed"),
-    }
-    if handler.timeout.0.is_zero() {
-        faults.add("handler.timeout", "is 0s, more is needed");
-    }
-    faults.whole_millis("handler.timeout", handler.timeout);
-    faults.at_most("handler.timeout", handler.timeout, HANDLER_TIMEOUT);
-}
-
 fn check_destination(field: &str, destination: &Destination, faults: &mut Faults) {
     if let Destination::Url(url) = destination {
-        check_url(&format!("{field}.url"), url, faults);
-    }
-}
-
-fn check_url(field: &str, url: &str, faults: &mut Faults) {
-    if !is_callable(url) {
-        faults.add(
-            field,
-            format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
-        );
+        faults.url(&format!("{field}.url"), url);
     }
 }
 
@@ -162,7 +143,7 @@ mod tests {
 
     fn policy(changes: serde_json::Value) -> Policy {
         let mut value =
-            json!({"kind": "parcel", "target": "content.depot", "handler": {"url": "https://example.com/trucks"}});
+            json!({"kind": "parcel", "target": "content.depot", "batch_api": {"url": "https://example.com/trucks"}});
         value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         serde_json::from_value(value).unwrap()
     }
@@ -177,11 +158,11 @@ mod tests {
     fn accepts_what_is_right() {
         assert_eq!(fields(json!({})), Vec::<String>::new());
         assert_eq!(
-            fields(json!({"handler": {"command": ["./book"]}, "notify": {"queue": "notices"}})),
+            fields(json!({"batch_api": {"command": ["./book"]}, "notify": {"queue": "notices"}})),
             Vec::<String>::new()
         );
         assert_eq!(
-            fields(json!({"handler": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})),
+            fields(json!({"batch_api": {"url": "http://127.0.0.1:8080/x"}, "linger": 0, "partitions": 1024})),
             Vec::<String>::new()
         );
         assert_eq!(fields(json!({"backoff": {"base": "1ms", "max": "1day"}})), Vec::<String>::new());
@@ -203,12 +184,14 @@ mod tests {
         assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);
         assert_eq!(fields(json!({"backoff": {"base": "1500us", "max": "1s 1ns"}})), ["backoff.base", "backoff.max"]);
         assert_eq!(fields(json!({"backoff": {"max": "86401s"}})), ["backoff.max"]);
-        assert_eq!(fields(json!({"handler": {"command": ["x"], "timeout": "1us"}})), ["handler.timeout"]);
-        assert_eq!(fields(json!({"handler": {}})), ["handler"]);
-        assert_eq!(fields(json!({"handler": {"command": []}})), ["handler.command"]);
-        assert_eq!(fields(json!({"handler": {"url": "http://example.com/"}})), ["handler.url"]);
-        assert_eq!(fields(json!({"handler": {"url": "trucks"}})), ["handler.url"]);
-        assert_eq!(fields(json!({"handler": {"url": "https://example.com/", "timeout": "2m"}})), ["handler.timeout"]);
+        assert_eq!(fields(json!({"batch_api": {"command": ["x"], "timeout": "1us"}})), ["batch_api.timeout"]);
+        assert_eq!(fields(json!({"batch_api": {"command": []}})), ["batch_api.command"]);
+        assert_eq!(fields(json!({"batch_api": {"url": "http://example.com/"}})), ["batch_api.url"]);
+        assert_eq!(fields(json!({"batch_api": {"url": "trucks"}})), ["batch_api.url"]);
+        assert_eq!(
+            fields(json!({"batch_api": {"url": "https://example.com/", "timeout": "2m"}})),
+            ["batch_api.timeout"]
+        );
         assert_eq!(fields(json!({"notify": {"url": "ftp://example.com"}})), ["notify.url"]);
     }
 

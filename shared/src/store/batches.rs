@@ -8,10 +8,9 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
-use super::attributes::{Reader, binary, number, text, time};
 use super::telling::Tellings;
-use super::{Item, StoreError, Table, Write};
-use crate::clock::World;
+use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::lane::Lane;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN, RETENTION};
 use crate::members::Members;
@@ -23,20 +22,19 @@ pub use self::settlement::Settlement;
 #[derive(Clone, Debug)]
 pub struct Batches {
     table: Table,
-    world: World,
 }
 
 impl Batches {
     /// The batches in `table`.
     #[must_use]
-    pub fn new(table: Table, world: World) -> Self {
-        Self { table, world }
+    pub fn new(table: Table) -> Self {
+        Self { table }
     }
 
     /// The notices of their failures.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table.clone(), self.world.clone(), "id", false)
+        Tellings::new(self.table.clone(), "id", false)
     }
 
     /// One batch, strongly consistent.
@@ -62,7 +60,7 @@ impl Batches {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members) -> Result<Batch, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let status = if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping };
         let mut item = Item::from([
             ("id".to_owned(), text(id)),
@@ -88,7 +86,7 @@ impl Batches {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn dispatch(&self, batch: &Batch, claimed: &Members) -> Result<Batch, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Dispatched };
         let mut set = "SET #status = :status, updated_at = :now".to_owned();
         let mut update = self.table.update("id", batch.id.to_string());
@@ -130,8 +128,8 @@ impl Batches {
         attempt: u32,
         timeout: Duration,
     ) -> Result<Result<Batch, Option<Batch>>, StoreError> {
-        let now = self.world.now();
-        let worker = self.world.uuid();
+        let now = self.table.world.now();
+        let worker = self.table.world.uuid();
         let first = attempt == 1;
         let over = if first {
             "#status = :dispatched"
@@ -180,7 +178,7 @@ impl Batches {
     /// # Errors
     /// The table cannot be written.
     pub async fn settle(&self, batch: &Batch, settlement: &Settlement) -> Result<bool, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let mut set =
             "SET #status = :status, succeeded = :succeeded, updated_at = :now, rounds = :rounds, ended = :ended"
                 .to_owned();
@@ -264,7 +262,7 @@ impl Batches {
             .expression_attribute_names("#status", "status")
             .expression_attribute_values(":before", number(before))
             .expression_attribute_values(":status", text(status.as_str()))
-            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":now", time(self.table.world.now()))
             .expression_attribute_values(":attempts", number(batch.attempts))
             .expression_attribute_values(":lease", time(batch.lease_until.unwrap_or_default()));
         self.table.send_update(update).await.map(|_| ())
@@ -279,7 +277,7 @@ impl Batches {
             .table
             .update("id", batch.id.to_string())
             .update_expression("SET reminded_at = :now")
-            .expression_attribute_values(":now", time(self.world.now()));
+            .expression_attribute_values(":now", time(self.table.world.now()));
         let update = match batch.reminded_at {
             None => update.condition_expression("attribute_exists(id) AND attribute_not_exists(reminded_at)"),
             Some(before) => update

@@ -5,11 +5,10 @@ mod record;
 use aws_sdk_dynamodb::types::{Put, ReturnValue, Update};
 use uuid::Uuid;
 
-use super::attributes::{Reader, binary, number, text, time};
 use super::groups::{Cleared, Group};
 use super::telling::Tellings;
-use super::{Item, StoreError, Table, Write};
-use crate::clock::World;
+use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::limits::RETENTION;
 
 pub(super) use self::record::NOTIFYING;
@@ -28,14 +27,13 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug)]
 pub struct Fanouts {
     pub(crate) table: Table,
-    world: World,
 }
 
 impl Fanouts {
     /// The fan-outs in `table`.
     #[must_use]
-    pub fn new(table: Table, world: World) -> Self {
-        Self { table, world }
+    pub fn new(table: Table) -> Self {
+        Self { table }
     }
 
     /// One fan-out, strongly consistent.
@@ -81,7 +79,7 @@ impl Fanouts {
             .condition_expression("#state = :open AND attribute_not_exists(pending)")
             .expression_attribute_names("#total", "total")
             .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":now", time(self.table.world.now()))
             .expression_attribute_values(":items", number(items))
             .expression_attribute_values(":groups", number(groups))
             .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
@@ -98,7 +96,7 @@ impl Fanouts {
                 "SET updated_at = :now, open_groups = open_groups - :groups ADD failed :failed, duplicates :duplicates",
             )
             .condition_expression("open_groups >= :groups")
-            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":now", time(self.table.world.now()))
             .expression_attribute_values(":groups", number(groups))
             .expression_attribute_values(":failed", number(ended.failed))
             .expression_attribute_values(":duplicates", number(ended.duplicates))
@@ -112,7 +110,7 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written.
     pub async fn write_inline(&self, old: &Fanout, group: &Group, cleared: &Cleared) -> Result<Write, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let mut set = "SET pending = :pending, updated_at = :now".to_owned();
         let mut update = self.table.update("id", old.id.to_string());
         if !cleared.failed.is_zero() {
@@ -164,7 +162,7 @@ impl Fanouts {
             .expression_attribute_names("#state", "state")
             .expression_attribute_values(":sealed", text(FanoutState::Sealed.as_str()))
             .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
-            .expression_attribute_values(":now", time(self.world.now()))
+            .expression_attribute_values(":now", time(self.table.world.now()))
             .return_values(ReturnValue::AllNew);
         self.stands(update).await
     }
@@ -175,7 +173,7 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn complete(&self, drained: &Fanout) -> Result<Result<Fanout, Option<Fanout>>, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let mut set = "SET #state = :completed, updated_at = :now, #ttl = :ttl".to_owned();
         let mut update = self.table.update("id", drained.id.to_string());
         if drained.notify.is_some() {
@@ -203,7 +201,7 @@ impl Fanouts {
     /// The notices of their ends.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table.clone(), self.world.clone(), "id", true)
+        Tellings::new(self.table.clone(), "id", true)
     }
 
     /// Rows of a producer up to here are registered.

@@ -7,11 +7,11 @@ mod record;
 
 use uuid::Uuid;
 
-use super::attributes::time;
 use super::places::{Party, Place, Places};
 use super::telling::Tellings;
-use super::{StoreError, Table};
-use crate::clock::{Timestamp, World};
+use crate::aws::attributes::time;
+use crate::aws::{StoreError, Table};
+use crate::clock::Timestamp;
 use crate::limits::{MOST_DEAD, OTHER_KINDS};
 
 pub use self::breaker::Refusal;
@@ -47,8 +47,8 @@ impl Gates {
 
     /// The telling that kinds stand still, or go on.
     #[must_use]
-    pub fn tellings(&self, world: World) -> Tellings {
-        Tellings::new(self.table().clone(), world, "lane", false)
+    pub fn tellings(&self) -> Tellings {
+        Tellings::new(self.table().clone(), "lane", false)
     }
 
     /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`]. `Ok` and `Err`

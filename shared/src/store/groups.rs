@@ -6,10 +6,10 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{Put, Update};
 use uuid::Uuid;
 
-use super::attributes::{Reader, binary, number, text, time};
-use super::{Item, StoreError, Table, Write};
+use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::bits::Bits;
-use crate::clock::{Timestamp, World};
+use crate::clock::Timestamp;
 use crate::limits::RETENTION;
 
 pub(crate) use listed::listed;
@@ -110,14 +110,13 @@ impl Group {
 #[derive(Clone, Debug)]
 pub struct Groups {
     pub(crate) table: Table,
-    world: World,
 }
 
 impl Groups {
     /// The groups in `table`.
     #[must_use]
-    pub fn new(table: Table, world: World) -> Self {
-        Self { table, world }
+    pub fn new(table: Table) -> Self {
+        Self { table }
     }
 
     /// Several groups, strongly consistent; unknown ones are left out.
@@ -145,7 +144,7 @@ impl Groups {
     /// # Errors
     /// The table cannot be written.
     pub async fn write(&self, old: &Group, cleared: &Cleared) -> Result<Write, StoreError> {
-        let update = set_bits(self.table.update("id", old.id.to_string()), old, cleared, self.world.now());
+        let update = set_bits(self.table.update("id", old.id.to_string()), old, cleared, self.table.world.now());
         Ok(match self.table.send_update(update).await? {
             Write::Done(_) => Write::Done(()),
             Write::Refused(item) => Write::Refused(item),
@@ -161,7 +160,7 @@ impl Groups {
             ("open".to_owned(), text(fanout)),
             ("size".to_owned(), number(size)),
             ("pending".to_owned(), binary(pending.as_bytes())),
-            ("updated_at".to_owned(), time(self.world.now())),
+            ("updated_at".to_owned(), time(self.table.world.now())),
         ]);
         if let Some(added) = added {
             item.insert("added".to_owned(), number(added));
@@ -172,7 +171,7 @@ impl Groups {
 
     /// The update that clears a group's last bits, for a transaction with the fan-out's header.
     pub(crate) fn end(&self, old: &Group, cleared: &Cleared) -> Result<Update, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let mut set = "SET pending = :pending, updated_at = :now, #ttl = :ttl".to_owned();
         let mut update = Update::builder().table_name(&self.table.name).key("id", text(old.id));
         for (clause, name, bits) in cleared.present() {

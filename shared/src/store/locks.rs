@@ -1,5 +1,5 @@
-//! Locks: one record per lane. It names the lane's leader and every batch of the lane that is not settled, so it is also
-//! where `sweep` finds unfinished batches: a batch is `holder`, then in `in_flight`, then in `settling`, each change one
+//! Locks: one record per lane. It names the lane's leader and every batch of the lane that is not closed, so it is also
+//! where `sweep` finds unfinished batches: a batch is `holder`, then in `in_flight`, then in `closing`, each change one
 //! conditional write.
 
 mod record;
@@ -7,8 +7,8 @@ mod record;
 use aws_sdk_dynamodb::types::ReturnValue;
 use uuid::Uuid;
 
-use super::attributes::{Reader, id_set, number, text, time};
-use super::{Item, StoreError, Table, Write};
+use crate::aws::attributes::{Reader, binary, id_set, number, text, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::lane::Lane;
 use crate::limits::LANE_RETENTION;
@@ -177,20 +177,20 @@ impl Locks {
         self.0.send_update(update).await.map(|_| ())
     }
 
-    /// An ended batch leaves `in_flight`; with `settling` it stays known until its acks and notices are through. It may have
+    /// An ended batch leaves `in_flight`; with `closing` it stays known until its acks and notices are through. It may have
     /// left before. Returns the lock as it stands then.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn leave(&self, lane: &Lane, batch: Uuid, settling: bool) -> Result<Lock, StoreError> {
-        let add = if settling { " ADD settling :batch" } else { "" };
+    pub async fn leave(&self, lane: &Lane, batch: Uuid, closing: bool) -> Result<Lock, StoreError> {
+        let add = if closing { " ADD closing :batch" } else { "" };
         let update = self
             .0
             .update("lane", lane.to_string())
             .update_expression(format!("DELETE in_flight :batch{add}"))
             .condition_expression("contains(in_flight, :id)")
             .expression_attribute_values(":batch", id_set([&batch]))
-            .expression_attribute_values(":id", super::attributes::binary(batch.as_bytes()))
+            .expression_attribute_values(":id", binary(batch.as_bytes()))
             .return_values(ReturnValue::AllNew);
         let (Write::Done(item) | Write::Refused(item)) = self.0.send_update(update).await?;
         decode_or_free(lane, item)
@@ -200,25 +200,25 @@ impl Locks {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn settled(&self, lane: &Lane, batches: &[Uuid]) -> Result<(), StoreError> {
+    pub async fn closed(&self, lane: &Lane, batches: &[Uuid]) -> Result<(), StoreError> {
         let update = self
             .0
             .update("lane", lane.to_string())
-            .update_expression("DELETE settling :batches")
-            .condition_expression("attribute_exists(settling)")
+            .update_expression("DELETE closing :batches")
+            .condition_expression("attribute_exists(closing)")
             .expression_attribute_values(":batches", id_set(batches));
         self.0.send_update(update).await.map(|_| ())
     }
 
-    /// The failures of a batch that was settled are to be reported again: it is settling again, and its lane is busy.
+    /// The failures of a batch that was closed are to be reported again: it is closing again, and its lane is busy.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn settles(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
+    pub async fn close_again(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
         let update = self
             .0
             .update("lane", lane.to_string())
-            .update_expression("SET active = if_not_exists(active, :index) REMOVE #ttl ADD settling :batch")
+            .update_expression("SET active = if_not_exists(active, :index) REMOVE #ttl ADD closing :batch")
             .expression_attribute_names("#ttl", "ttl")
             .expression_attribute_values(":index", text(lane.shard()))
             .expression_attribute_values(":batch", id_set([&batch]));
@@ -244,7 +244,7 @@ impl Locks {
             .update("lane", lane.to_string())
             .update_expression("SET #ttl = :ttl REMOVE active, waiting")
             .condition_expression(
-                "attribute_not_exists(holder) AND attribute_not_exists(in_flight) AND attribute_not_exists(settling) \
+                "attribute_not_exists(holder) AND attribute_not_exists(in_flight) AND attribute_not_exists(closing) \
                  AND attribute_not_exists(paused) AND attribute_exists(active)",
             )
             .expression_attribute_names("#ttl", "ttl")

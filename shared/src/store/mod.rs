@@ -1,7 +1,4 @@
-//! The tables: one file per record type, with what is stored and the conditional writes that change it.
-
-mod attributes;
-mod table;
+//! One room per record: what is stored, and the conditional writes that change it.
 
 pub mod batches;
 pub mod fanouts;
@@ -12,6 +9,3 @@ pub mod places;
 pub mod policies;
 pub mod tasks;
 pub mod telling;
-
-pub use attributes::Item;
-pub use table::{StoreError, Table, Write};

@@ -10,8 +10,8 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use uuid::Uuid;
 
-use super::attributes::{Reader, number, text, time};
-use super::{Item, StoreError, Table, Write};
+use crate::aws::attributes::{Reader, number, text, time};
+use crate::aws::{Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{CONTENTION_TRIES, MOST_DEAD, PLACES_RETENTION};
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::attributes::Reader;
-use super::{Item, StoreError, Table};
-use crate::clock::{Timestamp, World};
+use crate::aws::attributes::Reader;
+use crate::aws::{Item, StoreError, Table};
+use crate::clock::Timestamp;
 use crate::limits::POLICY_CACHE;
 use crate::policy::Policy;
 
@@ -15,15 +15,14 @@ use crate::policy::Policy;
 #[derive(Debug)]
 pub struct Policies {
     table: Table,
-    world: World,
     cache: Mutex<HashMap<String, (Timestamp, Arc<Policy>)>>,
 }
 
 impl Policies {
     /// The policies in `table`.
     #[must_use]
-    pub fn new(table: Table, world: World) -> Self {
-        Self { table, world, cache: Mutex::default() }
+    pub fn new(table: Table) -> Self {
+        Self { table, cache: Mutex::default() }
     }
 
     /// The policy of a kind, as it was at most some seconds ago. Until it is read again, the same object is returned.
@@ -31,7 +30,7 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, kind: &str) -> Result<Option<Arc<Policy>>, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
             && now.since(*read_at) < POLICY_CACHE
         {
@@ -66,7 +65,7 @@ impl Policies {
         let put = put
             .item("kind", AttributeValue::S(policy.kind.clone()))
             .item("policy", AttributeValue::S(text))
-            .item("updated_at", AttributeValue::N(self.world.now().0.to_string()));
+            .item("updated_at", AttributeValue::N(self.table.world.now().0.to_string()));
         put.send().await.map_err(|error| StoreError::service("PutItem", &self.table.name, error))?;
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(&policy.kind);
         Ok(())

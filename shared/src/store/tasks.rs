@@ -3,15 +3,14 @@
 mod duplicates;
 mod keys;
 mod requests;
-mod statements;
 
 use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::attributes::{Reader, number, text, time};
-use super::{Item, StoreError, Table};
-use crate::clock::{Timestamp, World};
+use crate::aws::attributes::{Reader, number, text, time};
+use crate::aws::{Item, StoreError, Table};
+use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
@@ -68,14 +67,13 @@ enum Claim {
 #[derive(Clone, Debug)]
 pub struct Tasks {
     table: Table,
-    world: World,
 }
 
 impl Tasks {
     /// The tasks in `table`.
     #[must_use]
-    pub fn new(table: Table, world: World) -> Self {
-        Self { table, world }
+    pub fn new(table: Table) -> Self {
+        Self { table }
     }
 
     /// Stores tasks; what is stored under an id already stays as it is. Returns the positions of those.
@@ -83,24 +81,20 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn insert(&self, tasks: &[NewTask]) -> Result<HashSet<usize>, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let mut known = HashSet::new();
         let (keyed, plain): (Vec<usize>, Vec<usize>) = (0..tasks.len()).partition(|at| tasks[*at].key.is_some());
-        for (positions, key) in [(keyed, ", 'key': ?"), (plain, "")] {
-            let statement = format!(
-                "INSERT INTO \"{}\" VALUE \
-                 {{'id': ?, 'lane': ?, 'status': ?, 'content': ?, 'created_at': ?, 'pending': ?{key}}}",
-                self.table.name
-            );
+        const ATTRIBUTES: [&str; 7] = ["id", "lane", "status", "content", "created_at", "pending", "key"];
+        for (positions, attributes) in [(keyed, &ATTRIBUTES[..]), (plain, &ATTRIBUTES[..6])] {
             let values = |task: &NewTask| {
                 let lane = text(&task.lane);
                 let values = [text(task.id), lane.clone(), text(CREATED), text(&task.content), time(now), lane];
                 values.into_iter().chain(task.key.as_ref().map(|key| text(key.record_id()))).collect()
             };
-            let parameters = positions.iter().map(|at| values(&tasks[*at])).collect();
+            let rows = positions.iter().map(|at| values(&tasks[*at])).collect();
             // Counted as they are stored: a request may bring thousands.
             let stored = |tasks| metrics::counter!(TASKS_REGISTERED).increment(tasks);
-            let refused = self.execute_telling("storing tasks", &statement, parameters, stored).await?;
+            let refused = self.table.inserts("storing tasks", attributes).execute_counting(rows, stored).await?;
             known.extend(refused.into_iter().map(|(at, _)| positions[at]));
         }
         Ok(known)
@@ -112,17 +106,14 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn claim(&self, ids: &[TaskId], lane: &Lane, batch: Uuid) -> Result<Vec<TaskId>, StoreError> {
-        let ttl = self.world.now().plus(RETENTION).seconds();
-        let statement = format!(
-            "UPDATE \"{}\" SET \"status\" = ? SET \"batch\" = ? SET \"ttl\" = ? REMOVE \"pending\" \
+        let ttl = self.table.world.now().plus(RETENTION).seconds();
+        let claims = self.table.updates(
+            "claiming tasks",
+            "SET \"status\" = ? SET \"batch\" = ? SET \"ttl\" = ? REMOVE \"pending\" \
              WHERE \"id\" = ? AND \"status\" = ? AND \"lane\" = ?",
-            self.table.name
         );
-        let parameters = ids
-            .iter()
-            .map(|id| vec![text(BATCHED), text(batch), number(ttl), text(id), text(CREATED), text(lane)])
-            .collect();
-        let refused = self.execute("claiming tasks", &statement, parameters).await?;
+        let claim = |id| vec![text(BATCHED), text(batch), number(ttl), text(id), text(CREATED), text(lane)];
+        let refused = claims.execute(ids.iter().map(claim).collect()).await?;
         let mut lost = HashSet::new();
         for (at, item) in refused {
             if matches!(claimed_by(batch, item.as_ref())?, Claim::Lost) {

@@ -6,10 +6,10 @@ mod record;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use uuid::Uuid;
 
-use super::attributes::{Reader, binary, number, text, time};
 use super::fanouts::NOTIFYING;
-use super::{StoreError, Table, Write};
-use crate::clock::{Timestamp, World};
+use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::{StoreError, Table, Write};
+use crate::clock::Timestamp;
 use crate::limits::NOTICE_LEASE;
 
 pub use self::record::{Next, Telling};
@@ -25,7 +25,6 @@ const MY_TURN: &str = "tell_worker = :teller AND attribute_not_exists(notified)"
 #[derive(Clone, Debug)]
 pub struct Tellings {
     table: Table,
-    world: World,
     /// The attribute that is the records' key.
     key: &'static str,
     /// Whether the table has an index of what is to be told.
@@ -49,8 +48,8 @@ pub struct Turn {
 }
 
 impl Tellings {
-    pub(super) fn new(table: Table, world: World, key: &'static str, indexed: bool) -> Self {
-        Self { table, world, key, indexed }
+    pub(super) fn new(table: Table, key: &'static str, indexed: bool) -> Self {
+        Self { table, key, indexed }
     }
 
     /// Begins an update of the record, on condition that it still is to tell of `change`.
@@ -70,7 +69,7 @@ impl Tellings {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn begin(&self, key: &str, before: &Telling) -> Result<Option<Turn>, StoreError> {
-        let (now, worker) = (self.world.now(), self.world.uuid());
+        let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let tries = before.tries.saturating_add(1);
         let same = match before.due {
             Some(_) => "tell_due = :due AND tell_due <= :now",
@@ -135,7 +134,7 @@ impl Tellings {
     pub async fn give_up(&self, turn: &Turn, parts: u32, error: &str) -> Result<bool, StoreError> {
         let set = "SET undeliverable = :now, tell_parts = :parts";
         let update = self.end_turn(turn, set, parts, Some(error));
-        let update = update.expression_attribute_values(":now", time(self.world.now()));
+        let update = update.expression_attribute_values(":now", time(self.table.world.now()));
         self.mine(turn, update, |stands| stands.tries == turn.tries && stands.given_up.is_some()).await
     }
 
@@ -182,7 +181,7 @@ impl Tellings {
             .update_expression(format!(
                 "SET notified = :now REMOVE tell_due, tell_lease, tell_worker, tell_error, undeliverable{index}"
             ))
-            .expression_attribute_values(":now", time(self.world.now()));
+            .expression_attribute_values(":now", time(self.table.world.now()));
         self.table.send_update(update).await.map(|_| ())
     }
 
@@ -192,7 +191,7 @@ impl Tellings {
     /// # Errors
     /// The table cannot be written.
     pub async fn remind(&self, key: &str, before: &Telling) -> Result<Option<Timestamp>, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let mut same = format!(
             "attribute_exists({}) AND attribute_not_exists(notified) AND attribute_not_exists(undeliverable)",
             self.key
@@ -220,7 +219,7 @@ impl Tellings {
     /// # Errors
     /// The table cannot be written.
     pub async fn revive(&self, key: &str, change: Option<u64>) -> Result<Option<Timestamp>, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let given_up = "attribute_exists(undeliverable) AND attribute_not_exists(notified)";
         let (index, mut update) = (", notifying = :notifying", self.update(key, change, given_up));
         if self.indexed {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::{AckRefusal, Tracking};
+use crate::aws::StoreError;
 use crate::ids::ItemId;
-use crate::store::StoreError;
 use crate::store::groups::Group;
 
 /// Sizes of item groups, by fan-out and group.

@@ -5,13 +5,11 @@ mod complete;
 mod groups;
 mod items;
 mod open;
-mod transaction;
 
+use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
 use crate::config::{ConfigError, Surroundings, variables};
 use crate::messages::NotifyMessage;
-use crate::queue::{Queue, QueueError};
-use crate::store::StoreError;
 use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
@@ -39,8 +37,8 @@ impl Tracking {
     /// A variable is missing.
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
-            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?, surroundings.world.clone()),
-            groups: Groups::new(surroundings.table(variables::GROUPS_TABLE)?, surroundings.world.clone()),
+            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
+            groups: Groups::new(surroundings.table(variables::GROUPS_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             world: surroundings.world.clone(),
         })

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::transaction::{self, Outcome};
 use super::{Tracking, TrackingError};
+use crate::aws::transaction::{self, Outcome};
 use crate::bits::Bits;
 use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
@@ -108,8 +108,7 @@ impl Tracking {
         for group in groups {
             actions.push(transaction::put(self.groups.put(group.id, fanout.id, group.upto, None)?));
         }
-        let table = &self.fanouts.table;
-        match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
+        match transaction::write(&self.fanouts.table, &actions).await? {
             Outcome::Done => Ok(None),
             Outcome::Refused(_) => Ok(self.fanouts.get(fanout.id).await?),
         }
@@ -136,8 +135,7 @@ impl Tracking {
             actions.push(transaction::put(listed(put, fanout)));
         }
         actions.push(transaction::update(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?));
-        let table = &self.fanouts.table;
-        let refused = match transaction::write(&table.client, &self.world, &table.name, &actions).await? {
+        let refused = match transaction::write(&self.fanouts.table, &actions).await? {
             Outcome::Done => return Ok(groups),
             Outcome::Refused(refused) => refused,
         };

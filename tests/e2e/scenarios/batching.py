@@ -11,7 +11,7 @@ def batching(stack, api, tasks=2_000):
     """A fan-out with batching through a real HTTP batch API, with its completion notice."""
     policy = {
         "target": "content.depot", "key": "content.order", "max_batch": 20, "linger": "1s", "max_in_flight": 2,
-        "handler": {"url": api.url("trucks")},
+        "batch_api": {"url": api.url("trucks")},
     }
     stack.expect(200, "PUT", "/policies/parcel", policy)
     began = time.time()

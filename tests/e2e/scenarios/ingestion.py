@@ -7,7 +7,7 @@ from stack import until
 
 def ingestion(stack, api, single=100, envelopes=20, each=20):
     """One task a message, envelopes of many, and a message that fails among nine that do not."""
-    stack.expect(200, "PUT", "/policies/letter", {"target": "content.town", "max_batch": 50, "linger": "0s", "handler": {"url": api.url("letters")}})
+    stack.expect(200, "PUT", "/policies/letter", {"target": "content.town", "max_batch": 50, "linger": "0s", "batch_api": {"url": api.url("letters")}})
     task = lambda id, index, kind="letter": {"id": id, "kind": kind, "content": {"town": index % 3}}
     total = single + envelopes * each
     began = time.time()
@@ -38,7 +38,7 @@ def partial_failure(stack, api, task):
     until("those that are good went through", 60, lambda: stack.fanout(id)["complete"])
     until("the one that is not is all that is left", 30, lambda: stack.depth("RegisterQueue") == 1)
     assert not stack.fanout(stray)["complete"]
-    stack.expect(200, "PUT", "/policies/stray", {"target": "'all'", "linger": "0s", "handler": {"url": api.url("strays")}})
+    stack.expect(200, "PUT", "/policies/stray", {"target": "'all'", "linger": "0s", "batch_api": {"url": api.url("strays")}})
     seconds = until("it comes again and goes through", 120, lambda: stack.fanout(stray)["complete"])
     until("the queue is empty", 30, lambda: stack.depth("RegisterQueue") == 0)
     stack.visibility("RegisterQueue", 180)

@@ -23,7 +23,7 @@ def poison(stack, api):
     until("it can be read", 30, lambda: dead.extend(stack.receive("AckDeadLetterQueue")) or dead)
     assert dead == [rubbish], dead
 
-    stack.expect(200, "PUT", "/policies/crate", {"target": "'all'", "linger": "0s", "handler": {"url": api.url("crates")}})
+    stack.expect(200, "PUT", "/policies/crate", {"target": "'all'", "linger": "0s", "batch_api": {"url": api.url("crates")}})
     assert stack.fanout(id)["done"] == 1
     how = redrive(stack, "RegisterDeadLetterQueue", "RegisterQueue")
     until("what was mended went through", 120, lambda: stack.fanout(id)["complete"])

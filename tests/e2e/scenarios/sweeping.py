@@ -11,7 +11,7 @@ class Lost:
     def losing(self, stack, api):
         """A message to elect, one to handle and one to notify are received and deleted before their function sees them."""
         for kind in ("lost-elect", "lost-handle"):
-            stack.expect(200, "PUT", f"/policies/{kind}", {"target": "'all'", "linger": "0s", "handler": {"url": api.url(kind)}})
+            stack.expect(200, "PUT", f"/policies/{kind}", {"target": "'all'", "linger": "0s", "batch_api": {"url": api.url(kind)}})
         self.fanouts = {}
         for step in ("elect", "handle", "notify"):
             queue = f"{step.capitalize()}Queue"

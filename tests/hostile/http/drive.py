@@ -20,10 +20,10 @@ HERE = pathlib.Path(__file__).parent
 DESCRIPTION = HERE / "../../../docs/openapi.json"
 
 POLICIES = {
-    "any": {"target": "'all'", "linger": 0, "handler": {"command": ["true"]}},
-    "parted": {"target": "kind", "partitions": 3, "linger": 0, "handler": {"command": ["true"]}},
+    "any": {"target": "'all'", "linger": 0, "batch_api": {"command": ["true"]}},
+    "parted": {"target": "kind", "partitions": 3, "linger": 0, "batch_api": {"command": ["true"]}},
     # Fails for a content that is not a simple value, and drops those that were there before.
-    "keyed": {"target": "'all'", "key": "string(content)", "linger": 0, "handler": {"command": ["true"]}},
+    "keyed": {"target": "'all'", "key": "string(content)", "linger": 0, "batch_api": {"command": ["true"]}},
 }
 
 

@@ -42,9 +42,9 @@ def item(text):
 def before_call(context, case, kwargs):
     body = case.body if isinstance(case.body, dict) else {}
     # Whatever else a request is, no program of its choice is run on this machine.
-    handler = body.get("handler")
-    if isinstance(handler, dict) and isinstance(handler.get("command"), list):
-        handler["command"] = ["true" if isinstance(part, str) and part else part for part in handler["command"]]
+    batch_api = body.get("batch_api")
+    if isinstance(batch_api, dict) and isinstance(batch_api.get("command"), list):
+        batch_api["command"] = ["true" if isinstance(part, str) and part else part for part in batch_api["command"]]
     # The policies of the start stay as they are.
     path = case.path_parameters or {}
     if case.method == "PUT" and path.get("kind") in KINDS:

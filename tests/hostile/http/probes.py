@@ -11,7 +11,7 @@ INSIDE = {"internal", "unavailable"}
 def bodies():
     """Every route that takes a body: method, path as described, path as sent, and a body of the right shape."""
     task = {"kind": "any", "content": 1}
-    policy = {"target": "kind", "handler": {"url": "https://example.com/"}}
+    policy = {"target": "kind", "batch_api": {"url": "https://example.com/"}}
     return [
         ("POST", "/fanouts", "/fanouts", {}),
         ("POST", "/fanouts/{id}/items", f"/fanouts/{NOBODY}/items", {"items": 1}),
@@ -55,7 +55,7 @@ def send(server):
     nothing = f"{NOBODY}:{NOBODY}:0"
     send("POST", "/acks", "/acks", {"items": [nothing]})
     send("POST", "/tasks", "/tasks", {"tasks": []})
-    send("PUT", "/policies/{kind}", "/policies/probe", {"target": "(", "handler": {"url": "https://example.com/"}})
+    send("PUT", "/policies/{kind}", "/policies/probe", {"target": "(", "batch_api": {"url": "https://example.com/"}})
     for method, route in [
         ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("POST", "/fanouts/{id}/items"),
         ("POST", "/fanouts/{id}/seal"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
-use fanfold::policy::Handler;
-use fanfold_handle::api::{Answer, BatchApi, Call, CallError, Cause};
+use fanfold::policy::{BatchApi, Way};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Cause};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -63,24 +63,27 @@ pub(crate) struct SimulatedApi {
     pub(crate) worker: Arc<Worker>,
 }
 
-impl BatchApi for SimulatedApi {
+impl Caller for SimulatedApi {
     fn call<'a>(
         &'a self,
-        handler: &'a Handler,
+        batch_api: &'a BatchApi,
         key: &'a str,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.answer(handler, key, call).boxed()
+        self.answer(batch_api, key, call).boxed()
     }
 }
 
 impl SimulatedApi {
-    async fn answer(&self, handler: &Handler, key: &str, call: &Call) -> Result<Answer, CallError> {
+    async fn answer(&self, batch_api: &BatchApi, key: &str, call: &Call) -> Result<Answer, CallError> {
         let sim = &self.server.sim;
         let members: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
-        let url = handler.url.as_deref().unwrap_or("-");
+        let url = match &batch_api.way {
+            Way::Url(url) => url.as_str(),
+            Way::Command(_) => "-",
+        };
         let what = format!("CALL {url} {key} attempt {}: {}", call.attempt, members.join(" "));
-        let made = self.make(handler.timeout.0, key, call);
+        let made = self.make(batch_api.timeout.0, key, call);
         let result = self.worker.call(sim, "the batch API", &what, made).await;
         let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
         lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use fanfold::aws::Table;
 use fanfold::clock::World;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
-use fanfold::store::Table;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
 use fanfold::store::places;
@@ -22,7 +22,7 @@ use crate::sim::Sim;
 
 /// Stores what the scenario begins with.
 pub(crate) async fn put_policies(engine: &Engine, sim: &Sim, scenario: &Scenario) -> Result<(), String> {
-    let policies = Policies::new(table(engine, sim, "POLICIES_TABLE"), World::system());
+    let policies = Policies::new(table(engine, sim, "POLICIES_TABLE"));
     for (_, policy) in scenario.kinds.iter().filter_map(|plan| plan.versions.first()) {
         policy.check().map_err(|error| error.to_string())?;
         policies.put(policy).await.map_err(|error| error.to_string())?;
@@ -30,8 +30,9 @@ pub(crate) async fn put_policies(engine: &Engine, sim: &Sim, scenario: &Scenario
     Ok(())
 }
 
-fn table(engine: &Engine, sim: &Sim, variable: &str) -> Table {
-    Table::new(engine.dynamodb(), sim.variables.get(variable).cloned().unwrap_or_default())
+/// One of the tables.
+pub(crate) fn table(engine: &Engine, sim: &Sim, variable: &str) -> Table {
+    Table::new(engine.dynamodb(), sim.variables.get(variable).cloned().unwrap_or_default(), World::system())
 }
 
 /// The keys of a table.
@@ -84,7 +85,7 @@ async fn locks(engine: &Engine, sim: &Sim) -> Result<(), String> {
 pub(crate) type ByTask = BTreeMap<TaskId, Batch>;
 
 async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
-    let batches = Batches::new(table(engine, sim, "BATCHES_TABLE"), World::system());
+    let batches = Batches::new(table(engine, sim, "BATCHES_TABLE"));
     let ids: Vec<Uuid> =
         keys(engine, sim, "BATCHES_TABLE", "id").await?.iter().filter_map(|id| id.parse().ok()).collect();
     let mut by_task = ByTask::new();
@@ -106,7 +107,7 @@ async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
 
 /// Every stored task is a member of the batch that it names, in the lane that it names.
 async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), String> {
-    let tasks = Tasks::new(table(engine, sim, "TASKS_TABLE"), World::system());
+    let tasks = Tasks::new(table(engine, sim, "TASKS_TABLE"));
     let mut stored = BTreeSet::new();
     for id in keys(engine, sim, "TASKS_TABLE", "id").await? {
         let Ok(id) = id.parse::<TaskId>() else { continue };

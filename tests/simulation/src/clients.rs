@@ -46,7 +46,7 @@ impl Passing for RegisterError {
     }
 }
 
-impl Passing for fanfold::store::StoreError {
+impl Passing for fanfold::aws::StoreError {
     fn passing(&self) -> bool {
         true
     }

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use fanfold::clock::World;
 use fanfold::ids::{ItemId, TaskId, derived};
 use fanfold::notice::{Event, FanoutCompleted, Notice};
-use fanfold::store::Table;
 use fanfold::store::fanouts::{Fanout, Fanouts};
 use fanfold::store::groups::Groups;
 use fanfold_local::Engine;
 use uuid::Uuid;
 
-use crate::check::ByTask;
+use crate::check::{ByTask, table};
 use crate::lock;
 use crate::model::{FanoutModel, Model};
 use crate::sim::Sim;
@@ -54,10 +52,8 @@ fn item_end(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId
 
 /// Looks at every fan-out.
 pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
-    let table =
-        |variable: &str| Table::new(engine.dynamodb(), sim.variables.get(variable).cloned().unwrap_or_default());
-    let fanouts = Fanouts::new(table("FANOUTS_TABLE"), World::system());
-    let groups = Groups::new(table("GROUPS_TABLE"), World::system());
+    let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
+    let groups = Groups::new(table(engine, sim, "GROUPS_TABLE"));
     for (id, asked) in &model.fanouts {
         *lock(&sim.stats).brought.entry("fan-outs").or_default() += 1;
         let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else {

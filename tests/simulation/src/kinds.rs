@@ -1,11 +1,11 @@
 //! Kinds that stop and go on: each change is counted, begins a telling of its own, and the latest one is told in the end.
 
 use fanfold::notice::{Event, Notice};
-use fanfold::store::Table;
 use fanfold::store::gates::Gates;
 use fanfold_local::Engine;
 use serde_json::Value;
 
+use crate::check::table;
 use crate::lock;
 use crate::model::Model;
 use crate::sim::Sim;
@@ -32,9 +32,10 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
 
 /// Every kind's latest change was told where its policy says so, and of no other kind anything.
 pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
-    let table = Table::new(engine.dynamodb(), sim.variables.get("LOCKS_TABLE").cloned().unwrap_or_default());
     let kinds: Vec<&str> = model.kinds.keys().map(String::as_str).collect();
-    for gate in Gates::new(table).get_many(&kinds).await.map_err(|error| error.to_string())? {
+    for gate in
+        Gates::new(table(engine, sim, "LOCKS_TABLE")).get_many(&kinds).await.map_err(|error| error.to_string())?
+    {
         let notify = model.kinds.get(&gate.kind).is_some_and(|kind| kind.notify);
         if gate.to_tell() || gate.tell_at.is_some() != (notify && gate.telling.change.is_some()) {
             sim.violate(format!("it is still to be told how a kind stands, or to the wrong ones: {gate:?}"));

@@ -26,7 +26,7 @@ pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
 /// asked to wait for a day.
 const PATIENCE: Duration = Duration::from_secs((24 + 6) * 3_600);
 
-/// Sweeps in a row that find nothing to do before a stack counts as settled.
+/// Sweeps in a row that find nothing to do before a stack counts as at rest.
 const IDLE_SWEEPS: u32 = 2;
 
 /// Sweeps after which a stack that still finds something to do counts as stuck.
@@ -88,7 +88,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     for plan in &scenario.singles {
         clients.spawn(work::singles(Arc::clone(&clients), plan.clone()));
     }
-    settle(&cluster, &clients).await;
+    come_to_rest(&cluster, &clients).await;
     sim.rest();
     readers::read_everything(&clients).await;
     if sim.violations().is_empty() {
@@ -100,7 +100,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
 }
 
 /// Waits until faults are over and nothing is left to do.
-async fn settle(cluster: &Arc<Cluster>, clients: &Clients) {
+async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
     let sim = &cluster.sim;
     sleep_until(sim.start + sim.plan.until).await;
     let _up = cluster.up.read().await;

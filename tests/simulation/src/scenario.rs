@@ -110,7 +110,7 @@ impl Scenario {
         }
         for (_, policy) in &mut self.kinds[0].versions {
             (policy.max_batch, policy.max_in_flight) = (1, 4);
-            policy.handler.timeout = Span::from_secs(60);
+            policy.batch_api.timeout = Span::from_secs(60);
         }
         for (_, policy) in self.kinds.iter_mut().skip(1).flat_map(|kind| &mut kind.versions) {
             (policy.max_batch, policy.max_in_flight) = (8, 4);
@@ -164,7 +164,7 @@ impl KindPlan {
             "max_batch": 1 + dice.below(8), "linger": dice.below(4), "max_in_flight": 1 + dice.below(4),
             "max_attempts": 1 + dice.below(8),
             "backoff": {"base": dice.pick(&[1, 1, 4]), "max": dice.pick(&[4, 20, 120])},
-            "handler": {"url": "https://a.example/batch", "timeout": dice.pick(&[5, 10, 30, 90])},
+            "batch_api": {"url": "https://a.example/batch", "timeout": dice.pick(&[5, 10, 30, 90])},
         });
         if dice.chance(6_000) {
             policy["key"] = json!("content.k");
@@ -184,7 +184,7 @@ impl KindPlan {
             change("max_batch", 1 + dice.below(8));
             change("max_in_flight", 1 + dice.below(4));
             change("linger", dice.below(4));
-            policy["handler"]["url"] = json!(dice.pick(&["https://a.example/batch", "https://b.example/batch"]));
+            policy["batch_api"]["url"] = json!(dice.pick(&["https://a.example/batch", "https://b.example/batch"]));
             versions.push((dice.millis(0, until.as_millis() as u64), policy.clone()));
         }
         versions.sort_by_key(|(at, _)| *at);

@@ -219,7 +219,7 @@ impl Sim {
             let problem = lock(&self.model).hooks.hinted(&body);
             problem.into_iter().for_each(|problem| self.violate(problem));
         }
-        let hint = queue != "RegisterQueue" && (queue != "AckQueue" || body.contains("\"settles\""));
+        let hint = queue != "RegisterQueue" && (queue != "AckQueue" || body.contains("\"batch\""));
         if hint && self.post.chance(self.rate(self.plan.message_lost)) {
             self.count("messages lost");
             self.trace.line(&id, &format!("LOST on its way to {queue}: {body}"));

@@ -7,7 +7,7 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
-use fanfold_handle::api::BatchApi;
+use fanfold_batch_api::Caller;
 use fanfold_notify::Webhooks;
 use fanfold_stack::Outside;
 
@@ -26,14 +26,14 @@ pub(crate) struct Steps {
 impl Steps {
     pub(crate) fn new(
         surroundings: &Surroundings,
-        batch_apis: Arc<dyn BatchApi>,
+        batch_apis: Arc<dyn Caller>,
         webhooks: Arc<dyn Webhooks>,
     ) -> Result<Self, ConfigError> {
         let outside = Outside { batch_apis, webhooks, commands: false };
         let all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
-            policies: Policies::new(surroundings.table("POLICIES_TABLE")?, surroundings.world.clone()),
+            policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
             routes: fanfold_api::router(Arc::clone(&all.api)),
             all,
         })

@@ -1,11 +1,11 @@
 //! What is told of a bad message: the field, its value, what is allowed; and never more than a few lines.
 
 use fanfold::members::Members;
-use fanfold_tests::{QueueName, Stack, listen, told};
+use fanfold_tests::{QueueName, Stack, delivery, listen, told};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{delivery, hand, stack};
+use super::hand;
 
 const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
 
@@ -62,8 +62,8 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
         (Ack, json!({"items": [item("0"), item("-1")]}), vec!["`items[1]`", "-1` is not an item id", "below 7168"]),
         (Ack, json!({"failed": [item("65536")]}), vec!["`failed[0]`", "65536` is not an item id"]),
         (Ack, json!({"items": [item("0")]}), vec!["there is no item group", NOBODY]),
-        (Ack, json!({"settles": {"batch": NOBODY}}), vec!["`settles.lane`", "missing field `lane`"]),
-        (Ack, json!({"settles": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
+        (Ack, json!({"batch": {"batch": NOBODY}}), vec!["`batch.lane`", "missing field `lane`"]),
+        (Ack, json!({"batch": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
         (Notify, json!({"fan-out": NOBODY}), vec!["unknown field `fan-out`", "`fanout`", "`batch`"]),
         (Notify, json!({"fanout": NOBODY}), vec!["there is no fan-out", NOBODY]),
         (Notify, json!({"batch": {"batch": NOBODY, "lane": "parcel:0:1"}}), vec!["there is no batch", NOBODY]),
@@ -73,7 +73,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
 #[tokio::test(start_paused = true)]
 async fn the_field_its_value_and_what_is_allowed_are_told() {
     listen();
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     for (queue, body, words) in typical() {
         let told = refusal(&stack, queue, &body).await;
         for word in words {
@@ -86,7 +86,7 @@ async fn the_field_its_value_and_what_is_allowed_are_told() {
 #[tokio::test(start_paused = true)]
 async fn what_is_no_json_is_told_with_its_place() {
     listen();
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     for queue in QueueName::STEPS {
         assert!(refusal(&stack, queue, "").await.contains("is empty, JSON is wanted"), "{queue:?}");
         for body in ["x", "{\"x\": NaN}", "{\"x\": [", "{} {}"] {
@@ -108,10 +108,10 @@ async fn what_is_no_json_is_told_with_its_place() {
 #[tokio::test(start_paused = true)]
 async fn a_huge_value_is_told_in_short() {
     listen();
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let huge = "x".repeat(1_024 * 1_024);
     for queue in QueueName::STEPS {
-        let fields = ["tasks", "kind", "lane", "batch", "items", "failed", "settles", "fanout"];
+        let fields = ["tasks", "kind", "lane", "batch", "items", "failed", "fanout"];
         let values = fields.map(|field| json!({field: huge}));
         for body in values.into_iter().chain([json!({huge.clone(): 1}), json!({"tasks": [{huge.clone(): huge}]})]) {
             let told = refusal(&stack, queue, &body).await;

@@ -105,9 +105,9 @@ async fn an_ack_of_nothing_that_is_there_is_a_problem() {
 async fn what_only_fanfold_sends_is_refused() {
     let server = Server::start().await;
     let (fanout, items) = open(&server, 1).await;
-    let body = json!({"items": items, "settles": {"batch": NOBODY, "lane": "parcel:0:117"}});
+    let body = json!({"items": items, "batch": {"batch": NOBODY, "lane": "parcel:0:117"}});
     let (detail, fields) = server.post("/acks", body).await.problem(422, "invalid_body");
-    assert_eq!(fields, ["settles"]);
+    assert_eq!(fields, ["batch"]);
     assert!(detail.contains("`items`"), "{detail}");
     assert_eq!(counts(&server, &fanout).await.0, 0, "nothing of the request was applied");
 }

@@ -72,6 +72,16 @@ fn codes(response: &Value) -> Vec<String> {
     codes.iter().map(|code| code.as_str().unwrap().to_owned()).collect()
 }
 
+/// The codes of the problems that each route is described to return.
+pub(super) fn problems() -> impl Iterator<Item = (String, String, Vec<String>)> {
+    described().into_iter().map(|(method, template)| {
+        let responses = operation(&method, &template).unwrap()["responses"].as_object().unwrap();
+        let problems = responses.iter().filter(|(status, _)| status.as_str() >= "400");
+        let codes = problems.flat_map(|(_, response)| codes(response)).collect();
+        (method, template, codes)
+    })
+}
+
 #[test]
 fn the_template_has_the_routes_described() {
     let template = Template::parse(include_str!("../../../template.yaml")).unwrap();

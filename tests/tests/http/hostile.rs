@@ -67,9 +67,10 @@ async fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
     let items = format!("/fanouts/{}/items", opened["id"].as_str().unwrap());
     let added = server.send("POST", &items, &[], r#"{"items": 2e0}"#).await.ok(201);
     assert_eq!(added["groups"][0]["upto"], 2);
-    let policy = r#"{"target": "kind", "handler": {"url": "https://example.com/", "timeout": 84.0}, "max_batch": 7.0}"#;
+    let policy =
+        r#"{"target": "kind", "batch_api": {"url": "https://example.com/", "timeout": 84.0}, "max_batch": 7.0}"#;
     let policy = server.send("PUT", "/policies/letter", &[], policy).await.ok(200);
-    assert_eq!((&policy["handler"]["timeout"], &policy["max_batch"]), (&json!("1m 24s"), &json!(7)));
+    assert_eq!((&policy["batch_api"]["timeout"], &policy["max_batch"]), (&json!("1m 24s"), &json!(7)));
     for wrong in ["3.5", "-1.0", "-0.5", "4294967296.0", "1e300", "\"3\"", "true", "[3]"] {
         for path in ["/fanouts".to_owned(), items.clone()] {
             let reply = server.send("POST", &path, &[], format!("{{\"items\": {wrong}}}")).await;
@@ -85,9 +86,9 @@ async fn a_url_that_can_not_be_called_is_refused() {
     for url in ["https://example.com:99999/", "https://0.com*", "https://1.2.3.999/", "https://example.com/{id}"] {
         let reply = server.post("/fanouts", json!({"notify": {"url": url}})).await;
         assert_eq!(reply.problem(422, "invalid_destination").1, ["notify.url"], "{url}");
-        let policy = json!({"target": "kind", "handler": {"url": url}});
+        let policy = json!({"target": "kind", "batch_api": {"url": url}});
         let reply = server.put("/policies/letter", policy).await;
-        assert_eq!(reply.problem(422, "invalid_policy").1, ["handler.url"], "{url}");
+        assert_eq!(reply.problem(422, "invalid_policy").1, ["batch_api.url"], "{url}");
     }
     for url in ["https://example.com:65535/", "http://[::1]:8080/x", "https://user@example.com/x?y"] {
         server.post("/fanouts", json!({"notify": {"url": url}})).await.ok(201);
@@ -105,7 +106,7 @@ async fn a_huge_value_does_not_come_back() {
         server.post("/fanouts", json!({"notify": {"url": huge}})).await,
         server.post("/tasks", json!({"tasks": [{"kind": huge, "content": 1}]})).await,
         server.post("/acks", json!({"items": [huge]})).await,
-        server.put("/policies/letter", json!({"kind": huge, "target": huge, "handler": {"url": huge}})).await,
+        server.put("/policies/letter", json!({"kind": huge, "target": huge, "batch_api": {"url": huge}})).await,
         server.put(&kind, json!({})).await,
         server.get(&format!("/{}", "x".repeat(5_000))).await,
     ] {
@@ -191,7 +192,7 @@ async fn what_can_not_be_reached_is_unavailable() {
         ("POST", format!("/fanouts/{NOBODY}/items"), json!({"items": 1})),
         ("POST", "/acks".to_owned(), json!({"items": [item]})),
         ("POST", "/tasks".to_owned(), json!({"tasks": [{"kind": "parcel", "content": {"depot": "117"}}]})),
-        ("PUT", "/policies/letter".to_owned(), json!({"target": "kind", "handler": {"url": "https://example.com/"}})),
+        ("PUT", "/policies/letter".to_owned(), json!({"target": "kind", "batch_api": {"url": "https://example.com/"}})),
     ] {
         let crash = Crash::new(1, Moment::Before);
         let server = Server::over(Stack::new(parcel(json!({})), ScriptedApi::always_succeeds(), crash).await);

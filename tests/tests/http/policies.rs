@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Server;
 
 fn letter() -> Value {
-    json!({"target": "content.town", "handler": {"url": "https://example.com/letters"}})
+    json!({"target": "content.town", "batch_api": {"url": "https://example.com/letters"}})
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,19 +48,17 @@ async fn every_field_that_is_wrong_is_named() {
         ("target", json!("content."), vec!["target"]),
         ("max_batch", json!(0), vec!["max_batch"]),
         ("linger", json!("16m"), vec!["linger"]),
-        ("handler", json!({"url": "http://example.com/"}), vec!["handler.url"]),
-        ("handler", json!({"command": ["rm"]}), vec!["handler.command"]),
-        ("handler", json!({"command": []}), vec!["handler.command", "handler.command"]),
-        ("handler", json!({"command": ["rm"], "url": "https://example.com/"}), vec!["handler", "handler.command"]),
-        ("handler", json!({}), vec!["handler"]),
+        ("batch_api", json!({"url": "http://example.com/"}), vec!["batch_api.url"]),
+        ("batch_api", json!({"command": ["rm"]}), vec!["batch_api.command"]),
+        ("batch_api", json!({"command": []}), vec!["batch_api.command", "batch_api.command"]),
         ("notify", json!({"url": "ftp://example.com/"}), vec!["notify.url"]),
     ] {
         let reply = server.put("/policies/letter", with(letter(), field, value.clone())).await;
         assert_eq!(reply.problem(422, "invalid_policy").1, named, "{field}: {value}");
     }
-    let many = json!({"target": "x", "key": "y", "max_batch": 0, "handler": {"command": ["rm"]}});
+    let many = json!({"target": "x", "key": "y", "max_batch": 0, "batch_api": {"command": ["rm"]}});
     let (_, fields) = server.put("/policies/letter", many).await.problem(422, "invalid_policy");
-    assert_eq!(fields, ["target", "key", "max_batch", "handler.command"]);
+    assert_eq!(fields, ["target", "key", "max_batch", "batch_api.command"]);
     server.get("/policies/letter").await.problem(404, "unknown_policy");
 }
 
@@ -71,7 +69,9 @@ async fn a_policy_of_another_shape_is_refused() {
         ("max_batch", json!("many"), "max_batch"),
         ("max_batch", json!(-1), "max_batch"),
         ("linger", json!("soon"), "linger"),
-        ("handler", json!({"url": 5}), "handler.url"),
+        ("batch_api", json!({"url": 5}), "batch_api.url"),
+        ("batch_api", json!({"command": ["rm"], "url": "https://example.com/"}), "`batch_api`: has both"),
+        ("batch_api", json!({}), "`batch_api`: does not say how it is called"),
         ("notify", json!({"mail": "a@example.com"}), "notify"),
         ("kind", json!(5), "kind"),
         ("backoff", json!({"base": []}), "backoff.base"),
@@ -89,11 +89,11 @@ async fn a_policy_of_another_shape_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn commands_are_taken_where_they_are_allowed() {
     let server = Server::start().await;
-    let policy = with(letter(), "handler", json!({"command": ["./letters", "--fast"]}));
+    let policy = with(letter(), "batch_api", json!({"command": ["./letters", "--fast"]}));
     let (detail, _) = server.put("/policies/letter", policy.clone()).await.problem(422, "invalid_policy");
-    assert!(detail.contains("handler.command") && detail.contains("handler.url"), "{detail}");
+    assert!(detail.contains("batch_api.command") && detail.contains("batch_api.url"), "{detail}");
     let server = server.with_commands();
     let stored = server.put("/policies/letter", policy).await.ok(200);
-    assert_eq!(stored["handler"]["command"], json!(["./letters", "--fast"]));
+    assert_eq!(stored["batch_api"]["command"], json!(["./letters", "--fast"]));
     server.put("/policies/letter", letter()).await.ok(200);
 }

@@ -11,7 +11,7 @@ fn tasks(fields: &str) -> String {
 
 /// A body of `PUT /policies/letter` with this field.
 fn policy(field: &str) -> String {
-    format!("{{\"target\": \"kind\", \"handler\": {{\"url\": \"https://example.com/\"}}, {field}}}")
+    format!("{{\"target\": \"kind\", \"batch_api\": {{\"url\": \"https://example.com/\"}}, {field}}}")
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn json_of_a_wrong_shape_is_told_by_its_field() {
         ("POST", "/tasks", tasks(r#"{"id": 7, "kind": "parcel", "content": 1}"#), "tasks[1].id", "`7`"),
         ("POST", "/tasks", tasks(r#"{"kind": "parcel", "content": {"n": [1e999]}}"#), "tasks[1].content", "beyond"),
         ("POST", "/tasks", tasks(r#"{"kind": "parcel", "content": 1, "key": "a"}"#), "tasks[1].key", "unknown field"),
-        ("PUT", "/policies/letter", policy(r#""handler": {}"#), "handler", "duplicate"),
+        ("PUT", "/policies/letter", policy(r#""batch_api": {}"#), "batch_api", "duplicate"),
         ("PUT", "/policies/letter", policy(r#""backoff": {"base": "1s", "base": "2s"}"#), "backoff.base", "duplicate"),
         ("PUT", "/policies/letter", policy(r#""backoff": ["1s", "2s"]"#), "backoff", "expected an object"),
         ("PUT", "/policies/letter", policy(r#""backoff": {"base": "soon"}"#), "backoff.base", "\"soon\""),
@@ -72,7 +72,7 @@ async fn json_of_a_wrong_shape_is_told_by_its_field() {
             "notify",
             "exactly",
         ),
-        ("PUT", "/policies/letter", r#"{"target": "kind"}"#.to_owned(), "handler", "missing"),
+        ("PUT", "/policies/letter", r#"{"target": "kind"}"#.to_owned(), "batch_api", "missing"),
     ])
     .collect();
     for (method, path, body, field, named) in bodies {
@@ -97,7 +97,7 @@ async fn a_policy_names_only_what_there_is() {
         ("key", "uuid()", "`uuid`"),
         ("key", "1 / 0", "fails for every task"),
     ] {
-        let mut policy = json!({"target": "kind", "handler": {"url": "https://example.com/"}});
+        let mut policy = json!({"target": "kind", "batch_api": {"url": "https://example.com/"}});
         policy[field] = expression.into();
         let (detail, fields) = server.put("/policies/letter", policy).await.problem(422, "invalid_policy");
         assert_eq!(fields, [field], "{expression}");

@@ -1,13 +1,13 @@
-//! Notices of failures: the batch's record keeps their chain, and the batch is settled when it ends.
+//! Notices of failures: the batch's record keeps their chain, and the batch is closed when it ends.
 
 use std::collections::BTreeMap;
 
 use fanfold::ids::TaskId;
-use fanfold::limits::SETTLING;
+use fanfold::limits::CLOSING_MAX;
 use fanfold::notice::Event;
 use fanfold::store::batches::Batch;
 use fanfold::store::places::{Party, Place, Places};
-use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{QueueName, Reply, order};
 
 use super::*;
@@ -15,13 +15,13 @@ use super::*;
 /// A stack whose tasks all fail, with so long an error each, and `tasks` of them in one batch.
 async fn failing(tasks: usize) -> (Stack, Batch) {
     let script = |call: &Call| -> Result<Answer, CallError> {
-        let failed = |(n, member): (usize, &fanfold_handle::api::CallMember)| {
+        let failed = |(n, member): (usize, &fanfold_batch_api::CallMember)| {
             let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
             MemberAnswer { id: member.id, outcome: MemberOutcome::Failed, error }
         };
         Ok(Answer::Members(call.members.iter().enumerate().map(failed).collect()))
     };
-    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]},
+    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]},
         "max_batch": 2_000, "notify": {"url": URL}});
     let stack = Stack::new(policy, ScriptedApi::new(script), Crash::never()).await;
     stack.webhooks.answer(|_, _| Reply::Refuses(500));
@@ -35,7 +35,7 @@ async fn failing(tasks: usize) -> (Stack, Batch) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_by_one_chain_and_then_the_batch_is_settled() {
+async fn failures_are_told_by_one_chain_and_then_the_batch_is_closed() {
     let (stack, batch) = failing(3).await;
     for _ in 0..20 {
         run_for(&stack, 6 * MINUTE, Duration::from_secs(5)).await;
@@ -44,7 +44,7 @@ async fn failures_are_told_by_one_chain_and_then_the_batch_is_settled() {
     }
     let calls = stack.webhooks.posted().len();
     assert!((9..16).contains(&calls), "{calls} calls in hours");
-    assert!(stack.locks.get(&batch.lane).await.unwrap().settling.contains(&batch.id));
+    assert!(stack.locks.get(&batch.lane).await.unwrap().closing.contains(&batch.id));
     stack.webhooks.answer(|_, _| Reply::Takes);
     stack.drain().await;
     assert_eq!((stack.webhooks.posted().len(), stack.webhooks.by_notice().len()), (calls + 1, 1));
@@ -101,8 +101,8 @@ async fn failures_nobody_takes_are_given_up_and_sent_back() {
 async fn no_more_notices_wait_than_the_lock_of_a_lane_can_name() {
     for hangs in [false, true] {
         let (stack, batch) = failing(3).await;
-        for n in 0..SETTLING as u128 {
-            stack.locks.settles(&batch.lane, Uuid::from_u128(n)).await.unwrap();
+        for n in 0..CLOSING_MAX as u128 {
+            stack.locks.close_again(&batch.lane, Uuid::from_u128(n)).await.unwrap();
         }
         if hangs {
             let (places, now) = (Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap()), stack.world.now());
@@ -116,7 +116,7 @@ async fn no_more_notices_wait_than_the_lock_of_a_lane_can_name() {
         assert_eq!(stack.webhooks.posted().len(), usize::from(!hangs), "it is tried once, if there is a place");
         assert_eq!((stack.dead(QueueName::Notify).await.len(), stack.backlog().await), (1, 0));
         assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.given_up.is_some());
-        let settling = stack.locks.get(&batch.lane).await.unwrap().settling;
-        assert_eq!((settling.len(), settling.contains(&batch.id)), (SETTLING, false));
+        let closing = stack.locks.get(&batch.lane).await.unwrap().closing;
+        assert_eq!((closing.len(), closing.contains(&batch.id)), (CLOSING_MAX, false));
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 /// The end of a fan-out, delivered at the third try or refused for good; the request that was struck.
 async fn run(crash: Crash, gone: bool) -> Option<String> {
-    let policy = json!({"kind": "parcel", "target": "content.depot", "handler": {"command": ["truck"]}});
+    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
     let stack = Stack::new(policy, ScriptedApi::always_succeeds(), crash).await;
     stack.webhooks.answer(move |_, before| match (before, gone) {
         (0 | 1, _) => Reply::Refuses(503),

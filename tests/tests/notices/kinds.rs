@@ -160,7 +160,7 @@ async fn the_latest_change_counts() {
 async fn a_try_that_is_overtaken_does_not_tell_the_next_change() {
     let (status, stack) = refused(json!({"url": URL})).await;
     let before = changes(&stack, true).await;
-    let tellings = stack.gates.tellings(stack.world.clone());
+    let tellings = stack.gates.tellings();
     let key = fanfold::store::places::Party::Kind("parcel".to_owned()).key();
     let turn = tellings.begin(&key, &before.telling).await.unwrap().unwrap();
     status.store(200, Ordering::Relaxed);

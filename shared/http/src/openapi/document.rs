@@ -16,11 +16,11 @@ impl Describer {
         let mut schemas = self.answers.take_definitions(true);
         let apart = apart(&requests, &schemas);
         for (name, mut schema) in requests {
-            settle(&mut schema, &apart);
-            schemas.insert(settled(&name, &apart), schema);
+            point_to_document(&mut schema, &apart);
+            schemas.insert(name_in_document(&name, &apart), schema);
         }
         let mut paths = json!(self.paths);
-        settle(&mut paths, &apart);
+        point_to_document(&mut paths, &apart);
         json!({
             "openapi": "3.1.0",
             "info": info,
@@ -51,7 +51,7 @@ fn apart(requests: &Schemas, answers: &Schemas) -> BTreeSet<String> {
     loop {
         let differs = |(name, schema): &(&String, &Value)| {
             let mut schema = Value::clone(schema);
-            settle(&mut schema, &apart);
+            point_to_document(&mut schema, &apart);
             answers.get(*name).is_some_and(|answer| *answer != schema)
         };
         let found: BTreeSet<String> = requests.iter().filter(differs).map(|(name, _)| name.clone()).collect();
@@ -63,22 +63,24 @@ fn apart(requests: &Schemas, answers: &Schemas) -> BTreeSet<String> {
 }
 
 /// What a schema of requests is called in the document.
-fn settled(name: &str, apart: &BTreeSet<String>) -> String {
+fn name_in_document(name: &str, apart: &BTreeSet<String>) -> String {
     if apart.contains(name) { format!("{name}Request") } else { name.to_owned() }
 }
 
 /// Points every reference to a schema of requests to where that schema is in the document.
-fn settle(value: &mut Value, apart: &BTreeSet<String>) {
+fn point_to_document(value: &mut Value, apart: &BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (key, field) in fields {
                 match field.as_str().and_then(|text| text.strip_prefix(REQUESTS)) {
-                    Some(name) if key == "$ref" => *field = format!("{SCHEMAS}{}", settled(name, apart)).into(),
-                    _ => settle(field, apart),
+                    Some(name) if key == "$ref" => {
+                        *field = format!("{SCHEMAS}{}", name_in_document(name, apart)).into()
+                    }
+                    _ => point_to_document(field, apart),
                 }
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(|value| settle(value, apart)),
+        Value::Array(values) => values.iter_mut().for_each(|value| point_to_document(value, apart)),
         _ => {}
     }
 }
@@ -97,7 +99,7 @@ mod tests {
         let apart = apart(&schemas(&requests), &schemas(&answers));
         assert_eq!(apart.iter().collect::<Vec<_>>(), ["Inner", "Outer"]);
         let mut reference = outer(REQUESTS);
-        settle(&mut reference, &apart);
+        point_to_document(&mut reference, &apart);
         assert_eq!(reference, json!({"items": {"$ref": "#/components/schemas/InnerRequest"}}));
     }
 }

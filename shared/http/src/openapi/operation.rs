@@ -115,9 +115,25 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// What it returns if all is well.
+    /// What it returns if all is well, with 200.
     #[must_use]
-    pub fn answers<T: JsonSchema>(mut self, status: StatusCode, description: &'static str) -> Self {
+    pub fn returns<T: JsonSchema>(self, description: &'static str) -> Self {
+        self.answers::<T>(StatusCode::OK, description)
+    }
+
+    /// What it returns once it has created something, with 201.
+    #[must_use]
+    pub fn creates<T: JsonSchema>(self, description: &'static str) -> Self {
+        self.answers::<T>(StatusCode::CREATED, description)
+    }
+
+    /// What it returns once it has accepted work that is still to be done, with 202.
+    #[must_use]
+    pub fn accepts<T: JsonSchema>(self, description: &'static str) -> Self {
+        self.answers::<T>(StatusCode::ACCEPTED, description)
+    }
+
+    fn answers<T: JsonSchema>(mut self, status: StatusCode, description: &'static str) -> Self {
         let schema = self.describer.answer::<T>();
         self.answer = Some(Answer { status, description, schema });
         self

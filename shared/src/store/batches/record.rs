@@ -3,14 +3,14 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
+use crate::aws::attributes::Reader;
+use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::members::Members;
-use crate::store::attributes::Reader;
 use crate::store::telling::Telling;
-use crate::store::{Item, StoreError};
 
 /// How far a batch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -2,15 +2,15 @@
 
 use uuid::Uuid;
 
+use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::ItemGroup;
 use crate::limits::RETENTION;
 use crate::policy::Destination;
-use crate::store::attributes::{Reader, binary, number, text, time};
 use crate::store::groups::Group;
 use crate::store::telling::Telling;
-use crate::store::{Item, StoreError};
 
 /// How far a fan-out has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use super::record::{Gate, Stopped};
 use super::{Gates, key};
+use crate::aws::attributes::{id_set, number, text, time};
+use crate::aws::{Item, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::REFUSED_TARGETS;
-use crate::store::attributes::{id_set, number, text, time};
 use crate::store::places::{Place, dead};
 use crate::store::telling::ANEW;
-use crate::store::{Item, StoreError, Write};
 
 /// A call that says that the caller is wrong or must wait.
 #[derive(Clone, Copy, Debug)]

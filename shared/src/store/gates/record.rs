@@ -2,13 +2,13 @@
 
 use uuid::Uuid;
 
+use crate::aws::attributes::Reader;
+use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::{KIND_NOTICES, REFUSALS, REFUSED_TARGETS};
-use crate::store::attributes::Reader;
 use crate::store::places::{self, Holders};
 use crate::store::telling::Telling;
-use crate::store::{Item, StoreError};
 
 /// A kind's gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

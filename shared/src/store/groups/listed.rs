@@ -4,9 +4,9 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put};
 use uuid::Uuid;
 
 use super::Groups;
+use crate::aws::StoreError;
+use crate::aws::attributes::{Reader, text};
 use crate::ids::ItemGroup;
-use crate::store::StoreError;
-use crate::store::attributes::{Reader, text};
 
 /// Sorts before every id. DynamoDB takes no empty key.
 const BEFORE_ALL: &str = "-";

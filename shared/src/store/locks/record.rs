@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
+use crate::aws::attributes::Reader;
+use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::lane::Lane;
-use crate::store::attributes::Reader;
-use crate::store::{Item, StoreError};
 
 /// A lane's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Lock {
     /// Batches dispatched and not ended.
     pub in_flight: Vec<Uuid>,
     /// Batches ended whose acks and notices are on their way.
-    pub settling: Vec<Uuid>,
+    pub closing: Vec<Uuid>,
     /// An operator stopped the lane.
     pub paused: bool,
     /// A leader found more tasks than it may put in flight; whoever ends a batch wakes the lane.
@@ -38,7 +38,7 @@ impl Lock {
             acquired_at: None,
             epoch: 0,
             in_flight: Vec::new(),
-            settling: Vec::new(),
+            closing: Vec::new(),
             paused: false,
             waiting: false,
         }
@@ -56,16 +56,16 @@ impl Lock {
         self.in_flight.len() >= max_in_flight as usize
     }
 
-    /// Whether a batch is known to be in flight or settling.
+    /// Whether a batch is known to be in flight or closing.
     #[must_use]
     pub fn names(&self, batch: Uuid) -> bool {
-        self.in_flight.contains(&batch) || self.settling.contains(&batch)
+        self.in_flight.contains(&batch) || self.closing.contains(&batch)
     }
 
     /// Whether there is nothing left to do for the lane.
     #[must_use]
     pub fn idle(&self) -> bool {
-        self.holder.is_none() && self.in_flight.is_empty() && self.settling.is_empty()
+        self.holder.is_none() && self.in_flight.is_empty() && self.closing.is_empty()
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
@@ -77,7 +77,7 @@ impl Lock {
             acquired_at: reader.time("acquired_at")?,
             epoch: reader.number("epoch")?,
             in_flight: reader.ids("in_flight")?,
-            settling: reader.ids("settling")?,
+            closing: reader.ids("closing")?,
             paused: reader.has("paused"),
             waiting: reader.has("waiting"),
         })

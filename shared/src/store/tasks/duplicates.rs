@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{CREATED, DUPLICATE, Tasks};
+use crate::aws::StoreError;
+use crate::aws::attributes::{Reader, number, text, time};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
-use crate::store::StoreError;
-use crate::store::attributes::{Reader, number, text, time};
 
 /// A task that is dropped, because another one has its key.
 #[derive(Clone, Debug)]
@@ -41,20 +41,14 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn insert_duplicates(&self, duplicates: &[Duplicate]) -> Result<HashSet<usize>, StoreError> {
-        let now = self.world.now();
-        let statement = format!(
-            "INSERT INTO \"{}\" VALUE {{'id': ?, 'lane': ?, 'status': ?, 'of': ?, 'created_at': ?, 'ttl': ?}}",
-            self.table.name
-        );
+        let now = self.table.world.now();
         let ttl = number(now.plus(RETENTION).seconds());
-        let parameters = duplicates
-            .iter()
-            .map(|task| {
-                let (id, lane, of) = (text(task.id), text(&task.lane), text(task.of));
-                vec![id, lane, text(DUPLICATE), of, time(now), ttl.clone()]
-            })
-            .collect();
-        let refused = self.execute("storing duplicates", &statement, parameters).await?;
+        let row = |task: &Duplicate| {
+            let (id, lane, of) = (text(task.id), text(&task.lane), text(task.of));
+            vec![id, lane, text(DUPLICATE), of, time(now), ttl.clone()]
+        };
+        let inserts = self.table.inserts("storing duplicates", &["id", "lane", "status", "of", "created_at", "ttl"]);
+        let refused = inserts.execute(duplicates.iter().map(row).collect()).await?;
         Ok(refused.into_iter().map(|(at, _)| at).collect())
     }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::Tasks;
+use crate::aws::StoreError;
+use crate::aws::attributes::{Reader, number, text};
 use crate::ids::{TaskId, derived};
 use crate::limits::{KEY_RETENTION, RETENTION};
-use crate::store::StoreError;
-use crate::store::attributes::{Reader, number, text};
 
 /// Scope and value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<Holding>, StoreError> {
-        let now = self.world.now();
+        let now = self.table.world.now();
         let ttl = now.plus(KEY_RETENTION).seconds();
         // Two claims of one key in one call: the first is asked for, both are answered with its owner.
         let mut first: HashMap<String, Holding> = HashMap::with_capacity(claims.len());
@@ -79,9 +79,8 @@ impl Tasks {
                 order.push((id, claim.owner));
             }
         }
-        let statement = format!("INSERT INTO \"{}\" VALUE {{'id': ?, 'owner': ?, 'ttl': ?}}", self.table.name);
-        let parameters = order.iter().map(|(id, owner)| vec![text(id), text(owner), number(ttl)]).collect();
-        let refused = self.execute("taking keys", &statement, parameters).await?;
+        let rows = order.iter().map(|(id, owner)| vec![text(id), text(owner), number(ttl)]).collect();
+        let refused = self.table.inserts("taking keys", &["id", "owner", "ttl"]).execute(rows).await?;
         let taken: Vec<String> = refused.into_iter().map(|(at, _)| order[at].0.clone()).collect();
         for item in self.table.get_many("id", &taken, &["id", "owner", "released", "ttl"], true).await? {
             let reader = Reader::new("keys", "id", &item);
@@ -99,16 +98,13 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
-        let ttl = self.world.now().plus(KEY_RETENTION).seconds();
-        let statement = format!(
-            "UPDATE \"{}\" SET \"owner\" = ? SET \"ttl\" = ? REMOVE \"released\" WHERE \"id\" = ? AND \"owner\" = ?",
-            self.table.name
+        let ttl = self.table.world.now().plus(KEY_RETENTION).seconds();
+        let takes = self.table.updates(
+            "taking keys over",
+            "SET \"owner\" = ? SET \"ttl\" = ? REMOVE \"released\" WHERE \"id\" = ? AND \"owner\" = ?",
         );
-        let parameters = takeovers
-            .iter()
-            .map(|taken| vec![text(taken.to), number(ttl), text(taken.key.record_id()), text(taken.from)])
-            .collect();
-        self.execute("taking keys over", &statement, parameters).await.map(|_| ())
+        let row = |taken: &Takeover| vec![text(taken.to), number(ttl), text(taken.key.record_id()), text(taken.from)];
+        takes.execute(takeovers.iter().map(row).collect()).await.map(|_| ())
     }
 
     /// Releases the keys of tasks that failed, each on condition that the task still has it. Releasing one again changes
@@ -119,18 +115,17 @@ impl Tasks {
     pub async fn release_keys(&self, ids: &[TaskId]) -> Result<(), StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let items = self.table.get_many("id", &keys, &["id", "key"], true).await?;
-        let ttl = self.world.now().plus(RETENTION).seconds();
-        let statement = format!(
-            "UPDATE \"{}\" SET \"released\" = ? SET \"ttl\" = ? WHERE \"id\" = ? AND \"owner\" = ?",
-            self.table.name
-        );
-        let mut parameters = Vec::new();
+        let ttl = self.table.world.now().plus(RETENTION).seconds();
+        let releases = self
+            .table
+            .updates("releasing keys", "SET \"released\" = ? SET \"ttl\" = ? WHERE \"id\" = ? AND \"owner\" = ?");
+        let mut rows = Vec::new();
         for item in &items {
             let reader = Reader::new("tasks", "id", item);
             if let Some(key) = reader.optional_text("key")? {
-                parameters.push(vec![number(1_u32), number(ttl), text(key), text(reader.text("id")?)]);
+                rows.push(vec![number(1_u32), number(ttl), text(key), text(reader.text("id")?)]);
             }
         }
-        self.execute("releasing keys", &statement, parameters).await.map(|_| ())
+        releases.execute(rows).await.map(|_| ())
     }
 }

@@ -3,10 +3,10 @@
 use uuid::Uuid;
 
 use super::Tasks;
+use crate::aws::StoreError;
+use crate::aws::attributes::{Reader, number, text};
 use crate::ids::derived;
 use crate::limits::{CONTENTION_TRIES, REQUEST_RETENTION};
-use crate::store::StoreError;
-use crate::store::attributes::{Reader, number, text};
 
 /// What a request under an idempotency key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +25,11 @@ impl Tasks {
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
         let id = format!("request:{}", derived::request(request_id));
-        let statement =
-            format!("INSERT INTO \"{}\" VALUE {{'id': ?, 'digest': ?, 'tasks': ?, 'ttl': ?}}", self.table.name);
-        let ttl = self.world.now().plus(REQUEST_RETENTION).seconds();
+        let inserts = self.table.inserts("noting a request", &["id", "digest", "tasks", "ttl"]);
+        let ttl = self.table.world.now().plus(REQUEST_RETENTION).seconds();
         for _ in 0..CONTENTION_TRIES {
-            let parameters = vec![text(&id), text(note.digest), number(note.tasks), number(ttl)];
-            if self.execute("noting a request", &statement, vec![parameters]).await?.is_empty() {
+            let row = vec![text(&id), text(note.digest), number(note.tasks), number(ttl)];
+            if inserts.execute(vec![row]).await?.is_empty() {
                 return Ok(note);
             }
             // None if it expired this very moment.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::aws::StoreError;
+use crate::aws::attributes::Reader;
 use crate::clock::Timestamp;
-use crate::store::StoreError;
-use crate::store::attributes::Reader;
 
 /// How far the telling of a notice has come. It stands in the record that the notice is about, and never grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,225 @@
+//! Reading a batch API's answer: what is clear counts, and what is not is named.
+
+use fanfold::ids::TaskId;
+use fanfold::limits::{ERROR_BYTES, EXCERPT_BYTES};
+use fanfold::text::{BYTE_ORDER_MARK, beginning};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Answer, MemberAnswer, MemberOutcome};
+use crate::{CallError, Cause};
+
+/// Bytes shown of an entry that names no member.
+const ENTRY_BYTES: usize = 80;
+
+/// An answer's body. Further fields are the batch API's own.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    members: Option<&'a RawValue>,
+}
+
+/// What the answer says of one member. Further fields, such as its `result`, are the batch API's own.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    outcome: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Answer {
+    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An entry that cannot
+    /// be read spoils no other.
+    ///
+    /// # Errors
+    /// It is something else. It says nothing about the members, so they are tried again.
+    pub fn read(body: &[u8]) -> Result<Self, CallError> {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
+        if text.is_empty() {
+            return Ok(Self::AllSucceeded);
+        }
+        let entries = entries(text).map_err(|came| {
+            let shown = beginning(text.as_bytes(), EXCERPT_BYTES);
+            CallError::new(Cause::BadAnswer, format!("the answer is not {{\"members\": [...]}}: {came}: {shown}"))
+        })?;
+        let mut members = Vec::with_capacity(entries.len());
+        let mut strange = Vec::new();
+        for entry in entries {
+            match member(entry.get()) {
+                Some(member) => members.push(member),
+                None => strange.push(entry),
+            }
+        }
+        let Some(first) = strange.first() else { return Ok(Self::Members(members)) };
+        let shown = beginning(first.get().as_bytes(), ENTRY_BYTES);
+        let others = if strange.len() > 1 { format!(", nor do {} others", strange.len() - 1) } else { String::new() };
+        Ok(Self::Unclear { members, problem: format!("its entry {shown} names no task by its id{others}") })
+    }
+}
+
+/// The entries of the list `members`, or what came instead.
+fn entries(text: &str) -> Result<Vec<&RawValue>, String> {
+    // Only for objects: serde would take a list for the fields of one.
+    if !text.starts_with('{') {
+        return Err(format!("it is {}", sort(text)));
+    }
+    let body: Body<'_> = serde_json::from_str(text).map_err(|error| format!("it cannot be read, {error}"))?;
+    let members = body.members.ok_or("it has no field `members`")?.get();
+    if !members.starts_with('[') {
+        return Err(format!("its `members` is {}, a list is wanted", sort(members)));
+    }
+    serde_json::from_str(members).map_err(|error| format!("its `members` cannot be read, {error}"))
+}
+
+/// What an entry says of a member, if it names one. An invalid outcome leaves the member without one.
+fn member(entry: &str) -> Option<MemberAnswer> {
+    let entry: Entry<'_> = if entry.starts_with('{') { serde_json::from_str(entry).ok()? } else { return None };
+    let id = id(&serde_json::from_str::<String>(entry.id?.get()).ok()?)?;
+    let (outcome, error) = match entry.outcome.map(|outcome| (outcome, serde_json::from_str(outcome.get()))) {
+        Some((_, Ok(outcome))) => (outcome, entry.error.map(error)),
+        Some((outcome, Err(_))) => {
+            let outcome = beginning(outcome.get().as_bytes(), ENTRY_BYTES);
+            let problem = format!("the answer's outcome for it is {outcome}, succeeded, failed or retry is wanted");
+            (MemberOutcome::Unclear, Some(problem))
+        }
+        None => (MemberOutcome::Unclear, Some("the answer's entry for it has no `outcome`".to_owned())),
+    };
+    Some(MemberAnswer { id, outcome, error })
+}
+
+/// An id, in lower case or not: some libraries write UUIDs in upper case.
+fn id(text: &str) -> Option<TaskId> {
+    text.parse().or_else(|_| text.to_ascii_lowercase().parse()).ok()
+}
+
+/// An error: a text, or any other JSON as it is written.
+fn error(error: &RawValue) -> String {
+    serde_json::from_str(error.get()).unwrap_or_else(|_| beginning(error.get().as_bytes(), ERROR_BYTES))
+}
+
+/// What something is that should be JSON, by its first character.
+fn sort(text: &str) -> &'static str {
+    match text.bytes().next() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a bare list",
+        Some(b'"') => "a text",
+        Some(b'<') => "HTML or XML",
+        Some(b'-' | b'0'..=b'9') => "a number",
+        _ => match text {
+            "null" => "null",
+            "true" | "false" => "a boolean",
+            _ => "no JSON",
+        },
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const ID: &str = "0189abcd-0000-7000-8000-000000000001";
+
+    fn members(body: &str) -> Vec<MemberAnswer> {
+        match Answer::read(body.as_bytes()).unwrap() {
+            Answer::Members(members) | Answer::Unclear { members, .. } => members,
+            Answer::AllSucceeded => panic!("{body}"),
+        }
+    }
+
+    #[test]
+    fn reads_outcomes() {
+        let body = format!(
+            r#"{{"members": [{{"id": "{ID}", "outcome": "failed", "error": "no", "result": {{"a": 1}}}}], "x": 1}}"#
+        );
+        for body in [body.clone(), format!("\u{feff}\r\n{body}"), body.replace(ID, &ID.to_uppercase())] {
+            let members = members(&body);
+            let read = (members[0].id.to_string(), members[0].outcome, members[0].error.as_deref());
+            assert_eq!(read, (ID.to_owned(), MemberOutcome::Failed, Some("no")), "{body}");
+        }
+        assert_eq!(Answer::read(b" \n").unwrap(), Answer::AllSucceeded);
+        assert_eq!(Answer::read(b"\xef\xbb\xbf").unwrap(), Answer::AllSucceeded);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_shown_and_tried_again() {
+        for (body, told) in [
+            ("null", "it is null: null"),
+            ("{}", "it has no field `members`: {}"),
+            ("{\"members\": null}", "it has no field `members`"),
+            ("[]", "it is a bare list: []"),
+            ("[[{\"id\": \"x\"}]]", "it is a bare list: [[{\"id\": \"x\"}]]"),
+            ("<html>\n  <h1>Welcome!</h1>", "it is HTML or XML: <html> <h1>Welcome!</h1>"),
+            ("OK", "it is no JSON: OK"),
+            ("7", "it is a number: 7"),
+            ("\"\\ud800\"", "it is a text"),
+            (r#"{"members": {"a": 1}}"#, r#"its `members` is an object, a list is wanted: {"members": {"a": 1}}"#),
+            (r#"{"members": ["#, "it cannot be read, EOF"),
+            (r#"{"members": [], "members": []}"#, "duplicate field `members`"),
+        ] {
+            let error = Answer::read(body.as_bytes()).unwrap_err();
+            assert!(error.retriable && error.cause == Cause::BadAnswer, "{body}");
+            let told = format!("the answer is not {{\"members\": [...]}}: {told}");
+            let exact = error.message.starts_with(&told) || error.message.contains(told.rsplit(": ").next().unwrap());
+            assert!(exact, "{body}: {}", error.message);
+        }
+        // The answer to one call is kept for each of up to 10,000 members.
+        for huge in [format!("\"{}\"", "x".repeat(1_000_000)), "[".repeat(100_000), "{\"a\":".repeat(100_000)] {
+            let error = Answer::read(huge.as_bytes()).unwrap_err();
+            assert!(error.retriable && error.message.len() <= ERROR_BYTES, "{} bytes", error.message.len());
+        }
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_spoils_no_other() {
+        let right = json!({"id": ID, "outcome": "succeeded"});
+        for wrong in [
+            json!({"id": "ORD-1", "outcome": "failed"}),
+            json!({"id": 1, "outcome": "failed"}),
+            json!({"outcome": "failed"}),
+            json!([ID, "failed"]),
+            json!("succeeded"),
+            json!(null),
+        ] {
+            let body = json!({"members": [&wrong, &right, &wrong]}).to_string();
+            let Answer::Unclear { members, problem } = Answer::read(body.as_bytes()).unwrap() else {
+                panic!("{wrong}")
+            };
+            assert_eq!((members.len(), members[0].outcome), (1, MemberOutcome::Succeeded), "{wrong}");
+            assert_eq!(problem, format!("its entry {wrong} names no task by its id, nor do 1 others"));
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_is_none_is_told_of_its_member() {
+        for (outcome, told) in [(json!("FAILED"), "\"FAILED\""), (json!(1), "1"), (json!({"a": 1}), "{\"a\":1}")] {
+            let told = format!("the answer's outcome for it is {told}, succeeded, failed or retry is wanted");
+            let member = members(&json!({"members": [{"id": ID, "outcome": outcome}]}).to_string()).remove(0);
+            assert_eq!((member.outcome, member.error), (MemberOutcome::Unclear, Some(told)));
+        }
+        let member = members(&json!({"members": [{"id": ID, "outcome": null}]}).to_string()).remove(0);
+        assert_eq!((member.outcome, member.error.is_some()), (MemberOutcome::Unclear, true));
+    }
+
+    #[test]
+    fn an_error_that_is_no_text_is_kept_as_it_is_written() {
+        for (error, told) in [(json!({"code": 7}), Some("{\"code\":7}")), (json!(7), Some("7")), (json!(null), None)] {
+            let body = json!({"members": [{"id": ID, "outcome": "failed", "error": error}]}).to_string();
+            let member = members(&body).remove(0);
+            assert_eq!((member.outcome, member.error.as_deref()), (MemberOutcome::Failed, told));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Answer::read(&body);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading the body of an answer: as much as is allowed, and unpacked.
+
+use std::io::Read;
+
+use fanfold::limits::{ANSWER_BYTES, EXCERPT_BYTES};
+use fanfold::text::beginning;
+use flate2::read::MultiGzDecoder;
+use reqwest::Response;
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
+
+use super::failure;
+use crate::{CallError, Cause};
+
+/// Bytes read of a body of which only the beginning is shown. A connection whose answer was read to its end is used again.
+const LOOKED_AT: usize = 64 * 1_024;
+
+/// Reads an answer's body.
+///
+/// # Errors
+/// It is larger than allowed, compressed in a way that nobody asked for, or did not come to its end.
+pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
+        if body.len() + chunk.len() > ANSWER_BYTES {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    match encoding(response.headers()).as_str() {
+        "" | "identity" => Ok(body),
+        "gzip" | "x-gzip" => unpack(&body),
+        other => {
+            let other = beginning(other.as_bytes(), 20);
+            let message = format!("the answer is compressed with `{other}`, gzip or no compression is wanted");
+            Err(CallError::new(Cause::BadAnswer, message))
+        }
+    }
+}
+
+/// The beginning of a body that is no answer, to be shown; empty if nothing came.
+pub(super) async fn excerpt(mut response: Response) -> String {
+    let mut body = Vec::new();
+    // What came before the connection broke says more than that it did.
+    while body.len() < LOOKED_AT {
+        let Ok(Some(chunk)) = response.chunk().await else { break };
+        body.extend_from_slice(&chunk);
+    }
+    if encoding(response.headers()).ends_with("gzip") {
+        let mut unpacked = Vec::new();
+        // Cut off as it may be, it is shown as far as it goes.
+        let _ = MultiGzDecoder::new(body.as_slice()).take(LOOKED_AT as u64).read_to_end(&mut unpacked);
+        body = unpacked;
+    }
+    beginning(&body, EXCERPT_BYTES)
+}
+
+fn encoding(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_ENCODING).map_or("", |value| value.to_str().unwrap_or("?"));
+    value.trim().to_ascii_lowercase()
+}
+
+/// Unpacks a body. A small one can hold a very large one: it is read as far as is allowed.
+fn unpack(body: &[u8]) -> Result<Vec<u8>, CallError> {
+    let mut unpacked = Vec::new();
+    if body.is_empty() {
+        return Ok(unpacked);
+    }
+    let most = ANSWER_BYTES as u64 + 1;
+    if let Err(error) = MultiGzDecoder::new(body).take(most).read_to_end(&mut unpacked) {
+        let shown = beginning(body, EXCERPT_BYTES);
+        let message = format!("the answer is not {{\"members\": [...]}}: it is no gzip ({error}): {shown}");
+        return Err(CallError::new(Cause::BadAnswer, message));
+    }
+    if unpacked.len() > ANSWER_BYTES { Err(too_large()) } else { Ok(unpacked) }
+}
+
+fn too_large() -> CallError {
+    CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    fn packed(body: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(body).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_as_far_as_allowed() {
+        let body = b"{\"members\": []}";
+        assert_eq!(unpack(&packed(body)).unwrap(), body);
+        assert_eq!(unpack(&[packed(b"{"), packed(b"}")].concat()).unwrap(), b"{}", "two members of one file");
+        assert_eq!(unpack(&[]).unwrap(), b"");
+        assert_eq!(unpack(&packed(&vec![b' '; ANSWER_BYTES])).unwrap().len(), ANSWER_BYTES);
+        let bomb = packed(&vec![0; 20 * ANSWER_BYTES]);
+        assert!(bomb.len() < ANSWER_BYTES / 10);
+        for bad in [bomb, body.to_vec(), packed(body)[..20].to_vec()] {
+            assert_eq!(unpack(&bad).unwrap_err().cause, Cause::BadAnswer);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `GET /batches/{id}`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Router, routing};
+use fanfold::ids::TaskId;
+use fanfold::lane::Lane;
+use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold_http::{Code, Json, Path, Problem};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::Api;
+use crate::notice::NoticeView;
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/batches/{id}", routing::get(get))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/batches/{id}", "getBatch", "Returns a batch's members and their outcomes")
+        .path::<Uuid>("id", "The batch.")
+        .returns::<BatchView>("The batch as it stands.")
+        .problem(Code::UnknownBatch)
+        .end();
+}
+
+/// A batch.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Batch"))]
+struct BatchView {
+    /// Its id.
+    id: Uuid,
+    /// The lane of all its members.
+    lane: Lane,
+    /// The lane's kind.
+    kind: String,
+    /// The lane's target.
+    target: String,
+    /// The lane's partition.
+    partition: u32,
+    /// How far it has come.
+    status: BatchStatus,
+    /// Attempts begun.
+    attempts: u32,
+    /// When the next attempt is due, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_at: Option<u64>,
+    /// While members are tried again: the last error of one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// Its members.
+    members: Vec<MemberView>,
+    /// The notice of its failures, once delivery has begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<NoticeView>,
+    /// When it was formed, in milliseconds since 1970.
+    created_at: u64,
+    /// When it last changed, in milliseconds since 1970.
+    updated_at: u64,
+}
+
+/// A member of a batch.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Member"))]
+struct MemberView {
+    /// The task.
+    id: TaskId,
+    /// What became of it.
+    outcome: MemberState,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// What became of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(super) enum MemberState {
+    /// Nothing yet.
+    Pending,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+}
+
+/// What the record says of one slot, with the error of one that failed.
+pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String>) {
+    if batch.failed.get(slot) {
+        (MemberState::Failed, batch.error(slot).map(str::to_owned))
+    } else if batch.succeeded.get(slot) {
+        (MemberState::Succeeded, None)
+    } else {
+        (MemberState::Pending, None)
+    }
+}
+
+async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
+    let unknown = || Problem::new(Code::UnknownBatch, format!("there is no batch {id}"));
+    let batch = api.batches.get(id).await?.ok_or_else(unknown)?;
+    let member = |(slot, id): (usize, &TaskId)| {
+        let (outcome, error) = outcome(&batch, slot);
+        MemberView { id: *id, outcome, error }
+    };
+    let members = batch.members.ids().iter().enumerate().map(member).collect();
+    Ok(Json(BatchView {
+        id,
+        kind: batch.lane.kind.clone(),
+        target: batch.lane.target.clone(),
+        partition: batch.lane.partition,
+        status: batch.status,
+        attempts: batch.attempts,
+        retry_at: batch.retry_at.map(|at| at.0),
+        last_error: batch.last_error.clone(),
+        members,
+        notice: batch.telling.begun().then(|| NoticeView::of(&batch.telling)),
+        created_at: batch.created_at.0,
+        updated_at: batch.updated_at.0,
+        lane: batch.lane,
+    }))
+}

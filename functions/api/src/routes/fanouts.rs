@@ -1,0 +1,42 @@
+//! `/fanouts`: opened, shown, added to, sealed.
+
+mod groups;
+mod items;
+mod open;
+mod seal;
+mod show;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Router;
+use fanfold::store::fanouts::Fanout;
+use fanfold::tracking::TrackingError;
+use fanfold_http::Problem;
+use uuid::Uuid;
+
+use crate::Api;
+use view::FanoutView;
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    let routers = [open::router(), show::router(), groups::router(), items::router(), seal::router()];
+    routers.into_iter().fold(Router::new(), Router::merge)
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    open::describe(describer);
+    show::describe(describer);
+    groups::describe(describer);
+    items::describe(describer);
+    seal::describe(describer);
+}
+
+async fn find(api: &Api, id: Uuid) -> Result<Fanout, Problem> {
+    Ok(api.tracking.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?)
+}
+
+async fn view(api: &Api, fanout: Fanout) -> Result<FanoutView, Problem> {
+    let progress = api.tracking.progress(&fanout).await?;
+    Ok(FanoutView::new(fanout, progress))
+}

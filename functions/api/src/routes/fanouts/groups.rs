@@ -1,0 +1,59 @@
+//! `GET /fanouts/{id}/groups`: a page of groups, with nothing else, so that it costs little.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Router, routing};
+use fanfold::ids::ItemGroup;
+use fanfold::limits::GROUPS_PER_PAGE;
+use fanfold::store::fanouts::Fanout;
+use fanfold_http::{After, Json, Path, Problem};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::find;
+use crate::Api;
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/fanouts/{id}/groups", routing::get(groups))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/fanouts/{id}/groups", "listGroups", "Lists a fan-out's groups, page by page")
+        .path::<Uuid>("id", "The fan-out.")
+        .paged("group")
+        .returns::<Groups>("A page of its groups.")
+        .problem(fanfold_http::Code::UnknownFanout)
+        .end();
+}
+
+/// Groups of a fan-out, those it was opened with first. Groups that were added show up within seconds: all are there once the
+/// sum of `upto` over all pages is the fan-out's `total`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub(super) struct Groups {
+    /// The groups.
+    groups: Vec<ItemGroup>,
+    /// The path of the next page, if there may be more groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+async fn groups(
+    State(api): State<Arc<Api>>,
+    Path(id): Path<Uuid>,
+    After(after): After,
+) -> Result<Json<Groups>, Problem> {
+    let fanout = find(&api, id).await?;
+    Ok(Json(page(&api, &fanout, after, GROUPS_PER_PAGE).await?))
+}
+
+/// At most `limit` groups of a fan-out, from the one after `after`.
+pub(super) async fn page(api: &Api, fanout: &Fanout, after: Option<Uuid>, limit: usize) -> Result<Groups, Problem> {
+    let page = api.tracking.groups_of(fanout, after, limit).await?;
+    let last = page.groups.last().filter(|_| page.more);
+    let next = last.map(|last| format!("/fanouts/{}/groups?after={}", fanout.id, last.id));
+    Ok(Groups { groups: page.groups, next })
+}

@@ -1,0 +1,60 @@
+//! `POST /fanouts`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderName, StatusCode, header};
+use axum::{Router, routing};
+use fanfold::ids::ItemGroup;
+use fanfold::policy::PolicyError;
+use fanfold::tracking::OpenRequest;
+use fanfold_http::{Code, IdempotencyKey, Json, Problem};
+use serde::Serialize;
+
+use super::view::FanoutView;
+use crate::Api;
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/fanouts", routing::post(open))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("POST", "/fanouts", "openFanout", "Opens a fan-out")
+        .idempotent()
+        .body::<OpenRequest>()
+        .creates::<Opened>("The fan-out, and the groups of the items it was opened with.")
+        .with_header("Location", "The fan-out's path.")
+        .leads_to("getFanout", "id", "/id")
+        .leads_to("addItems", "id", "/id")
+        .leads_to("sealFanout", "id", "/id")
+        .problem(Code::OutOfRange)
+        .problem(Code::InvalidDestination)
+        .end();
+}
+
+/// An opened fan-out.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "OpenedFanout"))]
+struct Opened {
+    #[serde(flatten)]
+    fanout: FanoutView,
+    /// The groups of the items it was opened with.
+    groups: Vec<ItemGroup>,
+}
+
+async fn open(
+    State(api): State<Arc<Api>>,
+    key: Option<IdempotencyKey>,
+    Json(request): Json<OpenRequest>,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Opened>), Problem> {
+    if let Some(notify) = &request.notify {
+        notify.check("notify").map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
+    }
+    let opened = api.tracking.open(request, key.as_ref().map(IdempotencyKey::as_str)).await?;
+    let location = format!("/fanouts/{}", opened.fanout.id);
+    // The index shows new groups late, so it is not asked.
+    let body = Opened { fanout: FanoutView::of_header(opened.fanout), groups: opened.groups };
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)))
+}

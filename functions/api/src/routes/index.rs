@@ -1,0 +1,103 @@
+//! `GET /` and `GET /openapi.json`: an index of the API, and its description.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::{Router, routing};
+use fanfold_http::Json;
+use serde::Serialize;
+
+use crate::Api;
+
+/// The description of the API, made from the code.
+const OPENAPI: &str = include_str!("../../../../docs/openapi.json");
+
+/// The index as a page, for whoever opens the API in a browser.
+const PAGE: &str = include_str!("index.html");
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/", routing::get(get)).route("/openapi.json", routing::get(description))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/", "index", "Where to begin")
+        .says("A page for browsers (`Accept: text/html`), else JSON.")
+        .returns::<Index>("Paths to begin with.")
+        .end();
+    describer
+        .operation("GET", "/openapi.json", "getDescription", "Describes every route")
+        .returns::<Description>("This description.")
+        .end();
+}
+
+/// Where to begin.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+struct Index {
+    /// `fanfold`.
+    name: &'static str,
+    /// Fanfold's version.
+    version: &'static str,
+    /// Paths to begin with.
+    links: Links,
+}
+
+/// Paths to begin with.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+struct Links {
+    /// The description of every route (OpenAPI 3.1).
+    description: &'static str,
+    /// Whether the tables can be reached.
+    health: &'static str,
+    /// All policies.
+    policies: &'static str,
+    /// Where fan-outs are opened, by POST.
+    fanouts: &'static str,
+    /// Where tasks are registered, by POST.
+    tasks: &'static str,
+    /// Where items are acked, by POST.
+    acks: &'static str,
+}
+
+/// An OpenAPI document.
+#[cfg(feature = "openapi")]
+#[derive(Serialize, schemars::JsonSchema)]
+struct Description {
+    /// The version of OpenAPI.
+    openapi: String,
+    /// About the API as a whole.
+    info: serde_json::Map<String, serde_json::Value>,
+    /// The routes, by path and method.
+    paths: serde_json::Map<String, serde_json::Value>,
+    /// What the routes share.
+    components: serde_json::Map<String, serde_json::Value>,
+}
+
+const INDEX: Index = Index {
+    name: "fanfold",
+    version: env!("CARGO_PKG_VERSION"),
+    links: Links {
+        description: "/openapi.json",
+        health: "/health",
+        policies: "/policies",
+        fanouts: "/fanouts",
+        tasks: "/tasks",
+        acks: "/acks",
+    },
+};
+
+/// JSON, or a page for what would rather have one, as browsers say that they do.
+async fn get(headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let page = accept.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "text/html"));
+    if page { Html(PAGE).into_response() } else { Json(INDEX).into_response() }
+}
+
+/// The description of the API.
+async fn description() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI)
+}

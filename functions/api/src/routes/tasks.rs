@@ -1,0 +1,133 @@
+//! `GET /tasks/{id}`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Router, routing};
+use fanfold::ids::TaskId;
+use fanfold::lane::Lane;
+use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::tracking::ItemState;
+use fanfold_http::{Code, Json, Path, Problem};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::batches::{MemberState, outcome};
+use crate::Api;
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/tasks/{id}", routing::get(get))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("GET", "/tasks/{id}", "getTask", "Returns what became of a task")
+        .path::<TaskId>("id", "The task.")
+        .returns::<TaskView>("The task as it stands.")
+        .leads_to("getBatch", "id", "/batch")
+        .problem(Code::UnknownTask)
+        .end();
+}
+
+/// A task.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Task"))]
+struct TaskView {
+    /// Its id.
+    id: TaskId,
+    /// Its lane.
+    lane: Lane,
+    /// The lane's kind.
+    kind: String,
+    /// The lane's target.
+    target: String,
+    /// The lane's partition.
+    partition: u32,
+    /// How far it has come.
+    status: TaskStatus,
+    /// What the batch API gets for it; none, if it was dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Value>,
+    /// The task that has its key, if it was dropped as a duplicate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<TaskId>,
+    /// The batch that claimed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<Uuid>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// What became of the item that it is, if it is one of a fan-out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<ItemState>,
+    /// When it was registered, in milliseconds since 1970.
+    created_at: u64,
+}
+
+/// How far a task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum TaskStatus {
+    /// No batch has claimed it.
+    Created,
+    /// A batch has claimed it.
+    Batched,
+    /// The batch API was called with it.
+    InProgress,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It was dropped, because another task has its key.
+    Duplicate,
+}
+
+async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
+    let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
+    let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
+    // A task's own record says no more than which batch claimed it.
+    let (status, error) = match task.batch {
+        None if task.duplicate_of.is_some() => (TaskStatus::Duplicate, None),
+        None => (TaskStatus::Created, None),
+        Some(batch) => match api.batches.get(batch).await? {
+            None => (TaskStatus::Batched, None),
+            Some(batch) => in_batch(&batch, &id),
+        },
+    };
+    let item = match &id {
+        TaskId::Item(item) => Some(api.tracking.item(item).await?),
+        TaskId::Single(_) => None,
+    };
+    let content = task.content.as_deref().map(serde_json::from_str).transpose();
+    let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
+    Ok(Json(TaskView {
+        id,
+        kind: task.lane.kind.clone(),
+        target: task.lane.target.clone(),
+        partition: task.lane.partition,
+        lane: task.lane,
+        status,
+        content,
+        duplicate_of: task.duplicate_of,
+        batch: task.batch,
+        error,
+        item,
+        created_at: task.created_at.0,
+    }))
+}
+
+/// What a batch's record says of one of its tasks.
+fn in_batch(batch: &Batch, id: &TaskId) -> (TaskStatus, Option<String>) {
+    let Some(slot) = batch.members.slot(id) else { return (TaskStatus::Batched, None) };
+    match outcome(batch, slot) {
+        (MemberState::Failed, error) => (TaskStatus::Failed, error),
+        (MemberState::Succeeded, _) => (TaskStatus::Succeeded, None),
+        (MemberState::Pending, _) => match batch.status {
+            BatchStatus::Grouping | BatchStatus::Dispatched => (TaskStatus::Batched, None),
+            BatchStatus::InProgress | BatchStatus::Done => (TaskStatus::InProgress, None),
+        },
+    }
+}

@@ -1,0 +1,71 @@
+//! `POST /tasks`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Router, routing};
+use fanfold::messages::RegisterRequest;
+use fanfold::policy::FieldError;
+use fanfold_http::{Code, IdempotencyKey, Json, Problem};
+use serde::Serialize;
+
+use crate::{Register, RegisterError, Registered, TaskFault};
+
+/// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
+pub fn router(register: Arc<Register>) -> Router {
+    Router::new().route("/tasks", routing::post(tasks)).with_state(register)
+}
+
+/// Describes the route of this function.
+#[cfg(feature = "openapi")]
+pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    describer
+        .operation("POST", "/tasks", "registerTasks", "Registers tasks")
+        .says(
+            "All are checked before the first is stored. Tasks that come without an id are given one. A request that got no \
+             answer, or 500 or 503, may have stored some of its tasks, and these are handled: repeated under its \
+             Idempotency-Key, or with ids that the client chose, it is completed, and no task is stored twice.",
+        )
+        .idempotent()
+        .body::<RegisterRequest>()
+        .accepts::<Answer>("The tasks are stored and will be batched.")
+        .leads_to("getTask", "id", "/tasks/0/id")
+        .problem(Code::InvalidTasks)
+        .end();
+}
+
+/// What became of the tasks of a request.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "RegisterAnswer"))]
+struct Answer {
+    /// The tasks, in the order of the request.
+    tasks: Vec<Registered>,
+}
+
+async fn tasks(
+    State(register): State<Arc<Register>>,
+    key: Option<IdempotencyKey>,
+    Json(request): Json<RegisterRequest>,
+) -> Result<(StatusCode, Json<Answer>), Problem> {
+    let tasks = match key {
+        None => register.register(request.tasks, &register.new_request_id()).await?,
+        Some(IdempotencyKey(key)) => register.register_once(request.tasks, &key).await?,
+    };
+    Ok((StatusCode::ACCEPTED, Json(Answer { tasks })))
+}
+
+impl From<RegisterError> for Problem {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Refused(faults) => {
+                let field_error = |fault: TaskFault| FieldError { field: fault.path(), problem: fault.problem };
+                Self::fields(Code::InvalidTasks, faults.into_iter().map(field_error).collect())
+            }
+            RegisterError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, error),
+            RegisterError::Store(error) => error.into(),
+            RegisterError::Queue(error) => error.into(),
+            RegisterError::Tracking(error) => error.into(),
+        }
+    }
+}
