@@ -6,9 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-/// Counters by name. Clones count together.
+use crate::latencies::Latencies;
+
+/// Counters and times by name. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counters(Arc<Mutex<HashMap<String, Arc<AtomicU64>>>>);
+pub(crate) struct Counters {
+    counters: ByName<AtomicU64>,
+    latencies: ByName<Latencies>,
+}
+
+type ByName<T> = Arc<Mutex<HashMap<String, Arc<T>>>>;
 
 impl Counters {
     /// Counters that every step of this process counts in.
@@ -30,9 +37,18 @@ impl Counters {
     }
 
     fn counter(&self, name: &str) -> Arc<AtomicU64> {
-        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(counters.entry(name.to_owned()).or_default())
+        by_name(&self.counters, name)
     }
+
+    /// The times of that name.
+    pub(crate) fn latencies(&self, name: &str) -> Arc<Latencies> {
+        by_name(&self.latencies, name)
+    }
+}
+
+fn by_name<T: Default>(all: &ByName<T>, name: &str) -> Arc<T> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(all.entry(name.to_owned()).or_default())
 }
 
 impl Recorder for Counters {
@@ -48,7 +64,7 @@ impl Recorder for Counters {
         Gauge::noop()
     }
 
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.latencies(key.name()))
     }
 }

@@ -10,6 +10,7 @@ mod failure;
 mod fault;
 mod guard;
 mod job;
+mod latencies;
 mod log;
 mod rows;
 mod run;

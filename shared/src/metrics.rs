@@ -1,4 +1,4 @@
-//! Every counter, in one place. Steps count through the `metrics` facade; without a recorder that costs nothing.
+//! Every counter and histogram, in one place. Steps count through the `metrics` facade; without a recorder that costs nothing.
 
 /// Tasks stored.
 pub const TASKS_REGISTERED: &str = "fanfold_tasks_registered";
@@ -32,3 +32,9 @@ pub const CALLS_REFUSED: &str = "fanfold_calls_refused";
 pub const KINDS_STOPPED: &str = "fanfold_kinds_stopped";
 /// Kinds that go on after they stood still.
 pub const KINDS_RESUMED: &str = "fanfold_kinds_resumed";
+/// Seconds from the registration of a task to the first call of its batch: a histogram, counted by member.
+pub const REGISTERED_TO_CALLED: &str = "fanfold_registered_to_called_seconds";
+/// Seconds that a call takes: a histogram, counted by member.
+pub const CALLED_TO_ANSWERED: &str = "fanfold_called_to_answered_seconds";
+/// Seconds from the last outcome of a batch to its acks being applied: a histogram, counted by member.
+pub const ANSWERED_TO_ACKED: &str = "fanfold_answered_to_acked_seconds";

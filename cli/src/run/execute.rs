@@ -124,7 +124,16 @@ pub(super) async fn execute(
         _ => meter.duplicates(),
     };
     let total = checked.tasks;
-    let report = Report { job, opened: &opened, stack: &stack, auditor: &auditor, total, duplicates, invocations };
+    let report = Report {
+        job,
+        opened: &opened,
+        stack: &stack,
+        auditor: &auditor,
+        total,
+        duplicates,
+        invocations,
+        counters: &meter.counters,
+    };
     let summary = report.summary(end, count, wall, done_before, resumed).await?;
     match (summary.ended, &args.data) {
         (Ended::FailFast, _) => say(stopped(args, &summary)),

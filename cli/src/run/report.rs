@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
+use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ANSWERED, REGISTERED_TO_CALLED};
 use fanfold::notice::{Event, Notice};
 use fanfold::policy::Destination;
 use fanfold_local::Invocations;
@@ -12,10 +13,12 @@ use fanfold_local::prices::{self, Cost};
 use uuid::Uuid;
 
 use super::produce::Opened;
-use super::summary::{Dollars, Ended, FailedTask, Operation, Summary, Undelivered};
+use super::summary::{Dollars, Ended, FailedTask, Operation, Summary, Undelivered, WAYS};
 use super::tally::{Auditor, Tally};
+use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::job::Job;
+use crate::latencies::Percentiles;
 use crate::stack::Stack;
 
 /// How a run ends.
@@ -40,6 +43,7 @@ pub(super) struct Report<'a> {
     pub(super) duplicates: u64,
     /// What this process invoked, by function.
     pub(super) invocations: BTreeMap<String, Invocations>,
+    pub(super) counters: &'a Counters,
 }
 
 /// What became of the tasks.
@@ -124,11 +128,19 @@ impl Report<'_> {
             by_operation: operations
                 .map(|(name, used)| (name.clone(), Operation { requests: used.requests, units: used.units }))
                 .collect(),
+            latency_ms: self.latency(),
             invocations: self.invocations.iter().map(|(function, invoked)| (function.clone(), invoked.count)).collect(),
             prices: prices::LIST.to_owned(),
             dollars_per_million_tasks: Dollars::of(cost.per_million(done_in_last_leg)),
             peak_rss_kib: peak_rss_kib(),
         })
+    }
+
+    fn latency(&self) -> BTreeMap<String, Percentiles> {
+        let percentiles = |name: &str| self.counters.latencies(name).percentiles();
+        let histograms = [REGISTERED_TO_CALLED, CALLED_TO_ANSWERED, ANSWERED_TO_ACKED];
+        let told = WAYS.into_iter().zip(histograms);
+        told.filter_map(|(way, histogram)| Some((way.to_owned(), percentiles(histogram)?))).collect()
     }
 
     fn undelivered(&self, tally: &Tally) -> Vec<Undelivered> {
@@ -152,7 +164,7 @@ impl Report<'_> {
         let task = |(item, error): (&ItemId, &String)| FailedTask {
             id: item.to_string(),
             row: starts.get(&item.group).copied().unwrap_or_default() + u64::from(item.index) + 1,
-            key: contents.get(&TaskId::Item(*item)).and_then(|content| self.key(content)),
+            key: contents.get(&TaskId::Item(*item)).and_then(|content| self.key(&content.json)),
             error: error.clone(),
         };
         let mut tasks: Vec<FailedTask> = failed.iter().map(task).collect();

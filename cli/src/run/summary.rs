@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::count::count;
+use crate::latencies::Percentiles;
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -71,6 +72,9 @@ pub(crate) struct Summary {
     pub(crate) sqs_requests: u64,
     /// Calls and units by operation.
     pub(crate) by_operation: BTreeMap<String, Operation>,
+    /// How long tasks took from one step of their way to the next, in milliseconds.
+    #[serde(default)]
+    pub(crate) latency_ms: BTreeMap<String, Percentiles>,
     /// Invocations by function.
     #[serde(default)]
     pub(crate) invocations: BTreeMap<String, u64>,
@@ -149,6 +153,9 @@ pub(crate) struct FailedTask {
     pub(crate) error: String,
 }
 
+/// The ways of a task whose times are told.
+pub(crate) const WAYS: [&str; 3] = ["registered_to_called", "called_to_answered", "answered_to_acked"];
+
 /// Failed tasks named in the summary for people.
 const NAMED: usize = 4;
 
@@ -178,6 +185,7 @@ impl fmt::Display for Summary {
             let notices = HumanCount(*notices).to_string();
             writeln!(f, "  undelivered {notices:>9}   notices of failed tasks to {to}: {error}")?;
         }
+        self.write_latency(f)?;
         self.write_usage(f)
     }
 }
@@ -217,6 +225,19 @@ impl Summary {
         };
         let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(completed.completed_at);
         format!(", at {}", humantime::format_rfc3339_seconds(at))
+    }
+
+    fn write_latency(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.latency_ms.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n{:<28}{:>10}{:>10}{:>10}", "  time per task", "median", "90 %", "99 %")?;
+        for way in WAYS {
+            let Some(Percentiles { p50, p90, p99 }) = self.latency_ms.get(way) else { continue };
+            let [p50, p90, p99] = [p50, p90, p99].map(|milliseconds| time(*milliseconds));
+            writeln!(f, "    {:<24}{p50:>10}{p90:>10}{p99:>10}", way.replace('_', " "))?;
+        }
+        Ok(())
     }
 
     /// What was asked of AWS's services, in all, per task, and what that costs.
@@ -279,6 +300,15 @@ impl Summary {
         let share = 100.0 * (1.0 - self.calls as f64 / self.total as f64);
         let saved = HumanCount(self.total - self.calls);
         format!("   {saved} saved against one per task ({share:.1} %), {retries}")
+    }
+}
+
+/// A time as people read it.
+fn time(milliseconds: f64) -> String {
+    match milliseconds {
+        short if short < 10.0 => format!("{short:.1} ms"),
+        short if short < 1_000.0 => format!("{short:.0} ms"),
+        long => format!("{:.1} s", long / 1_000.0),
     }
 }
 

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use fanfold::config::variables;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
-use fanfold::store::tasks::{DUPLICATE, Tasks};
+use fanfold::store::tasks::{Content, DUPLICATE, Tasks};
 use fanfold_local::{Engine, Interceptor};
 use uuid::Uuid;
 
@@ -102,7 +102,7 @@ impl Auditor {
     }
 
     /// The contents of tasks.
-    pub(crate) async fn contents(&self, ids: &[TaskId]) -> Result<std::collections::HashMap<TaskId, String>, Failure> {
+    pub(crate) async fn contents(&self, ids: &[TaskId]) -> Result<std::collections::HashMap<TaskId, Content>, Failure> {
         Ok(self.tasks.contents(ids).await?)
     }
 }

@@ -6,6 +6,7 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::aws::{Queue, QueueError, StoreError};
+use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{Failures, Follows};
 use fanfold::messages::{LaneBatch, NotifyMessage};
@@ -27,6 +28,7 @@ pub struct Ack {
     locks: Locks,
     policies: Policies,
     notify: Queue<NotifyMessage>,
+    world: World,
 }
 
 /// The batches that messages name.
@@ -60,6 +62,7 @@ impl Ack {
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
+            world: surroundings.world.clone(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
+use fanfold::metrics::ANSWERED_TO_ACKED;
 use fanfold::tracking::{Acks, Refused, collect};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -45,6 +46,11 @@ impl Ack {
         let named: Vec<_> = requests.iter().filter_map(|request| request.batch.as_ref()).collect();
         let named = self.collect_batches(&named, &mut acks).await?;
         let refused = self.tracking.ack(&acks).await?;
+        let acked = self.world.now();
+        for batch in &named.done {
+            let took = acked.since(batch.updated_at).as_secs_f64();
+            metrics::histogram!(ANSWERED_TO_ACKED).record_many(took, batch.members.len());
+        }
         // A batch whose items do not exist is closed all the same: no repetition would make them exist.
         self.close(&named.done).await?;
         Ok((refused, named.unknown))

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError};
-use fanfold::clock::World;
+use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{First, Follows};
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
-use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
+use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, REGISTERED_TO_CALLED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches, Settlement};
 use fanfold::store::gates::{Gates, share};
@@ -87,6 +87,8 @@ enum Begun {
 /// The members of a call.
 struct Prepared {
     members: Vec<CallMember>,
+    /// When each was registered.
+    registered: Vec<Timestamp>,
     /// Slots whose task no longer exists.
     gone: BTreeSet<usize>,
 }
@@ -140,8 +142,8 @@ impl Handle {
                 _ => Ok(self.handle.send(&message).await?),
             };
         };
-        let Prepared { members, gone } = prepared;
-        let called = self.call(&batch, &policy, members).await;
+        let Prepared { members, registered, gone } = prepared;
+        let called = self.call(&batch, &policy, members, &registered).await;
         // The call is over, whatever becomes of its outcome.
         let put_off = match &called {
             Some(result) => self.leave(&pass, &batch, &policy, result).await,
@@ -224,15 +226,19 @@ impl Handle {
         let mut contents = self.tasks.contents(&ids).await?;
         let mut gone = BTreeSet::new();
         let mut members = Vec::with_capacity(ids.len());
+        let mut registered = Vec::with_capacity(ids.len());
         for (slot, id) in slots.into_iter().zip(ids) {
-            match contents.remove(&id).map(RawValue::from_string) {
-                Some(Ok(content)) => members.push(CallMember { id, content }),
+            match contents.remove(&id).map(|content| (RawValue::from_string(content.json), content.created_at)) {
+                Some((Ok(content), created_at)) => {
+                    members.push(CallMember { id, content });
+                    registered.push(created_at);
+                }
                 _ => {
                     gone.insert(slot);
                 }
             }
         }
-        Ok(Prepared { members, gone })
+        Ok(Prepared { members, registered, gone })
     }
 
     /// Calls the batch API, unless there is nothing to call it for, or this batch kills workers.
@@ -241,6 +247,7 @@ impl Handle {
         batch: &Batch,
         policy: &Policy,
         members: Vec<CallMember>,
+        registered: &[Timestamp],
     ) -> Option<Result<Answer, CallError>> {
         if members.is_empty() || lost_too_often(batch) {
             return None;
@@ -253,7 +260,14 @@ impl Handle {
             members,
         };
         metrics::counter!(CALLS).increment(1);
+        let called = self.world.now();
+        if batch.attempts == 1 {
+            let waited = metrics::histogram!(REGISTERED_TO_CALLED);
+            registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
+        }
         let result = self.api.call(&policy.batch_api, &idempotency_key(batch), &call).await;
+        let took = self.world.now().since(called).as_secs_f64();
+        metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
         match &result {
             Err(error) => {
                 tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");

@@ -57,6 +57,15 @@ pub struct Task {
     pub created_at: Timestamp,
 }
 
+/// What a batch API is to get of a task, and since when it has waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// JSON.
+    pub json: String,
+    /// When the task was registered.
+    pub created_at: Timestamp,
+}
+
 /// How the claim of one task went.
 enum Claim {
     Mine,
@@ -173,15 +182,16 @@ impl Tasks {
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn contents(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, String>, StoreError> {
+    pub async fn contents(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Content>, StoreError> {
         let mut contents = HashMap::with_capacity(ids.len());
         for consistent in [false, true] {
             let keys: Vec<String> =
                 ids.iter().filter(|id| !contents.contains_key(*id)).map(ToString::to_string).collect();
-            for item in self.table.get_many("id", &keys, &["id", "content"], consistent).await? {
+            for item in self.table.get_many("id", &keys, &["id", "content", "created_at"], consistent).await? {
                 let reader = Reader::new("tasks", "id", &item);
-                if let Some(content) = reader.optional_text("content")? {
-                    contents.insert(reader.parsed("id")?, content.to_owned());
+                if let Some(json) = reader.optional_text("content")? {
+                    let created_at = Timestamp(reader.number("created_at")?);
+                    contents.insert(reader.parsed("id")?, Content { json: json.to_owned(), created_at });
                 }
             }
         }
