@@ -271,7 +271,7 @@ async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
 async fn a_sweep_goes_on_past_a_record_that_it_can_not_read() {
     let stack = stack(json!({})).await;
     spoil_policy(&stack, "letter").await;
-    stack.locks.acquire(&lane("letter:0:x"), Uuid::from_u128(1), 1, stack.world.now()).await.unwrap().unwrap();
+    stack.locks.acquire(&lane("letter:0:x"), Uuid::from_u128(1), 1).await.unwrap().done().unwrap();
     let tasks = register(&stack, "117", 0..2).await;
     stack.take(QueueName::Elect).await;
     for _ in 0..3 {
@@ -468,9 +468,9 @@ async fn a_sweep_ends_in_its_time() {
     let (near, far) = near_and_far("SweepFunction").await;
     let locks = Locks::new(near.table("LOCKS_TABLE").unwrap());
     for n in 0..6_000_u128 {
-        let (lane, batch, now) = (lane(&format!("parcel:0:{n}")), Uuid::from_u128(n), near.world.now());
-        locks.acquire(&lane, batch, 1, now).await.unwrap().unwrap();
-        locks.resign(&Leader { lane: &lane, batch, epoch: 1, now }).await.unwrap();
+        let (lane, batch) = (lane(&format!("parcel:0:{n}")), Uuid::from_u128(n));
+        locks.acquire(&lane, batch, 1).await.unwrap().done().unwrap();
+        locks.resign(&Leader { lane: &lane, batch, epoch: 1 }).await.unwrap();
     }
     let begun = tokio::time::Instant::now();
     Sweep::from_environment(&far).unwrap().sweep(SweepRequest::default()).await.unwrap();
