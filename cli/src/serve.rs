@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use fanfold::config::variables;
 use fanfold::store::policies::Policies;
-use fanfold_local::http::{self, Patience};
+use fanfold_local::http::{self, Timeouts};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -81,7 +81,7 @@ pub(crate) fn start(listener: TcpListener, running: &Running) -> Result<Server, 
     let address = listener.local_addr().map_err(|error| Failure::io("--listen", error))?;
     let router = running.steps.router();
     let task = tokio::spawn(async move {
-        http::serve(listener, guard(router), Patience::default()).await;
+        http::serve(listener, guard(router), Timeouts::default()).await;
     });
     Ok(Server { address, task })
 }

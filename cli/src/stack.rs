@@ -27,7 +27,7 @@ const TEMPLATE: &str = include_str!("../../template.yaml");
 const QUIET: Duration = Duration::from_secs(1);
 
 /// How long they may take then: as long as most batch APIs may take for a call.
-const FAREWELL: Duration = Duration::from_secs(15);
+const CALLS_END_WITHIN: Duration = Duration::from_secs(15);
 
 /// Between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(20);
@@ -126,7 +126,7 @@ impl Running {
         self.sweep.abort();
         let cut = async {
             tokio::select! {
-                () = patience() => {}
+                () = calls_time_out() => {}
                 () = stop.asked_twice() => {}
             }
         }
@@ -136,10 +136,10 @@ impl Running {
 }
 
 /// How long calls of batch APIs may take to end.
-async fn patience() {
+async fn calls_time_out() {
     tokio::time::sleep(QUIET).await;
     say("waiting for the calls in progress to end; Ctrl-C ends them at once");
-    tokio::time::sleep(FAREWELL).await;
+    tokio::time::sleep(CALLS_END_WITHIN).await;
 }
 
 /// A function has the variables that the template gives it, and no others.

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request};
 use axum::response::Response;
-use fanfold::limits::{REQUEST_BODY_WAIT, REQUEST_FAREWELL, REQUEST_HEADERS_WAIT};
+use fanfold::limits::{REQUEST_BODY_WAIT, REQUEST_DRAIN, REQUEST_HEADERS_WAIT};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,29 +26,29 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long what a client sends is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a request's headers, and for the next request on a connection.
     pub headers: Duration,
     /// For all of a request's body, from its headers.
     pub body: Duration,
     /// For the rest of a body that nobody reads, after the answer: a client that still sends would lose the answer.
-    pub farewell: Duration,
+    pub drain: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
-        Self { headers: REQUEST_HEADERS_WAIT, body: REQUEST_BODY_WAIT, farewell: REQUEST_FAREWELL }
+        Self { headers: REQUEST_HEADERS_WAIT, body: REQUEST_BODY_WAIT, drain: REQUEST_DRAIN }
     }
 }
 
 /// Serves routes to whoever connects, for as long as this is polled. Connections end with it.
-pub async fn serve(listener: TcpListener, router: Router, patience: Patience) {
+pub async fn serve(listener: TcpListener, router: Router, timeouts: Timeouts) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, router.clone(), patience));
+                    connections.spawn(connection(stream, router.clone(), timeouts));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection cannot be taken");
@@ -60,19 +60,19 @@ pub async fn serve(listener: TcpListener, router: Router, patience: Patience) {
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, patience: Patience) {
-    let service = service_fn(move |request| answer(router.clone(), request, patience.body));
+async fn connection(stream: TcpStream, router: Router, timeouts: Timeouts) {
+    let service = service_fn(move |request| answer(router.clone(), request, timeouts.body));
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience.headers);
+    builder.timer(TokioTimer::new()).header_read_timeout(timeouts.headers);
     match builder.serve_connection(TokioIo::new(stream), service).without_shutdown().await {
-        Ok(parts) => farewell(parts.io.into_inner(), patience.farewell).await,
+        Ok(parts) => drain(parts.io.into_inner(), timeouts.drain).await,
         Err(error) => tracing::debug!(%error, "a connection broke off"),
     }
 }
 
 /// The answer of the routes. One that was given before the body had come says that the connection ends with it.
-async fn answer(router: Router, request: Request<Incoming>, patience: Duration) -> Result<Response, Infallible> {
-    let (body, read) = Watched::request(request, patience);
+async fn answer(router: Router, request: Request<Incoming>, timeout: Duration) -> Result<Response, Infallible> {
+    let (body, read) = Watched::request(request, timeout);
     let mut response = router.oneshot(body).await?;
     if !read.whole() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -82,11 +82,11 @@ async fn answer(router: Router, request: Request<Incoming>, patience: Duration) 
 
 /// Says that nothing more is sent, and takes what still comes: closing at once would make the client's system throw the answer
 /// away (RFC 9112, section 9.6).
-async fn farewell(mut stream: TcpStream, patience: Duration) {
+async fn drain(mut stream: TcpStream, timeout: Duration) {
     let taken = async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
     // The answer was given, whatever becomes of the rest.
-    let _ = tokio::time::timeout(patience, taken).await;
+    let _ = tokio::time::timeout(timeout, taken).await;
 }

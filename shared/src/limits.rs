@@ -213,7 +213,7 @@ pub const REQUEST_HEADERS_WAIT: Duration = Duration::from_secs(30);
 pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(30);
 
 /// The local HTTP API: how long it takes what a client still sends after its answer.
-pub const REQUEST_FAREWELL: Duration = Duration::from_secs(5);
+pub const REQUEST_DRAIN: Duration = Duration::from_secs(5);
 
 /// How long one try to deliver a notice may last before another worker takes it for lost: the time-out of the notify function in
 /// template.yaml.

@@ -10,7 +10,7 @@ use fanfold_handle::api::{Answer, Call, CallError, Cause};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use super::group::Group;
+use super::process_group::ProcessGroup;
 
 /// Carries the idempotency key to the program.
 const KEY: &str = "FANFOLD_IDEMPOTENCY_KEY";
@@ -45,11 +45,11 @@ impl CommandCaller {
         talked.unwrap_or_else(|_| Err(with_errors(Cause::Silence, "the batch API did not answer in time", &errors)))
     }
 
-    fn start(&self, command: &[String], key: &str) -> Result<Group, CallError> {
+    fn start(&self, command: &[String], key: &str) -> Result<ProcessGroup, CallError> {
         let empty = || CallError::new(Cause::NotMade, "the command is empty");
         let (program, arguments) = command.split_first().ok_or_else(empty)?;
         // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
-        Group::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
+        ProcessGroup::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
             .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` cannot be run: {error}")))
     }
 }
@@ -64,7 +64,7 @@ fn with_errors(cause: Cause, message: &str, errors: &[u8]) -> CallError {
 
 /// Writes and reads at the same time: a program may answer before it has read everything. `errors` gets the end of its
 /// standard error.
-async fn talk(mut program: Group, input: Vec<u8>, errors: &mut Vec<u8>) -> Result<Answer, CallError> {
+async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -> Result<Answer, CallError> {
     let child = &mut program.child;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {

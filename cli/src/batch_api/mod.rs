@@ -1,7 +1,7 @@
 //! Batch APIs of the local runner: HTTP endpoints and commands.
 
 mod command;
-mod group;
+mod process_group;
 mod program;
 mod reach;
 mod said;
@@ -10,7 +10,7 @@ mod server;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fanfold::policy::BatchApi;
+use fanfold::policy::{BatchApi, Way};
 use fanfold_handle::api::{Call, Caller, Calling};
 use fanfold_handle::http::HttpCaller;
 
@@ -35,9 +35,9 @@ pub(crate) fn local(folder: PathBuf) -> Result<Arc<dyn Caller>, Failure> {
 
 impl Caller for LocalCaller {
     fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
-        match &batch_api.command {
-            Some(command) => Box::pin(self.command.run(command, batch_api.timeout.0, key, call)),
-            None => self.http.call(batch_api, key, call),
+        match &batch_api.way {
+            Way::Command(command) => Box::pin(self.command.run(command, batch_api.timeout.0, key, call)),
+            Way::Url(_) => self.http.call(batch_api, key, call),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::Duration;
 
-use fanfold::policy::BatchApi;
+use fanfold::policy::{BatchApi, Way};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -15,14 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Checks that the batch API of a policy is there. The error says what is wrong.
 pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
-    match (&batch_api.url, &batch_api.command) {
-        (Some(url), _) => {
+    match &batch_api.way {
+        Way::Url(url) => {
             connect(url).await.map_err(|problem| format!("`batch_api.url`: nobody answers at {url}: {problem}"))
         }
-        (None, Some(command)) => {
+        Way::Command(command) => {
             program::check(command, folder).map_err(|problem| format!("`batch_api.command`: {problem}"))
         }
-        (None, None) => Ok(()),
     }
 }
 

@@ -8,12 +8,12 @@ use tokio::process::{ChildStdin, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::group::{Ask, Group};
+use super::process_group::{ProcessGroup, Signal};
 use super::program;
 use super::said::{Said, Stream};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::job::Server;
+use crate::job::StartedApi;
 use crate::stop::Stop;
 
 /// Between two looks whether it listens.
@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// A running server. Its standard input is a pipe that stays open as long as this process lives, however it may die.
 #[derive(Debug)]
 pub(crate) struct Process {
-    group: Group,
+    group: ProcessGroup,
     stdin: Option<ChildStdin>,
     said: Said,
     output: Vec<JoinHandle<()>>,
@@ -40,13 +40,13 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a server in `folder`.
-    pub(crate) fn start(server: &Server, folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn start(server: &StartedApi, folder: &Path) -> Result<Self, Failure> {
         let place = folder.join("run.yaml");
         let command = server.command.join(" ");
         program::check(&server.command, folder)
             .map_err(|problem| Fault::new(place.display(), format_args!("`start`: {problem}")))?;
         let (program, arguments) = server.command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
-        let mut group = Group::spawn(
+        let mut group = ProcessGroup::spawn(
             Command::new(program).args(arguments).current_dir(folder).env("PORT", server.port.to_string()),
         )
         .map_err(|error| Fault::new(place.display(), format_args!("`start`: `{command}`: {error}")))?;
@@ -110,7 +110,7 @@ impl Process {
         drop(self.stdin.take());
         let gently = async {
             if timeout(AFTER_INPUT, self.group.gone()).await.is_err() {
-                self.group.ask(Ask::Terminate);
+                self.group.ask(Signal::Terminate);
                 let _ = timeout(AFTER_TERM, self.group.gone()).await;
             }
         };
@@ -118,7 +118,7 @@ impl Process {
             () = gently => {}
             () = stop.asked_twice() => {}
         }
-        self.group.ask(Ask::Kill);
+        self.group.ask(Signal::Kill);
         let _ = self.group.child.wait().await;
         self.group.is_over();
     }

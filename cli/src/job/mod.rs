@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fanfold::policy::{CompiledPolicy, Policy};
+use fanfold::policy::{CompiledPolicy, Policy, Way};
 
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
@@ -32,12 +32,12 @@ pub(crate) struct Job {
     /// The tasks.
     pub(crate) input: Input,
     /// How the batch API is started, if the runner is to do that.
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<StartedApi>,
 }
 
 /// A batch API to start.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct StartedApi {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
     /// Where it is to listen: the variable `PORT`.
@@ -58,7 +58,7 @@ impl Job {
         let patience = settings.patience();
         let server = match settings.start {
             None => None,
-            Some(command) => Some(Server { command, port: free_port()?, patience }),
+            Some(command) => Some(StartedApi { command, port: free_port()?, patience }),
         };
         let policy_file = find::policy(folder)?;
         let policy = read_policy(&policy_file, server.as_ref())?;
@@ -74,7 +74,7 @@ impl Job {
 }
 
 /// Reads and checks a policy. With a server, its port is put in place of `${PORT}`.
-pub(crate) fn read_policy(file: &Path, server: Option<&Server>) -> Result<CompiledPolicy, Failure> {
+pub(crate) fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<CompiledPolicy, Failure> {
     let place = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| Fault::new(&place, error))?;
     let text = match server {
@@ -82,7 +82,7 @@ pub(crate) fn read_policy(file: &Path, server: Option<&Server>) -> Result<Compil
         None => text,
     };
     let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `batch_api`")?;
-    if server.is_none() && policy.batch_api.url.as_ref().is_some_and(|url| url.contains(PORT)) {
+    if server.is_none() && matches!(&policy.batch_api.way, Way::Url(url) if url.contains(PORT)) {
         let problem = format!("`batch_api.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
         return Err(Fault::new(&place, problem).into());
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use fanfold::limits::EXCERPT_BYTES;
-use fanfold::policy::BatchApi;
+use fanfold::policy::{BatchApi, Way};
 use fanfold::text::shorten;
 use futures::FutureExt;
 use reqwest::Client;
@@ -55,9 +55,11 @@ impl HttpCaller {
 impl Caller for HttpCaller {
     fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
         async move {
-            match &batch_api.url {
-                Some(url) => self.post(url, key, call, batch_api.timeout.0).await,
-                None => Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only")),
+            match &batch_api.way {
+                Way::Url(url) => self.post(url, key, call, batch_api.timeout.0).await,
+                Way::Command(_) => {
+                    Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only"))
+                }
             }
         }
         .boxed()

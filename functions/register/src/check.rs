@@ -2,12 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
+use fanfold::aws::StoreError;
 use fanfold::content;
 use fanfold::ids::{TaskId, derived};
 use fanfold::limits::TASKS_PER_REQUEST;
 use fanfold::messages::TaskRequest;
-use fanfold::policy::{KIND_ALLOWED, is_kind};
+use fanfold::policy::{CompiledPolicy, KIND_ALLOWED, is_kind};
 use fanfold::store::tasks::Key;
 use serde::Serialize;
 
@@ -61,53 +63,64 @@ impl Register {
             let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST} are allowed", tasks.len());
             return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]));
         }
-        let mut policies = HashMap::new();
-        for task in &tasks {
-            // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
-            if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
-                policies.insert(task.kind.clone(), self.places.get(&task.kind).await?);
-            }
-        }
+        let policies = self.policies_of(&tasks).await?;
         let mut faults = Vec::new();
         let mut placed = Vec::with_capacity(tasks.len());
         let mut ids = HashSet::with_capacity(tasks.len());
         for (index, task) in tasks.into_iter().enumerate() {
             let told = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
-            let mut fault = |field: &str, problem: String| {
-                faults.push(TaskFault { index, field: field.to_owned(), problem });
+            let checked = if ids.insert(id) {
+                let policy = policies.get(&task.kind).and_then(Option::as_deref);
+                place(id, &task, policy, told)
+            } else {
+                Err(("id", format!("`{id}` is given to two tasks of this request")))
             };
-            if !ids.insert(id) {
-                fault("id", format!("`{id}` is given to two tasks of this request"));
-                continue;
-            }
-            let Some(policy) = policies.get(&task.kind).and_then(Option::as_ref) else {
-                let kind: String = task.kind.chars().take(80).collect();
-                let problem = if is_kind(&task.kind) {
-                    format!("is `{kind}`, there is no policy of this kind")
-                } else {
-                    format!("is `{kind}`, {KIND_ALLOWED} are allowed")
-                };
-                fault("kind", problem);
-                continue;
-            };
-            let content = match content::encode(&task.content) {
-                Ok(content) => content,
-                Err(error) => {
-                    fault("content", error.to_string());
-                    continue;
-                }
-            };
-            match policy.place(&task.content, &id.to_string()) {
-                Err((field, error)) => fault(field, error.to_string()),
-                Ok(placement) => {
-                    let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
-                    placed.push(Placed { id, lane: placement.lane, key, content, told });
-                }
+            match checked {
+                Ok(task) => placed.push(task),
+                Err((field, problem)) => faults.push(TaskFault { index, field: field.to_owned(), problem }),
             }
         }
         TaskFault::refuse(faults).map(|()| placed)
     }
+
+    /// The policies of the kinds that tasks name; none, where a kind has none.
+    async fn policies_of(
+        &self,
+        tasks: &[TaskRequest],
+    ) -> Result<HashMap<String, Option<Arc<CompiledPolicy>>>, StoreError> {
+        let mut policies = HashMap::new();
+        for task in tasks {
+            // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
+            if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
+                policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
+            }
+        }
+        Ok(policies)
+    }
+}
+
+/// A task in its lane, or the field that is wrong, and why.
+fn place(
+    id: TaskId,
+    task: &TaskRequest,
+    policy: Option<&CompiledPolicy>,
+    told: bool,
+) -> Result<Placed, (&'static str, String)> {
+    let Some(policy) = policy else {
+        let kind: String = task.kind.chars().take(80).collect();
+        let problem = if is_kind(&task.kind) {
+            format!("is `{kind}`, there is no policy of this kind")
+        } else {
+            format!("is `{kind}`, {KIND_ALLOWED} are allowed")
+        };
+        return Err(("kind", problem));
+    };
+    let content = content::encode(&task.content).map_err(|error| ("content", error.to_string()))?;
+    let placement = policy.place(&task.content, &id.to_string());
+    let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
+    let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
+    Ok(Placed { id, lane: placement.lane, key, content, told })
 }
 
 /// A key is unique among the tasks of its kind: those of its fan-out, or those on their own.

@@ -1,10 +1,10 @@
 //! The step `register`: computes the lanes of tasks, stores the tasks, and wakes the lanes.
 
 mod check;
+mod compiled;
 mod items;
 mod once;
 mod owners;
-mod places;
 mod routes;
 mod step;
 
@@ -26,9 +26,9 @@ use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
 pub use check::TaskFault;
+use compiled::CompiledPolicies;
 pub use once::request_id;
 use owners::Owners;
-use places::Places;
 #[cfg(feature = "openapi")]
 pub use routes::describe;
 pub use routes::router;
@@ -37,7 +37,7 @@ pub use routes::router;
 #[derive(Debug)]
 pub struct Register {
     tasks: Tasks,
-    places: Places,
+    policies: CompiledPolicies,
     tracking: Tracking,
     elect: Queue<ElectMessage>,
     world: World,
@@ -114,7 +114,7 @@ impl Register {
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
-            places: Places::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
+            policies: CompiledPolicies::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
             tracking: Tracking::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             world: surroundings.world.clone(),

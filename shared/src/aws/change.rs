@@ -44,7 +44,7 @@ impl Table {
 impl<'a> Change<'a> {
     /// Sets an attribute, or an element of a map (`map.#name`, see [`Self::name`]).
     pub(crate) fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let value = self.value(value);
+        let value = self.value(attribute, value);
         self.clause("SET", attribute, &format!(" = {value}"))
     }
 
@@ -58,7 +58,7 @@ impl<'a> Change<'a> {
 
     /// Sets an attribute, unless it is set already.
     pub(crate) fn set_first(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (path, value) = (self.path(attribute), self.value(value));
+        let (path, value) = (self.path(attribute), self.value(attribute, value));
         self.clause("SET", attribute, &format!(" = if_not_exists({path}, {value})"))
     }
 
@@ -90,7 +90,7 @@ impl<'a> Change<'a> {
 
     /// Adds to a number, or elements to a set; either may be absent.
     pub(crate) fn add(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let value = self.value(value);
+        let value = self.value(attribute, value);
         self.clause("ADD", attribute, &format!(" {value}"))
     }
 
@@ -104,19 +104,19 @@ impl<'a> Change<'a> {
 
     /// Subtracts from a number, which is there.
     pub(crate) fn subtract(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (path, value) = (self.path(attribute), self.value(value));
+        let (path, value) = (self.path(attribute), self.value(attribute, value));
         self.clause("SET", attribute, &format!(" = {path} - {value}"))
     }
 
     /// Takes elements out of a set.
     pub(crate) fn delete(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let value = self.value(value);
+        let value = self.value(attribute, value);
         self.clause("DELETE", attribute, &format!(" {value}"))
     }
 
     /// On condition that an attribute is this.
     pub(crate) fn when_is(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (path, value) = (self.path(attribute), self.value(value));
+        let (path, value) = (self.path(attribute), self.value(attribute, value));
         self.conditions.push(format!("{path} = {value}"));
         self
     }
@@ -143,7 +143,7 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// On a condition that is written out, with these values.
+    /// On a condition that is written out, with these values. No attribute that is set before may have the name of one.
     pub(crate) fn when(
         mut self,
         condition: &str,
@@ -153,7 +153,10 @@ impl<'a> Change<'a> {
             let name = &name[..name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len())];
             self.names.entry(format!("#{name}")).or_insert_with(|| name.to_owned());
         }
-        self.values.extend(values.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        for (name, value) in values {
+            let before = self.values.insert(name.to_owned(), value);
+            debug_assert!(before.is_none(), "{name} stands for two values");
+        }
         self.conditions.push(format!("({condition})"));
         self
     }
@@ -246,9 +249,15 @@ impl<'a> Change<'a> {
         parts.collect::<Vec<_>>().join(".")
     }
 
-    /// The placeholder of a value.
-    fn value(&mut self, value: AttributeValue) -> String {
-        let placeholder = format!(":v{}", self.values.len());
+    /// The placeholder of a value: the name of its attribute, so that a request can be read.
+    fn value(&mut self, attribute: &str, value: AttributeValue) -> String {
+        let name = format!(":{}", attribute.replace(['.', '#'], "_"));
+        let mut placeholder = name.clone();
+        let mut n = 1;
+        while self.values.contains_key(&placeholder) {
+            n += 1;
+            placeholder = format!("{name}{n}");
+        }
         self.values.insert(placeholder.clone(), value);
         placeholder
     }
@@ -285,8 +294,8 @@ mod tests {
             .when_is("status", text("running"))
             .when("#ttl < :now OR attribute_not_exists(due)", [(":now", number(9_u32))]);
         let (update, condition) = change.expressions();
-        assert_eq!(update.unwrap(), "ADD #tries :v1 REMOVE #lease, #places.#me SET #status = :v0");
-        let wanted = "#status = :v2 AND (#ttl < :now OR attribute_not_exists(due))";
+        assert_eq!(update.unwrap(), "ADD #tries :tries REMOVE #lease, #places.#me SET #status = :status");
+        let wanted = "#status = :status2 AND (#ttl < :now OR attribute_not_exists(due))";
         assert_eq!(condition.unwrap(), wanted);
         let mut names: Vec<(&str, &str)> = change.names.iter().map(|(name, of)| (name.as_str(), of.as_str())).collect();
         names.sort_unstable();
@@ -308,7 +317,7 @@ mod tests {
         let (table, before, after): (Table, Item, Item) =
             (table(), item(&[("a", 1), ("b", 2), ("c", 3)]), item(&[("a", 1), ("b", 4), ("d", 5)]));
         let change = table.change("id", 7).differences(&before, &after);
-        assert_eq!(change.expressions().0.unwrap(), "REMOVE #c SET #b = :v0, #d = :v1");
+        assert_eq!(change.expressions().0.unwrap(), "REMOVE #c SET #b = :b, #d = :d");
         assert_eq!(table.change("id", 7).differences(&before, &before).expressions(), (None, None));
     }
 }

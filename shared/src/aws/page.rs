@@ -49,10 +49,10 @@ impl Table {
             .query()
             .table_name(&self.name)
             .index_name(part.index)
-            .expression_attribute_names("#partition", part.index)
-            .expression_attribute_values(":partition", AttributeValue::S(part.partition))
+            .expression_attribute_names("#key", part.index)
+            .expression_attribute_values(":key", AttributeValue::S(part.partition))
             .limit(i32::try_from(part.limit.min(PAGE)).unwrap_or(i32::MAX));
-        let mut condition = "#partition = :partition".to_owned();
+        let mut condition = "#key = :key".to_owned();
         if let Some((key, after)) = part.after {
             condition.push_str(" AND #sort > :after");
             query = query.expression_attribute_names("#sort", key);

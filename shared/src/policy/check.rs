@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
-use super::{BatchApi, Destination, Expression, Policy, Span, Subject};
-use crate::limits::{
-    ATTEMPTS, BATCH_API_TIMEOUT_MAX, BATCH_MEMBERS, DELAY_MAX, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES,
-};
+use super::{Destination, Expression, Policy, Span, Subject};
+use crate::limits::{ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES};
 
 /// One field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -35,10 +33,10 @@ impl fmt::Display for PolicyError {
 
 /// Gathers faults.
 #[derive(Default)]
-struct Faults(Vec<FieldError>);
+pub(super) struct Faults(Vec<FieldError>);
 
 impl Faults {
-    fn add(&mut self, field: &str, problem: impl Into<String>) {
+    pub(super) fn add(&mut self, field: &str, problem: impl Into<String>) {
         self.0.push(FieldError { field: field.to_owned(), problem: problem.into() });
     }
 
@@ -48,14 +46,23 @@ impl Faults {
         }
     }
 
-    fn at_most(&mut self, field: &str, value: Span, max: Duration) {
+    pub(super) fn at_most(&mut self, field: &str, value: Span, max: Duration) {
         if value.0 > max {
             self.add(field, format!("is {value}, at most {} is allowed", Span(max)));
         }
     }
 
+    pub(super) fn url(&mut self, field: &str, url: &str) {
+        if !is_callable(url) {
+            self.add(
+                field,
+                format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
+            );
+        }
+    }
+
     /// Moments are kept in milliseconds: less would be accepted and rounded.
-    fn whole_millis(&mut self, field: &str, value: Span) {
+    pub(super) fn whole_millis(&mut self, field: &str, value: Span) {
         if !value.0.subsec_nanos().is_multiple_of(1_000_000) {
             self.add(field, format!("is {value}, whole milliseconds are allowed"));
         }
@@ -92,7 +99,7 @@ impl Policy {
             faults
                 .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
         }
-        check_batch_api(&self.batch_api, &mut faults);
+        self.batch_api.check(&mut faults);
         if let Some(destination) = &self.notify {
             check_destination("notify", destination, &mut faults);
         }
@@ -122,35 +129,9 @@ impl Destination {
     }
 }
 
-fn check_batch_api(batch_api: &BatchApi, faults: &mut Faults) {
-    match (&batch_api.url, &batch_api.command) {
-        (Some(url), None) => check_url("batch_api.url", url, faults),
-        (None, Some(command)) if command.first().is_none_or(String::is_empty) => {
-            faults.add("batch_api.command", "is empty, a program and its arguments are wanted");
-        }
-        (None, Some(_)) => {}
-        (Some(_), Some(_)) => faults.add("batch_api", "has both `url` and `command`, one of them is allowed"),
-        (None, None) => faults.add("batch_api", "has neither `url` nor `command`, one of them is needed"),
-    }
-    if batch_api.timeout.0.is_zero() {
-        faults.add("batch_api.timeout", "is 0s, more is needed");
-    }
-    faults.whole_millis("batch_api.timeout", batch_api.timeout);
-    faults.at_most("batch_api.timeout", batch_api.timeout, BATCH_API_TIMEOUT_MAX);
-}
-
 fn check_destination(field: &str, destination: &Destination, faults: &mut Faults) {
     if let Destination::Url(url) = destination {
-        check_url(&format!("{field}.url"), url, faults);
-    }
-}
-
-fn check_url(field: &str, url: &str, faults: &mut Faults) {
-    if !is_callable(url) {
-        faults.add(
-            field,
-            format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
-        );
+        faults.url(&format!("{field}.url"), url);
     }
 }
 
@@ -204,7 +185,6 @@ mod tests {
         assert_eq!(fields(json!({"backoff": {"base": "1500us", "max": "1s 1ns"}})), ["backoff.base", "backoff.max"]);
         assert_eq!(fields(json!({"backoff": {"max": "86401s"}})), ["backoff.max"]);
         assert_eq!(fields(json!({"batch_api": {"command": ["x"], "timeout": "1us"}})), ["batch_api.timeout"]);
-        assert_eq!(fields(json!({"batch_api": {}})), ["batch_api"]);
         assert_eq!(fields(json!({"batch_api": {"command": []}})), ["batch_api.command"]);
         assert_eq!(fields(json!({"batch_api": {"url": "http://example.com/"}})), ["batch_api.url"]);
         assert_eq!(fields(json!({"batch_api": {"url": "trucks"}})), ["batch_api.url"]);

@@ -1,5 +1,6 @@
 //! Policies: how tasks of one kind are targeted, grouped, paced and handled.
 
+mod batch_api;
 mod bounded;
 mod check;
 mod compiled;
@@ -13,6 +14,7 @@ mod url;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
 pub use compiled::{CompiledPolicy, Placement};
 pub use expression::{Expression, ExpressionError, Subject};
@@ -133,32 +135,6 @@ impl From<&BackoffPolicy> for Backoff {
     }
 }
 
-/// The batch API: exactly one of `url` and `command`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[cfg_attr(
-    feature = "openapi",
-    schemars(extend("oneOf" = [
-        {"required": ["url"], "properties": {"url": {"type": "string"}}},
-        {"required": ["command"], "properties": {"command": {"type": "array"}}},
-    ]))
-)]
-#[serde(deny_unknown_fields)]
-pub struct BatchApi {
-    /// An HTTP endpoint; `https`, or `http` on the local machine.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_url"))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// A program and its arguments, for the local runner: the call on its standard input, the answer on its standard output.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Vec<String>>,
-    /// How long one call may take.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::timeout"))]
-    #[serde(default = "ten_seconds")]
-    pub timeout: Span,
-}
-
 /// Where notices go: exactly one of `url` and `queue`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
@@ -191,7 +167,4 @@ fn hundred() -> u32 {
 }
 fn one_second() -> Span {
     Span::from_secs(1)
-}
-fn ten_seconds() -> Span {
-    Span::from_secs(10)
 }

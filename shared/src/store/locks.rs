@@ -73,9 +73,8 @@ impl Locks {
         let (Some(holder), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(false) };
         let change = self
             .change(&lock.lane)
-            .set("acquired_at", time(self.0.world.now()))
-            .when_is("holder", text(holder))
-            .when_is("acquired_at", time(acquired_at));
+            .when("holder = :silent AND acquired_at = :then", [(":silent", text(holder)), (":then", time(acquired_at))])
+            .set("acquired_at", time(self.0.world.now()));
         Ok(change.send().await?.is_done())
     }
 
@@ -198,7 +197,8 @@ impl Locks {
 
     /// Begins a change that only the leader may make, in the epoch it was elected in.
     fn led_by(&self, leader: &Leader<'_>) -> Change<'_> {
-        self.change(leader.lane).when_is("holder", text(leader.batch)).when_is("epoch", number(leader.epoch))
+        let (me, epoch) = (text(leader.batch), number(leader.epoch));
+        self.change(leader.lane).when("holder = :me AND epoch = :epoch", [(":me", me), (":epoch", epoch)])
     }
 }
 

@@ -125,15 +125,15 @@ impl Tracking {
         let mut cleared = stream::iter(cleared).buffer_unordered(CONCURRENT_ACKS);
         while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
             if let Some(refusal) = refusal {
-                tell(&refusal, acks.get(&(fanout, group)));
+                report(&refusal, acks.get(&(fanout, group)));
                 refused.insert((fanout, group), refusal);
             }
             match step {
-                Step::Cleared => {}
-                Step::Ended => {
+                Clearing::Cleared => {}
+                Clearing::Ended => {
                     ending.entry(fanout).or_default();
                 }
-                Step::Ending(end) => ending.entry(fanout).or_default().push(*end),
+                Clearing::Ending(end) => ending.entry(fanout).or_default().push(*end),
             }
         }
         drop(cleared);
@@ -151,12 +151,12 @@ impl Tracking {
         (fanout, id): (Uuid, Uuid),
         group: Option<&Group>,
         mask: &Mask,
-    ) -> Result<(Uuid, Uuid, Option<AckRefusal>, Step), TrackingError> {
+    ) -> Result<(Uuid, Uuid, Option<AckRefusal>, Clearing), TrackingError> {
         if fanout == id {
-            return Ok((fanout, id, self.ack_inline(fanout, mask).await?, Step::Cleared));
+            return Ok((fanout, id, self.ack_inline(fanout, mask).await?, Clearing::Cleared));
         }
         let Some(group) = group.filter(|group| group.fanout == fanout) else {
-            return Ok((fanout, id, Some(AckRefusal::UnknownGroup { fanout, group: id }), Step::Cleared));
+            return Ok((fanout, id, Some(AckRefusal::UnknownGroup { fanout, group: id }), Clearing::Cleared));
         };
         Ok((fanout, id, out_of_range(group, mask), self.clear_some(group.clone(), mask).await?))
     }
@@ -168,28 +168,28 @@ impl Tracking {
     }
 
     /// Clears bits of one group, unless they are its last.
-    async fn clear_some(&self, mut group: Group, mask: &Mask) -> Result<Step, TrackingError> {
+    async fn clear_some(&self, mut group: Group, mask: &Mask) -> Result<Clearing, TrackingError> {
         for tries in 1..=CONTENTION_TRIES {
             if group.pending.is_zero() {
-                return Ok(Step::Ended);
+                return Ok(Clearing::Ended);
             }
             let cleared = clear(&group, mask);
             if cleared.newly == 0 {
-                return Ok(Step::Cleared);
+                return Ok(Clearing::Cleared);
             }
             if cleared.pending.is_zero() {
-                return Ok(Step::Ending(Box::new(Ending { group, cleared })));
+                return Ok(Clearing::Ending(Box::new(Ending { group, cleared })));
             }
             match self.groups.write(&group, &cleared).await? {
                 Write::Done(()) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
-                    return Ok(Step::Cleared);
+                    return Ok(Clearing::Cleared);
                 }
                 Write::Refused(Some(stands)) => group = stands,
-                Write::Refused(None) => return Ok(Step::Ended),
+                Write::Refused(None) => return Ok(Clearing::Ended),
             }
             if self.give_way(tries).await {
-                let Some(now) = self.groups.get_many(&[group.id]).await?.pop() else { return Ok(Step::Ended) };
+                let Some(now) = self.groups.get_many(&[group.id]).await?.pop() else { return Ok(Clearing::Ended) };
                 group = now;
             }
         }
@@ -232,7 +232,7 @@ impl Tracking {
             for (at, item) in refused.into_iter().rev().filter(|(at, _)| *at < now) {
                 let end = groups.swap_remove(at);
                 let (Some(item), Some(mask)) = (item, acks.get(&(fanout, end.group.id))) else { continue };
-                if let Step::Ending(end) = self.clear_some(Group::decode(&item)?, mask).await? {
+                if let Clearing::Ending(end) = self.clear_some(Group::decode(&item)?, mask).await? {
                     groups.push(*end);
                 }
             }
@@ -275,7 +275,7 @@ impl Tracking {
 const NAMED: usize = 20;
 
 /// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
-fn tell(refusal: &AckRefusal, mask: Option<&Mask>) {
+fn report(refusal: &AckRefusal, mask: Option<&Mask>) {
     let items = mask.into_iter().flat_map(|mask| mask.done.iter());
     let items: Vec<usize> =
         items.filter(|item| u16::try_from(*item).is_ok_and(|item| refusal.concerns(item))).collect();
@@ -285,7 +285,7 @@ fn tell(refusal: &AckRefusal, mask: Option<&Mask>) {
 }
 
 /// What clearing bits of a group led to.
-enum Step {
+enum Clearing {
     /// Others are still set, or nothing was to be cleared.
     Cleared,
     /// These are the last; they go in a transaction.

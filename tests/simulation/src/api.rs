@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
-use fanfold::policy::BatchApi;
+use fanfold::policy::{BatchApi, Way};
 use fanfold_handle::api::{Answer, Call, CallError, Caller, Cause};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -78,7 +78,10 @@ impl SimulatedApi {
     async fn answer(&self, batch_api: &BatchApi, key: &str, call: &Call) -> Result<Answer, CallError> {
         let sim = &self.server.sim;
         let members: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
-        let url = batch_api.url.as_deref().unwrap_or("-");
+        let url = match &batch_api.way {
+            Way::Url(url) => url.as_str(),
+            Way::Command(_) => "-",
+        };
         let what = format!("CALL {url} {key} attempt {}: {}", call.attempt, members.join(" "));
         let made = self.make(batch_api.timeout.0, key, call);
         let result = self.worker.call(sim, "the batch API", &what, made).await;

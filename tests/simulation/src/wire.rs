@@ -93,63 +93,94 @@ impl Line {
         sim.need(step, request.actions());
         tokio::time::sleep(sim.dice.millis(1, 12)).await;
         let fault = sim.fault(step, &request.kind, sqs, reached);
-        let log = |what: &str| sim.trace.line(&who, &format!("{} {} -> {what}", request.kind, request.names));
+        if let Some(ended) = self.before(request, sqs, fault, &who).await {
+            return ended;
+        }
+        let reply = self.apply(request, sqs, fault == Fault::Partial).await?;
+        self.log(request, &who, if reply.status == 200 { "ok" } else { reply.error_name() });
+        tokio::time::sleep(sim.dice.millis(0, 8)).await;
+        self.after(request, sqs, fault, &who, reply).await
+    }
+
+    /// A fault before the request reaches the service; what comes back if it never does.
+    async fn before(
+        &self,
+        request: &Request,
+        sqs: bool,
+        fault: Fault,
+        who: &str,
+    ) -> Option<Result<Reply, ConnectorError>> {
+        let sim = &self.sim;
         match fault {
             Fault::CrashBefore => {
                 sim.count("crash before");
-                log("CRASH before");
-                return self.worker.die(sim, &request.kind, fault).await;
+                self.log(request, who, "CRASH before");
+                Some(self.worker.die(sim, &request.kind, fault).await)
             }
             Fault::Refused(status, name) => {
                 sim.count(name);
-                log(&format!("INJECTED {status} {name}"));
-                return Ok(Reply::error(status, name));
+                self.log(request, who, &format!("INJECTED {status} {name}"));
+                Some(Ok(Reply::error(status, name)))
             }
             Fault::LostBefore => {
                 sim.count("request lost");
-                log("LOST before");
-                return Err(lost());
+                self.log(request, who, "LOST before");
+                Some(Err(lost()))
             }
             Fault::Late(span) => {
                 sim.count("request applied late");
-                log(&format!("LOST, applied in {span} ms"));
-                self.apply_later(request.clone(), sqs, span, who);
-                return Err(lost());
+                self.log(request, who, &format!("LOST, applied in {span} ms"));
+                self.apply_later(request.clone(), sqs, span, who.to_owned());
+                Some(Err(lost()))
             }
             Fault::SlowBefore(span) => {
                 sim.count("request slow");
-                log(&format!("SLOW, {span} ms"));
+                self.log(request, who, &format!("SLOW, {span} ms"));
                 tokio::time::sleep(Duration::from_millis(span)).await;
+                None
             }
-            _ => {}
+            _ => None,
         }
-        let reply = self.apply(request, sqs, fault == Fault::Partial).await?;
-        log(if reply.status == 200 { "ok" } else { reply.error_name() });
-        tokio::time::sleep(sim.dice.millis(0, 8)).await;
+    }
+
+    /// A fault between the service and the one who asked.
+    async fn after(
+        &self,
+        request: &Request,
+        sqs: bool,
+        fault: Fault,
+        who: &str,
+        reply: Reply,
+    ) -> Result<Reply, ConnectorError> {
+        let sim = &self.sim;
         match fault {
             Fault::CrashAfter => {
                 sim.count("crash after");
-                log("CRASH after");
+                self.log(request, who, "CRASH after");
                 self.worker.die(sim, &request.kind, fault).await
             }
             Fault::LostAfter => {
                 sim.count("answer lost");
-                log("answer LOST");
+                self.log(request, who, "answer LOST");
                 Err(lost())
             }
             Fault::AppliedButError => {
                 sim.count("500 after it was applied");
-                log("INJECTED 500 after");
+                self.log(request, who, "INJECTED 500 after");
                 Ok(Reply::error(500, if sqs { "InternalFailure" } else { "InternalServerError" }))
             }
             Fault::SlowAfter(span) => {
                 sim.count("answer slow");
-                log(&format!("answer SLOW, {span} ms"));
+                self.log(request, who, &format!("answer SLOW, {span} ms"));
                 tokio::time::sleep(Duration::from_millis(span)).await;
                 Ok(reply)
             }
             _ => Ok(reply),
         }
+    }
+
+    fn log(&self, request: &Request, who: &str, what: &str) {
+        self.sim.trace.line(who, &format!("{} {} -> {what}", request.kind, request.names));
     }
 
     /// A request that the sender gave up, but the network did not.

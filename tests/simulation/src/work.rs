@@ -11,6 +11,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::clients::Clients;
+use crate::dice::Dice;
 use crate::lock;
 use crate::producer::{acks, add, open, seal, stray};
 use crate::reuse;
@@ -32,19 +33,7 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
         let Some(groups) = add(&clients, &plan, id, n, *count).await else { return };
         items.extend(expand(id, &groups));
     }
-    let dice = &clients.dice;
-    dice.shuffle(&mut items);
-    items.truncate(items.len().saturating_sub(plan.left));
-    let (own, tasks): (Vec<ItemId>, Vec<ItemId>) = items.into_iter().partition(|_| dice.chance(plan.own));
-    let mut requests: Vec<Request> = tasks.chunks(plan.chunk).map(|items| Request::Tasks(items.to_vec())).collect();
-    requests.extend(own.chunks(plan.chunk).map(|items| Request::Acks(items.to_vec())));
-    dice.shuffle(&mut requests);
-    match plan.seal {
-        Seal::AtOnce | Seal::Never => {}
-        Seal::Early => requests.insert(0, Request::Seal),
-        Seal::Meanwhile => requests.insert(dice.below(requests.len() + 1), Request::Seal),
-        Seal::Late => requests.push(Request::Seal),
-    }
+    let mut requests = requests(&clients.dice, &plan, items);
     let straggles = !plan.straggles.is_zero();
     if straggles {
         // The last request brings tasks: duplicates, of which the first was stored long before.
@@ -58,10 +47,10 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
             tokio::time::sleep(plan.straggles).await;
             wait_for_the_rest(&clients, id, &request).await;
         }
-        if dice.chance(300) {
+        if clients.dice.chance(300) {
             stray(&clients, id).await;
         }
-        if dice.chance(300) {
+        if clients.dice.chance(300) {
             reuse::no_item(&clients, id, clients.scenario.kinds[0].versions[0].1.kind.clone()).await;
         }
         match request {
@@ -77,6 +66,23 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
             }
         }
     }
+}
+
+/// The requests that a fan-out's user makes, in their order.
+fn requests(dice: &Dice, plan: &FanoutPlan, mut items: Vec<ItemId>) -> Vec<Request> {
+    dice.shuffle(&mut items);
+    items.truncate(items.len().saturating_sub(plan.left));
+    let (own, tasks): (Vec<ItemId>, Vec<ItemId>) = items.into_iter().partition(|_| dice.chance(plan.own));
+    let mut requests: Vec<Request> = tasks.chunks(plan.chunk).map(|items| Request::Tasks(items.to_vec())).collect();
+    requests.extend(own.chunks(plan.chunk).map(|items| Request::Acks(items.to_vec())));
+    dice.shuffle(&mut requests);
+    match plan.seal {
+        Seal::AtOnce | Seal::Never => {}
+        Seal::Early => requests.insert(0, Request::Seal),
+        Seal::Meanwhile => requests.insert(dice.below(requests.len() + 1), Request::Seal),
+        Seal::Late => requests.push(Request::Seal),
+    }
+    requests
 }
 
 /// A user with tasks of no fan-out.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::policy::{BatchApi, Span};
+use fanfold::policy::{BatchApi, Span, Way};
 use fanfold_handle::Handle;
 use fanfold_handle::api::{Answer, Call, CallError, Caller};
 use fanfold_handle::http::HttpCaller;
@@ -22,7 +22,7 @@ pub(super) const PATIENT: Duration = Duration::from_secs(60);
 const IMPATIENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
-    let batch_api = BatchApi { url: Some(url.to_owned()), command: None, timeout: Span(timeout) };
+    let batch_api = BatchApi { way: Way::Url(url.to_owned()), timeout: Span(timeout) };
     let (kind, target) = ("parcel".to_owned(), "117".to_owned());
     let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
     HttpCaller::new().unwrap().call(&batch_api, "key", &call).await

@@ -14,7 +14,7 @@ fn taken(template: &str) -> Value {
         "/fanouts" => json!({"items": 3}),
         "/fanouts/{id}/items" => json!({"items": 2}),
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
-        "/policies/{kind}" => json!({"target": "content.depot", "handler": {"url": "https://example.com"}}),
+        "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
         _ => json!({}),
     }
 }
@@ -27,7 +27,7 @@ fn refused(code: &str, template: &str) -> Value {
         ("invalid_destination", _) => json!({"items": 1, "notify": {"url": "ftp://example.com"}}),
         ("invalid_tasks", _) => json!({"tasks": [{"kind": "nothing", "content": {}}]}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
-        ("invalid_policy", _) => json!({"target": "(", "handler": {"url": "https://example.com"}}),
+        ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
         ("idempotency_key_reused", "/tasks") => json!({"tasks": [{"kind": "parcel", "content": {"depot": "y"}}]}),
         ("idempotency_key_reused", _) => json!({"items": 1}),
         _ => taken(template),

@@ -73,9 +73,10 @@ async fn put(
         let problem = format!("is `{}`, the path names `{kind}`; it may be left out", policy.kind);
         errors.push(FieldError { field: "kind".to_owned(), problem });
     }
-    if policy.batch_api.command.is_some() && !api.allow_commands {
+    let way = &policy.batch_api.way;
+    if way.only_local() && !api.allow_commands {
         let problem = "is for the local runner only, `batch_api.url` is allowed".to_owned();
-        errors.push(FieldError { field: "batch_api.command".to_owned(), problem });
+        errors.push(FieldError { field: format!("batch_api.{}", way.field()), problem });
     }
     if !errors.is_empty() {
         return Err(Problem::fields(Code::InvalidPolicy, errors));

@@ -23,10 +23,10 @@ impl Batches {
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let (over, before) = match attempt {
-            1 => ("#status = :before", text(BatchStatus::Dispatched.as_str())),
+            1 => ("#status = :dispatched", (":dispatched", text(BatchStatus::Dispatched.as_str()))),
             _ => (
                 "(#status = :in_progress AND attempts = :before AND attribute_not_exists(lease_until))",
-                number(attempt.saturating_sub(1)),
+                (":before", number(attempt.saturating_sub(1))),
             ),
         };
         let in_progress = text(BatchStatus::InProgress.as_str());
@@ -42,12 +42,7 @@ impl Batches {
             .remove(["retry_at"])
             .when(
                 &format!("{over} OR (#status = :in_progress AND attempts = :attempt AND lease_until < :now)"),
-                [
-                    (":before", before),
-                    (":in_progress", in_progress),
-                    (":attempt", number(attempt)),
-                    (":now", time(now)),
-                ],
+                [before, (":in_progress", in_progress), (":attempt", number(attempt)), (":now", time(now))],
             )
             .send_for_new()
             .await?;

@@ -52,7 +52,7 @@ impl Gates {
             .add("refusals", number(1_u32))
             .add("targets", id_set([&derived::target(refusal.target)]))
             .remove([MY_PLACE])
-            .when("attribute_not_exists(version) OR version = :version", [(":version", version)]);
+            .when("attribute_not_exists(version) OR version = :by", [(":by", version)]);
         change.send_for_new().await?.decode(Gate::decode)
     }
 

@@ -8,9 +8,9 @@ use tokio::process::{Child, Command};
 /// Between two looks whether anything of it is left.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How it is asked to end.
+/// The signal that asks it to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum Signal {
     /// It may tidy up.
     Terminate,
     /// It may not.
@@ -19,13 +19,13 @@ pub(super) enum Ask {
 
 /// A process group.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     pub(super) child: Child,
     #[cfg(unix)]
     id: Option<rustix::process::Pid>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts a program with pipes for its standard streams.
     pub(super) fn spawn(command: &mut Command) -> std::io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -42,10 +42,10 @@ impl Group {
 
     /// Sends all of it a signal. What has ended already does not mind.
     #[cfg(unix)]
-    pub(super) fn ask(&mut self, ask: Ask) {
+    pub(super) fn ask(&mut self, ask: Signal) {
         let signal = match ask {
-            Ask::Terminate => rustix::process::Signal::TERM,
-            Ask::Kill => rustix::process::Signal::KILL,
+            Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
         };
         if let Some(id) = self.id {
             let _ = rustix::process::kill_process_group(id, signal);
@@ -53,7 +53,7 @@ impl Group {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn ask(&mut self, _: Ask) {
+    pub(super) fn ask(&mut self, _: Signal) {
         let _ = self.child.start_kill();
     }
 
@@ -84,8 +84,8 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        self.ask(Ask::Kill);
+        self.ask(Signal::Kill);
     }
 }

@@ -1,4 +1,4 @@
-//! The policies ready to place tasks: compiling one takes longer than placing a task.
+//! The policies ready to compute lanes: compiling one takes longer than computing the lane of a task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,12 @@ use fanfold::store::policies::Policies;
 
 /// Policies, each compiled once as long as it does not change.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct CompiledPolicies {
     policies: Policies,
     compiled: Mutex<HashMap<String, Arc<CompiledPolicy>>>,
 }
 
-impl Places {
+impl CompiledPolicies {
     pub(crate) fn new(policies: Policies) -> Self {
         Self { policies, compiled: Mutex::default() }
     }

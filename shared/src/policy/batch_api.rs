@@ -1,0 +1,167 @@
+//! The batch API of a policy, and the ways of calling one.
+
+use serde::{Deserialize, Serialize};
+
+use super::Span;
+use super::check::Faults;
+use crate::limits::BATCH_API_TIMEOUT_MAX;
+
+/// The batch API: how it is called, by exactly one of `url` and `command`, and how long a call may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(try_from = "Fields", into = "Fields")]
+pub struct BatchApi {
+    /// How it is called.
+    pub way: Way,
+    /// How long one call may take.
+    pub timeout: Span,
+}
+
+/// A way of calling a batch API. It is written as one field of the batch API, beside `timeout`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// An HTTP endpoint.
+    Url(String),
+    /// A program and its arguments.
+    Command(Vec<String>),
+}
+
+impl Way {
+    /// The fields that say the way: one of them is given.
+    const FIELDS: &str = "`url`, `command`";
+
+    /// The field that says this way.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "url",
+            Self::Command(_) => "command",
+        }
+    }
+
+    /// Whether only the local runner goes this way.
+    #[must_use]
+    pub fn only_local(&self) -> bool {
+        match self {
+            Self::Url(_) => false,
+            Self::Command(_) => true,
+        }
+    }
+}
+
+/// The batch API as it is written.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schemars(rename = "BatchApi", extend("oneOf" = [
+        {"required": ["url"], "properties": {"url": {"type": "string"}}},
+        {"required": ["command"], "properties": {"command": {"type": "array"}}},
+    ]))
+)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    /// An HTTP endpoint; `https`, or `http` on the local machine.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_url"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// A program and its arguments, for the local runner: the call on its standard input, the answer on its standard output.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<String>>,
+    /// How long one call may take.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::timeout"))]
+    #[serde(default = "ten_seconds")]
+    timeout: Span,
+}
+
+fn ten_seconds() -> Span {
+    Span::from_secs(10)
+}
+
+impl TryFrom<Fields> for BatchApi {
+    type Error = String;
+
+    fn try_from(Fields { url, command, timeout }: Fields) -> Result<Self, String> {
+        let mut ways = [url.map(Way::Url), command.map(Way::Command)].into_iter().flatten();
+        match (ways.next(), ways.next()) {
+            (Some(way), None) => Ok(Self { way, timeout }),
+            (None, _) => Err(format!("does not say how it is called, one of {} is needed", Way::FIELDS)),
+            (Some(one), Some(other)) => {
+                let (one, other) = (one.field(), other.field());
+                Err(format!("has both `{one}` and `{other}`, exactly one of {} is allowed", Way::FIELDS))
+            }
+        }
+    }
+}
+
+impl From<BatchApi> for Fields {
+    fn from(BatchApi { way, timeout }: BatchApi) -> Self {
+        let none = Self { url: None, command: None, timeout };
+        match way {
+            Way::Url(url) => Self { url: Some(url), ..none },
+            Way::Command(command) => Self { command: Some(command), ..none },
+        }
+    }
+}
+
+impl BatchApi {
+    /// Names what is wrong with it.
+    pub(super) fn check(&self, faults: &mut Faults) {
+        match &self.way {
+            Way::Url(url) => faults.url("batch_api.url", url),
+            Way::Command(command) if command.first().is_none_or(String::is_empty) => {
+                faults.add("batch_api.command", "is empty, a program and its arguments are wanted");
+            }
+            Way::Command(_) => {}
+        }
+        if self.timeout.0.is_zero() {
+            faults.add("batch_api.timeout", "is 0s, more is needed");
+        }
+        faults.whole_millis("batch_api.timeout", self.timeout);
+        faults.at_most("batch_api.timeout", self.timeout, BATCH_API_TIMEOUT_MAX);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::json::shape;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn each_way_is_written_as_it_is_read() {
+        for (json, way) in [
+            (json!({"url": "https://example.com/", "timeout": "20s"}), Way::Url("https://example.com/".to_owned())),
+            (json!({"command": ["./book", "-v"], "timeout": "20s"}), {
+                Way::Command(vec!["./book".to_owned(), "-v".to_owned()])
+            }),
+        ] {
+            let read: BatchApi = shape(json.clone()).unwrap();
+            assert_eq!(read, BatchApi { way, timeout: Span::from_secs(20) });
+            assert_eq!(serde_json::to_value(&read).unwrap(), json);
+            assert!(json.get(read.way.field()).is_some() && Way::FIELDS.contains(read.way.field()));
+        }
+    }
+
+    #[test]
+    fn what_says_no_way_or_several_names_the_field_and_what_is_allowed() {
+        let error = |batch_api: Value| {
+            let policy = json!({"kind": "parcel", "target": "kind", "batch_api": batch_api});
+            shape::<super::super::Policy>(policy).unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(json!({"url": "https://example.com/", "command": ["x"]})),
+            "`batch_api`: has both `url` and `command`, exactly one of `url`, `command` is allowed"
+        );
+        for none in [json!({}), json!({"timeout": "5s"}), json!({"url": null})] {
+            let expected = "`batch_api`: does not say how it is called, one of `url`, `command` is needed";
+            assert_eq!(error(none), expected);
+        }
+        let unknown = error(json!({"lambda": "book"}));
+        assert!(unknown.starts_with("`batch_api.lambda`") && unknown.contains("`url`, `command`"), "{unknown}");
+        assert!(error(json!({"command": ["x", 5]})).starts_with("`batch_api.command[1]`"));
+        assert!(error(json!({"url": 5})).starts_with("`batch_api.url`"));
+    }
+}
