@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
-use fanfold_handle::api::Caller;
+use fanfold_batch_api::Caller;
 use fanfold_local::{Engine, Pump, PumpHandle, Template};
 use fanfold_notify::Http;
 use fanfold_stack::{Outside, Steps};

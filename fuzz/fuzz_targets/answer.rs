@@ -2,12 +2,11 @@
 #![no_main]
 
 use fanfold::limits::ERROR_BYTES;
-use fanfold_handle::answer::parse;
-use fanfold_handle::api::Answer;
+use fanfold_batch_api::Answer;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {
-    match parse(body) {
+    match Answer::read(body) {
         Ok(Answer::AllSucceeded) => {
             let nothing = String::from_utf8_lossy(body).chars().all(|letter| letter == '\u{feff}' || letter.is_whitespace());
             assert!(nothing, "only nothing says that all succeeded");

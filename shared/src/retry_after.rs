@@ -38,12 +38,6 @@ impl RetryAfter {
     }
 }
 
-/// How long to wait; none if it is neither seconds nor a date.
-#[must_use]
-pub fn parse(text: &str, now: Timestamp) -> Option<Duration> {
-    RetryAfter::parse(text).map(|asked| asked.delay(now))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -51,6 +45,10 @@ mod tests {
 
     /// Sun, 22 Nov 2026 06:00:00 GMT.
     const NOW: Timestamp = Timestamp(1_795_327_200_000);
+
+    fn parse(text: &str, now: Timestamp) -> Option<Duration> {
+        RetryAfter::parse(text).map(|asked| asked.delay(now))
+    }
 
     #[test]
     fn seconds() {

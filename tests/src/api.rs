@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::policy::BatchApi;
-use fanfold_handle::api::{Answer, Call, CallError, Caller, Calling, Cause};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause};
 use futures::FutureExt;
 use tokio::time::Instant;
 

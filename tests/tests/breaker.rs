@@ -9,7 +9,7 @@ use fanfold::limits::{PROBE_ASKED, REFUSED_MAX};
 use fanfold::store::batches::BatchStatus;
 use fanfold::store::gates::{Gate, Refusal};
 use fanfold::store::places::{Party, Place};
-use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
+use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, changed, order, until};
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use fanfold::ids::TaskId;
 use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, MOST_DEAD};
 use fanfold::messages::TaskRequest;
 use fanfold::store::places::{Party, Place};
-use fanfold_handle::api::{Answer, Call};
+use fanfold_batch_api::{Answer, Call};
 use fanfold_sweep::SweepRequest;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, at_every_request, changed, order, until};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use fanfold::ids::TaskId;
-use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, at_every_request, order};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn truck(call: &Call) -> Result<Answer, CallError> {
     if call.attempt == 1 {
         return Err(CallError::again("429"));
     }
-    let answer = |member: &fanfold_handle::api::CallMember| {
+    let answer = |member: &fanfold_batch_api::CallMember| {
         let content: Value = serde_json::from_str(member.content.get()).unwrap();
         let outcome = match content["order"].as_str().unwrap() {
             "ORD-3" => MemberOutcome::Failed,

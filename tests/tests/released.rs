@@ -8,7 +8,7 @@ use fanfold::clock::{Clock, Timestamp, World};
 use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
-use fanfold_handle::api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_register::{Outcome, Register};
 use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
 use serde_json::{Value, json};

@@ -1,12 +1,10 @@
 //! A program as batch API: the call on its standard input, the answer on its standard output.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use fanfold::limits::{ANSWER_BYTES, EXCERPT_BYTES};
 use fanfold::text::{beginning, end};
-use fanfold_handle::answer;
-use fanfold_handle::api::{Answer, Call, CallError, Cause};
+use fanfold_batch_api::{Answer, CallError, Calling, Cause, Programs, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -20,28 +18,22 @@ const STDERR_BYTES: usize = 4 * 1_024;
 
 /// Runs programs in a folder.
 #[derive(Debug)]
-pub(super) struct CommandCaller {
+pub(super) struct LocalPrograms {
     folder: PathBuf,
 }
 
-impl CommandCaller {
+impl LocalPrograms {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Runs a program for one call. After a status other than 0, or no answer in time, the call is retried.
-    pub(super) async fn run(
-        &self,
-        command: &[String],
-        timeout: Duration,
-        key: &str,
-        call: &Call,
-    ) -> Result<Answer, CallError> {
-        let input = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
-        let program = self.start(command, key)?;
+    async fn call(&self, command: &[String], request: Request<'_>) -> Result<Answer, CallError> {
+        let input = request.body()?;
+        let program = self.start(command, request.key)?;
         let mut errors = Vec::new();
         // Dropped at the time-out, the program is killed, and what it started.
-        let talked = tokio::time::timeout(timeout, talk(program, input, &mut errors)).await;
+        let talked = tokio::time::timeout(request.timeout, talk(program, input, &mut errors)).await;
         talked.unwrap_or_else(|_| Err(with_errors(Cause::Silence, "the batch API did not answer in time", &errors)))
     }
 
@@ -51,6 +43,12 @@ impl CommandCaller {
         // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
         ProcessGroup::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
             .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` cannot be run: {error}")))
+    }
+}
+
+impl Programs for LocalPrograms {
+    fn run<'a>(&'a self, command: &'a [String], request: Request<'a>) -> Calling<'a> {
+        Box::pin(self.call(command, request))
     }
 }
 
@@ -92,7 +90,7 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
     if output.len() > ANSWER_BYTES {
         return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
     }
-    answer::parse(&output).map_err(|error| with_errors(error.cause, &error.message, errors))
+    Answer::read(&output).map_err(|error| with_errors(error.cause, &error.message, errors))
 }
 
 /// Reads to the end; keeps the first bytes, as many as are allowed.
@@ -122,7 +120,10 @@ async fn each(mut stream: impl AsyncReadExt + Unpin, mut part: impl FnMut(&[u8])
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use fanfold_batch_api::Call;
 
     #[tokio::test]
     async fn of_too_much_one_end_is_kept() {
@@ -144,10 +145,11 @@ mod tests {
             target: "t".to_owned(),
             members: Vec::new(),
         };
-        let api = CommandCaller::new(std::env::temp_dir());
+        let api = LocalPrograms::new(std::env::temp_dir());
         let run = async |script: &str| {
             let command = ["sh", "-c", script].map(str::to_owned);
-            api.run(&command, Duration::from_secs(1), "k", &call).await.map_err(|error| (error.cause, error.message))
+            let request = Request { call: &call, key: "k", timeout: Duration::from_secs(1) };
+            api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };
         let told = |text: &str| Err((Cause::Silence, text.to_owned()));
         assert_eq!(run("sleep 60").await, told("the batch API did not answer in time"));

@@ -10,9 +10,9 @@ use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Refusal, Stopped};
+use fanfold_batch_api::{Answer, CallError, Cause};
 
 use crate::Handle;
-use crate::api::{Answer, CallError, Cause};
 use crate::places::Pass;
 
 /// What a call says of the batch API.

@@ -1,11 +1,6 @@
 //! The step `handle`: calls the batch API, retries, and records outcomes.
 
-pub mod answer;
-pub mod api;
-mod body;
 mod breaker;
-mod cause;
-pub mod http;
 mod pace;
 mod places;
 mod release;
@@ -31,10 +26,10 @@ use fanfold::store::locks::Locks;
 use fanfold::store::places::Place;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Cause};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::api::{Call, CallError, CallMember, Caller, Cause};
 use crate::places::Entry;
 use crate::settle::Ended;
 
@@ -246,7 +241,7 @@ impl Handle {
         batch: &Batch,
         policy: &Policy,
         members: Vec<CallMember>,
-    ) -> Option<Result<api::Answer, CallError>> {
+    ) -> Option<Result<Answer, CallError>> {
         if members.is_empty() || lost_too_often(batch) {
             return None;
         }
@@ -263,7 +258,7 @@ impl Handle {
             Err(error) => {
                 tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
             }
-            Ok(api::Answer::Unclear { problem, .. }) => {
+            Ok(Answer::Unclear { problem, .. }) => {
                 tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
             }
             Ok(_) => {}
@@ -307,9 +302,9 @@ fn lost_too_often(batch: &Batch) -> bool {
 }
 
 /// What an attempt without a call leads to.
-fn not_called(batch: &Batch) -> Result<api::Answer, CallError> {
+fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     if !lost_too_often(batch) {
-        return Ok(api::Answer::AllSucceeded);
+        return Ok(Answer::AllSucceeded);
     }
     let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })

@@ -10,8 +10,7 @@ use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, REFUSED_MAX, RETRY_AFTER_MA
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
-
-use crate::api::{Answer, CallError, MemberAnswer, MemberOutcome, RetryAfter};
+use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome, RetryAfter};
 
 /// Where errors are counted that are too many to be kept apart.
 const FURTHER: &str = "further errors";
@@ -163,10 +162,10 @@ impl Outcomes {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::api::Cause;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
     use fanfold::store::telling::Telling;
+    use fanfold_batch_api::Cause;
     use proptest::prelude::*;
     use std::time::Duration;
     use uuid::Uuid;

@@ -6,10 +6,10 @@ use fanfold::aws::QueueError;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::Notice;
-use fanfold::retry_after;
+use fanfold_http_client::{NoAnswer, innermost, retry_after};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode, Url};
 
 /// A notice was not delivered.
@@ -51,16 +51,12 @@ impl DeliveryError {
 
 /// What kept the receiver from answering.
 fn failure(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("the receiver did not answer within {} s", NOTICE_TIMEOUT.as_secs());
-    }
-    let what = if error.is_connect() { "the receiver cannot be reached" } else { "the connection broke off" };
-    // The innermost cause tells it best, such as "Connection refused (os error 111)".
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    format!("{what}: {cause}")
+    let what = match NoAnswer::of(error) {
+        NoAnswer::Unreachable | NoAnswer::Tls => "the receiver cannot be reached",
+        NoAnswer::TimedOut => return format!("the receiver did not answer within {} s", NOTICE_TIMEOUT.as_secs()),
+        NoAnswer::BrokenOff => "the connection broke off",
+    };
+    innermost(error).map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
 }
 
 /// Where notices are posted to.
@@ -81,10 +77,7 @@ impl Http {
     /// # Errors
     /// TLS cannot be set up.
     pub fn new() -> Result<Self, reqwest::Error> {
-        // The first to ask decides for the process; that another part of it did already is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().redirect(reqwest::redirect::Policy::none()).user_agent("fanfold");
-        Ok(Self(client.timeout(NOTICE_TIMEOUT).build()?))
+        fanfold_http_client::builder().timeout(NOTICE_TIMEOUT).build().map(Self)
     }
 
     async fn send(&self, url: &str, notice: &Notice, now: Timestamp) -> Result<(), DeliveryError> {
@@ -96,8 +89,8 @@ impl Http {
         if status.is_success() {
             return Ok(());
         }
-        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        Err(DeliveryError::Refused { status, retry_after: retry_after.and_then(|text| retry_after::parse(text, now)) })
+        let retry_after = retry_after(answer.headers()).map(|asked| asked.delay(now));
+        Err(DeliveryError::Refused { status, retry_after })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
 use fanfold::policy::{BatchApi, Way};
-use fanfold_handle::api::{Answer, Call, CallError, Caller, Cause};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Cause};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;

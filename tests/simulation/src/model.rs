@@ -7,7 +7,7 @@ use fanfold::backoff::Backoff;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::notice::Notice;
-use fanfold_handle::api::Call;
+use fanfold_batch_api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanfold_handle::api::{CallError, Cause};
+use fanfold_batch_api::{CallError, Cause};
 
 use crate::dice::Dice;
 

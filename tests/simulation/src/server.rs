@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use aws_smithy_types::date_time::{DateTime, Format};
 use fanfold::ids::TaskId;
-use fanfold_handle::answer;
-use fanfold_handle::api::{Answer, Call, CallError, Cause, RetryAfter};
+use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -117,7 +116,7 @@ impl Server {
         } else {
             self.outcomes(call)
         };
-        answer::parse(body.as_bytes())
+        Answer::read(body.as_bytes())
     }
 
     /// How long work takes at most, if it does not hang.

@@ -7,7 +7,7 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
-use fanfold_handle::api::Caller;
+use fanfold_batch_api::Caller;
 use fanfold_notify::Webhooks;
 use fanfold_stack::Outside;
 

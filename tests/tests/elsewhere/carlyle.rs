@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::ids::ItemId;
 use fanfold::tracking::TrackingError;
-use fanfold_handle::api::Answer;
+use fanfold_batch_api::Answer;
 
 use crate::{done, stack};
 

@@ -1,7 +1,7 @@
 //! Dropped duplicates: `GET` says of which task each is one, and they are counted on their own.
 
 use fanfold::ids::derived;
-use fanfold_handle::api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
 use serde_json::{Value, json};
 

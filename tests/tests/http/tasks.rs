@@ -1,7 +1,7 @@
 //! `/tasks` and `/batches`.
 
 use fanfold::ids::TaskId;
-use fanfold_handle::api::{Answer, CallError, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
 use serde_json::{Value, json};
 

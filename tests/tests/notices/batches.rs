@@ -7,7 +7,7 @@ use fanfold::limits::CLOSING_MAX;
 use fanfold::notice::Event;
 use fanfold::store::batches::Batch;
 use fanfold::store::places::{Party, Place, Places};
-use fanfold_handle::api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{QueueName, Reply, order};
 
 use super::*;
@@ -15,7 +15,7 @@ use super::*;
 /// A stack whose tasks all fail, with so long an error each, and `tasks` of them in one batch.
 async fn failing(tasks: usize) -> (Stack, Batch) {
     let script = |call: &Call| -> Result<Answer, CallError> {
-        let failed = |(n, member): (usize, &fanfold_handle::api::CallMember)| {
+        let failed = |(n, member): (usize, &fanfold_batch_api::CallMember)| {
             let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
             MemberAnswer { id: member.id, outcome: MemberOutcome::Failed, error }
         };

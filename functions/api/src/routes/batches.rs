@@ -70,7 +70,7 @@ struct MemberView {
     /// The task.
     id: TaskId,
     /// What became of it.
-    outcome: MemberOutcome,
+    outcome: MemberState,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -80,7 +80,7 @@ struct MemberView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub(super) enum MemberOutcome {
+pub(super) enum MemberState {
     /// Nothing yet.
     Pending,
     /// It succeeded.
@@ -90,13 +90,13 @@ pub(super) enum MemberOutcome {
 }
 
 /// What the record says of one slot, with the error of one that failed.
-pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberOutcome, Option<String>) {
+pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String>) {
     if batch.failed.get(slot) {
-        (MemberOutcome::Failed, batch.error(slot).map(str::to_owned))
+        (MemberState::Failed, batch.error(slot).map(str::to_owned))
     } else if batch.succeeded.get(slot) {
-        (MemberOutcome::Succeeded, None)
+        (MemberState::Succeeded, None)
     } else {
-        (MemberOutcome::Pending, None)
+        (MemberState::Pending, None)
     }
 }
 

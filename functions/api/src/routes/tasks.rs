@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::batches::{MemberOutcome, outcome};
+use super::batches::{MemberState, outcome};
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
@@ -123,9 +123,9 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json
 fn in_batch(batch: &Batch, id: &TaskId) -> (TaskStatus, Option<String>) {
     let Some(slot) = batch.members.slot(id) else { return (TaskStatus::Batched, None) };
     match outcome(batch, slot) {
-        (MemberOutcome::Failed, error) => (TaskStatus::Failed, error),
-        (MemberOutcome::Succeeded, _) => (TaskStatus::Succeeded, None),
-        (MemberOutcome::Pending, _) => match batch.status {
+        (MemberState::Failed, error) => (TaskStatus::Failed, error),
+        (MemberState::Succeeded, _) => (TaskStatus::Succeeded, None),
+        (MemberState::Pending, _) => match batch.status {
             BatchStatus::Grouping | BatchStatus::Dispatched => (TaskStatus::Batched, None),
             BatchStatus::InProgress | BatchStatus::Done => (TaskStatus::InProgress, None),
         },

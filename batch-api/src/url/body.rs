@@ -8,8 +8,8 @@ use flate2::read::MultiGzDecoder;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
-use crate::api::{CallError, Cause};
-use crate::http::failure;
+use super::failure;
+use crate::{CallError, Cause};
 
 /// Bytes read of a body of which only the beginning is shown. A connection whose answer was read to its end is used again.
 const LOOKED_AT: usize = 64 * 1_024;
@@ -18,7 +18,7 @@ const LOOKED_AT: usize = 64 * 1_024;
 ///
 /// # Errors
 /// It is larger than allowed, compressed in a way that nobody asked for, or did not come to its end.
-pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
+pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
         if body.len() + chunk.len() > ANSWER_BYTES {
@@ -38,7 +38,7 @@ pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
 }
 
 /// The beginning of a body that is no answer, to be shown; empty if nothing came.
-pub(crate) async fn excerpt(mut response: Response) -> String {
+pub(super) async fn excerpt(mut response: Response) -> String {
     let mut body = Vec::new();
     // What came before the connection broke says more than that it did.
     while body.len() < LOOKED_AT {

@@ -6,7 +6,8 @@ use fanfold::text::{BYTE_ORDER_MARK, beginning};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::{Answer, CallError, Cause, MemberAnswer, MemberOutcome};
+use super::{Answer, MemberAnswer, MemberOutcome};
+use crate::{CallError, Cause};
 
 /// Bytes shown of an entry that names no member.
 const ENTRY_BYTES: usize = 80;
@@ -29,33 +30,35 @@ struct Entry<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An entry that cannot
-/// be read spoils no other.
-///
-/// # Errors
-/// It is something else. It says nothing about the members, so they are tried again.
-pub fn parse(body: &[u8]) -> Result<Answer, CallError> {
-    let text = String::from_utf8_lossy(body);
-    let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
-    if text.is_empty() {
-        return Ok(Answer::AllSucceeded);
-    }
-    let entries = entries(text).map_err(|came| {
-        let shown = beginning(text.as_bytes(), EXCERPT_BYTES);
-        CallError::new(Cause::BadAnswer, format!("the answer is not {{\"members\": [...]}}: {came}: {shown}"))
-    })?;
-    let mut members = Vec::with_capacity(entries.len());
-    let mut strange = Vec::new();
-    for entry in entries {
-        match member(entry.get()) {
-            Some(member) => members.push(member),
-            None => strange.push(entry),
+impl Answer {
+    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An entry that cannot
+    /// be read spoils no other.
+    ///
+    /// # Errors
+    /// It is something else. It says nothing about the members, so they are tried again.
+    pub fn read(body: &[u8]) -> Result<Self, CallError> {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
+        if text.is_empty() {
+            return Ok(Self::AllSucceeded);
         }
+        let entries = entries(text).map_err(|came| {
+            let shown = beginning(text.as_bytes(), EXCERPT_BYTES);
+            CallError::new(Cause::BadAnswer, format!("the answer is not {{\"members\": [...]}}: {came}: {shown}"))
+        })?;
+        let mut members = Vec::with_capacity(entries.len());
+        let mut strange = Vec::new();
+        for entry in entries {
+            match member(entry.get()) {
+                Some(member) => members.push(member),
+                None => strange.push(entry),
+            }
+        }
+        let Some(first) = strange.first() else { return Ok(Self::Members(members)) };
+        let shown = beginning(first.get().as_bytes(), ENTRY_BYTES);
+        let others = if strange.len() > 1 { format!(", nor do {} others", strange.len() - 1) } else { String::new() };
+        Ok(Self::Unclear { members, problem: format!("its entry {shown} names no task by its id{others}") })
     }
-    let Some(first) = strange.first() else { return Ok(Answer::Members(members)) };
-    let shown = beginning(first.get().as_bytes(), ENTRY_BYTES);
-    let others = if strange.len() > 1 { format!(", nor do {} others", strange.len() - 1) } else { String::new() };
-    Ok(Answer::Unclear { members, problem: format!("its entry {shown} names no task by its id{others}") })
 }
 
 /// The entries of the list `members`, or what came instead.
@@ -124,7 +127,7 @@ mod tests {
     const ID: &str = "0189abcd-0000-7000-8000-000000000001";
 
     fn members(body: &str) -> Vec<MemberAnswer> {
-        match parse(body.as_bytes()).unwrap() {
+        match Answer::read(body.as_bytes()).unwrap() {
             Answer::Members(members) | Answer::Unclear { members, .. } => members,
             Answer::AllSucceeded => panic!("{body}"),
         }
@@ -140,8 +143,8 @@ mod tests {
             let read = (members[0].id.to_string(), members[0].outcome, members[0].error.as_deref());
             assert_eq!(read, (ID.to_owned(), MemberOutcome::Failed, Some("no")), "{body}");
         }
-        assert_eq!(parse(b" \n").unwrap(), Answer::AllSucceeded);
-        assert_eq!(parse(b"\xef\xbb\xbf").unwrap(), Answer::AllSucceeded);
+        assert_eq!(Answer::read(b" \n").unwrap(), Answer::AllSucceeded);
+        assert_eq!(Answer::read(b"\xef\xbb\xbf").unwrap(), Answer::AllSucceeded);
     }
 
     #[test]
@@ -160,7 +163,7 @@ mod tests {
             (r#"{"members": ["#, "it cannot be read, EOF"),
             (r#"{"members": [], "members": []}"#, "duplicate field `members`"),
         ] {
-            let error = parse(body.as_bytes()).unwrap_err();
+            let error = Answer::read(body.as_bytes()).unwrap_err();
             assert!(error.retriable && error.cause == Cause::BadAnswer, "{body}");
             let told = format!("the answer is not {{\"members\": [...]}}: {told}");
             let exact = error.message.starts_with(&told) || error.message.contains(told.rsplit(": ").next().unwrap());
@@ -168,7 +171,7 @@ mod tests {
         }
         // The answer to one call is kept for each of up to 10,000 members.
         for huge in [format!("\"{}\"", "x".repeat(1_000_000)), "[".repeat(100_000), "{\"a\":".repeat(100_000)] {
-            let error = parse(huge.as_bytes()).unwrap_err();
+            let error = Answer::read(huge.as_bytes()).unwrap_err();
             assert!(error.retriable && error.message.len() <= ERROR_BYTES, "{} bytes", error.message.len());
         }
     }
@@ -185,7 +188,9 @@ mod tests {
             json!(null),
         ] {
             let body = json!({"members": [&wrong, &right, &wrong]}).to_string();
-            let Answer::Unclear { members, problem } = parse(body.as_bytes()).unwrap() else { panic!("{wrong}") };
+            let Answer::Unclear { members, problem } = Answer::read(body.as_bytes()).unwrap() else {
+                panic!("{wrong}")
+            };
             assert_eq!((members.len(), members[0].outcome), (1, MemberOutcome::Succeeded), "{wrong}");
             assert_eq!(problem, format!("its entry {wrong} names no task by its id, nor do 1 others"));
         }
@@ -214,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&body);
+            let _ = Answer::read(&body);
         }
     }
 }

@@ -1,0 +1,48 @@
+//! What a batch API answers.
+
+mod read;
+
+use fanfold::ids::TaskId;
+use serde::Deserialize;
+
+/// What the batch API answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing particular: every member succeeded.
+    AllSucceeded,
+    /// One outcome per member.
+    Members(Vec<MemberAnswer>),
+    /// Outcomes, beside entries that name no task.
+    Unclear {
+        /// What could be read.
+        members: Vec<MemberAnswer>,
+        /// What could not.
+        problem: String,
+    },
+}
+
+/// The outcome of one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberAnswer {
+    /// The task.
+    pub id: TaskId,
+    /// What became of it.
+    pub outcome: MemberOutcome,
+    /// Why, if it did not succeed.
+    pub error: Option<String>,
+}
+
+/// What became of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberOutcome {
+    /// It is done.
+    Succeeded,
+    /// It failed for good.
+    Failed,
+    /// It may succeed another time.
+    Retry,
+    /// The answer has something else: the member is tried again, and may have worked.
+    #[serde(skip)]
+    Unclear,
+}

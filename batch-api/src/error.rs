@@ -1,0 +1,41 @@
+//! A call that brought no outcomes.
+
+use fanfold::limits::ERROR_BYTES;
+use fanfold::text::shorten;
+
+use crate::{Cause, RetryAfter};
+
+/// A call that did nothing, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// Whether to try again.
+    pub retriable: bool,
+    /// Where it ended.
+    pub cause: Cause,
+    /// When the batch API wants to be called again.
+    pub retry_after: Option<RetryAfter>,
+    /// What went wrong, in short: the error of every member.
+    pub message: String,
+}
+
+impl CallError {
+    /// A call that ended there. Whether another try may help follows from the cause.
+    #[must_use]
+    pub fn new(cause: Cause, message: impl AsRef<str>) -> Self {
+        let message = shorten(message.as_ref(), ERROR_BYTES).into_owned();
+        Self { retriable: cause.retriable(), cause, retry_after: None, message }
+    }
+
+    /// The batch API answered that it failed this time: a status 500.
+    #[must_use]
+    pub fn again(message: impl AsRef<str>) -> Self {
+        Self::new(Cause::Status(500), message)
+    }
+
+    /// The batch API answered that it does not take this batch: a status 400.
+    #[must_use]
+    pub fn for_good(message: impl AsRef<str>) -> Self {
+        Self::new(Cause::Status(400), message)
+    }
+}

@@ -1,0 +1,17 @@
+//! Batch APIs: what they are asked, what they answer, and one module per way of calling one.
+//!
+//! A new way is a variant of [`fanfold::policy::Way`], a module beside [`url`], and an arm in [`Callers`].
+
+mod answer;
+mod call;
+mod callers;
+mod cause;
+mod error;
+mod url;
+
+pub use answer::{Answer, MemberAnswer, MemberOutcome};
+pub use call::{Call, CallMember, Caller, Calling, Request};
+pub use callers::{Callers, Programs};
+pub use cause::Cause;
+pub use error::CallError;
+pub use fanfold::retry_after::RetryAfter;

@@ -1,0 +1,59 @@
+//! Batch APIs behind a URL: the call is posted, the answer is the response.
+
+mod body;
+
+use fanfold::limits::EXCERPT_BYTES;
+use fanfold::text::shorten;
+use fanfold_http_client::{NoAnswer, innermost, retry_after};
+use reqwest::Client;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
+
+use crate::{Answer, CallError, Cause, Request};
+
+/// Calls HTTP endpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct UrlCaller(Client);
+
+impl UrlCaller {
+    /// A client with a pool of connections.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub(crate) fn new() -> Result<Self, reqwest::Error> {
+        fanfold_http_client::builder().build().map(Self)
+    }
+
+    /// Posts one call.
+    pub(crate) async fn post(&self, url: &str, request: Request<'_>) -> Result<Answer, CallError> {
+        let post = self.0.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT_ENCODING, "gzip");
+        let post = post.header("Idempotency-Key", request.key).timeout(request.timeout);
+        let response = post.body(request.body()?).send().await.map_err(|error| failure(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Answer::read(&body::read(response).await?);
+        }
+        let retry_after = retry_after(response.headers());
+        let to = response.headers().get(LOCATION).filter(|_| status.is_redirection()).map(|to| {
+            let to = String::from_utf8_lossy(to.as_bytes());
+            format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES))
+        });
+        let said = match body::excerpt(response).await {
+            said if said.is_empty() => said,
+            said => format!(": {said}"),
+        };
+        let message = format!("the batch API answered {status}{}{said}", to.unwrap_or_default());
+        Err(CallError { retry_after, ..CallError::new(Cause::Status(status.as_u16()), message) })
+    }
+}
+
+/// Why there is no answer. A connection that was never there was not used: the call was not received.
+fn failure(error: &reqwest::Error) -> CallError {
+    let (cause, what) = match NoAnswer::of(error) {
+        NoAnswer::Unreachable => (Cause::Unreachable, "the batch API cannot be reached"),
+        NoAnswer::Tls => (Cause::Tls, "no secure connection to the batch API"),
+        NoAnswer::TimedOut => return CallError::new(Cause::Silence, "the batch API did not answer in time"),
+        NoAnswer::BrokenOff => return CallError::new(Cause::Silence, "the call of the batch API broke off"),
+    };
+    let why = innermost(error).map(|why| format!(": {why}")).unwrap_or_default();
+    CallError::new(cause, format!("{what}{why}"))
+}

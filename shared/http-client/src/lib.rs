@@ -1,0 +1,69 @@
+//! The HTTP client for what stands outside AWS: batch APIs and receivers of notices.
+
+use std::error::Error;
+
+use fanfold::retry_after::RetryAfter;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{ClientBuilder, redirect};
+
+/// A client with a pool of connections. It follows no redirects: contents of tasks go where the user said, nowhere else.
+#[must_use]
+pub fn builder() -> ClientBuilder {
+    // The first to ask decides for the process; that another part of it did already is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    ClientBuilder::new().redirect(redirect::Policy::none()).user_agent("fanfold")
+}
+
+/// Why there is no answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// There was no connection: the request was not received.
+    Unreachable,
+    /// There was no secure connection: the request was not received.
+    Tls,
+    /// The answer did not come in time. The request may have been received.
+    TimedOut,
+    /// The connection was lost. The request may have been received.
+    BrokenOff,
+}
+
+impl NoAnswer {
+    /// Why this request has none.
+    #[must_use]
+    pub fn of(error: &reqwest::Error) -> Self {
+        if error.is_connect() {
+            let mut next: Option<&(dyn Error + 'static)> = Some(error);
+            while let Some(cause) = next {
+                if is_tls(cause) {
+                    return Self::Tls;
+                }
+                next = cause.source();
+            }
+            return Self::Unreachable;
+        }
+        if error.is_timeout() { Self::TimedOut } else { Self::BrokenOff }
+    }
+}
+
+/// The innermost cause of an error says it best, such as "Connection refused (os error 111)". The outermost is not shown: it
+/// holds the URL, and that may hold a password.
+#[must_use]
+pub fn innermost(error: &reqwest::Error) -> Option<String> {
+    let mut innermost = error.source()?;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    Some(innermost.to_string())
+}
+
+/// When an answer asks to be called again.
+#[must_use]
+pub fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
+    headers.get(RETRY_AFTER).and_then(|value| RetryAfter::parse(value.to_str().ok()?))
+}
+
+/// Whether TLS failed. An I/O error holds another without being caused by it.
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || within.is_some_and(|error| is_tls(error))
+}
