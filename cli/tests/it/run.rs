@@ -31,6 +31,10 @@ fn every_row_is_handled_once() {
     for field in ["wall_ms", "read_units", "sqs_requests", "dynamodb_requests"] {
         assert!(summary[field].as_f64().unwrap() > 0.0, "{field}");
     }
+    for way in ["registered_to_called", "called_to_answered", "answered_to_acked"] {
+        let [p50, p90, p99] = ["p50", "p90", "p99"].map(|at| summary["latency_ms"][way][at].as_f64().unwrap());
+        assert!(0.0 < p50 && p50 <= p90 && p90 <= p99, "{way}: {}", summary["latency_ms"]);
+    }
     let dollars = &summary["dollars_per_million_tasks"];
     let services = ["dynamodb_writes", "dynamodb_reads", "sqs", "lambda"].map(|of| dollars[of].as_f64().unwrap());
     assert!(services.iter().all(|dollars| *dollars > 0.0), "{dollars}");
@@ -50,6 +54,8 @@ fn people_get_a_summary_and_progress() {
         "saved against one per task",
         "tasks per batch",
         "completed: 20 succeeded, 0 failed",
+        "registered to called",
+        "Lambda invocations",
     ] {
         assert!(text.contains(part), "{part}: {text}\n{}", stderr(&output));
     }

@@ -1,7 +1,7 @@
 //! The embedded database: one connection, one request at a time.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use dynoxide::actions::transact_write_items::{self, TransactWriteItemsRequest, TransactWriteItemsResponse};
 use dynoxide::actions::vector_lifecycle::VectorIndexLifecycle;
@@ -52,11 +52,12 @@ impl Database {
         Self { storage: Mutex::new(storage), tokens: Mutex::default(), vectors: VectorIndexLifecycle::new() }
     }
 
-    /// Runs an operation. Its future never waits.
+    /// Runs an operation. Its future never waits. After a panic in the middle of one, which may have left a transaction open,
+    /// there are only errors.
     pub(crate) fn run<T>(&self, operation: impl AsyncFnOnce(&Storage) -> Answer<T>) -> Answer<T> {
-        let storage = lock(&self.storage);
-        let done = operation(&storage).now_or_never();
-        done.unwrap_or_else(|| Err(DynoxideError::InternalServerError("the database waited".to_owned())))
+        let internal = |problem: &str| DynoxideError::InternalServerError(problem.to_owned());
+        let storage = self.storage.lock().map_err(|_| internal("an operation of the database panicked"))?;
+        operation(&storage).now_or_never().unwrap_or_else(|| Err(internal("the database waited")))
     }
 
     /// Deletes a table.
@@ -84,7 +85,7 @@ impl Database {
             return self.run(async |storage| transact_write_items::execute(storage, request).await);
         };
         // Held until the transaction is through: whoever repeats it meanwhile waits for its answer.
-        let mut tokens = lock(&self.tokens);
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = tokens.answer(&token, &request)? {
             return Ok(answer);
         }
@@ -93,8 +94,4 @@ impl Database {
         tokens.remember(token, &repeated)?;
         Ok(answer)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
