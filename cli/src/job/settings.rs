@@ -10,7 +10,7 @@ use super::yaml;
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-/// How long a server may take to listen, unless the settings say so.
+/// How long a server may take to listen, if the settings do not set it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest it may be given.
 const LONGEST_START: Duration = Duration::from_secs(3_600);

@@ -15,7 +15,7 @@ const BEGINNINGS: &str = "\"'[]{}!&*|>@`%?,#";
 /// Fields that are expressions.
 const EXPRESSIONS: [&str; 2] = ["target", "key"];
 
-/// Reads YAML (JSON is YAML). `wanted` says what should be in it; a fault names line, column and field.
+/// Reads YAML (JSON is YAML). `wanted` is what should be in it, for errors; these name line, column and field.
 pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -> Result<T, Failure> {
     // `no` and `on` are words, as YAML 1.2 has it.
     let options = || serde_saphyr::options! { strict_booleans: true };

@@ -82,7 +82,7 @@ impl Delayed {
 }
 
 impl Shared {
-    /// Hands over at most `most` messages; tells when the next is due.
+    /// Hands over at most `most` messages; returns when the next is due.
     async fn hand_over(&self, most: usize) -> Option<Instant> {
         let mut held = self.held.lock().await;
         self.hand_over_from(&mut held, most).await;
