@@ -134,9 +134,9 @@ async fn a_sweep_ends_in_its_time() {
     let (near, far) = near_and_far("SweepFunction").await;
     let locks = Locks::new(near.table("LOCKS_TABLE").unwrap());
     for n in 0..6_000_u128 {
-        let (lane, batch, now) = (format!("parcel:0:{n}").parse().unwrap(), Uuid::from_u128(n), near.world.now());
-        locks.acquire(&lane, batch, 1, now).await.unwrap().unwrap();
-        locks.resign(&Leader { lane: &lane, batch, epoch: 1, now }).await.unwrap();
+        let (lane, batch) = (format!("parcel:0:{n}").parse().unwrap(), Uuid::from_u128(n));
+        locks.acquire(&lane, batch, 1).await.unwrap().done().unwrap();
+        locks.resign(&Leader { lane: &lane, batch, epoch: 1 }).await.unwrap();
     }
     let begun = tokio::time::Instant::now();
     Sweep::from_environment(&far).unwrap().sweep(SweepRequest::default()).await.unwrap();

@@ -87,7 +87,7 @@ impl Handle {
         match (says, pass.probes) {
             (Says::Works, true) => {
                 let tell_at = tells(policy).then(|| pass.gate.tells_at(now));
-                if self.gates.resume(place, tell_at, now).await? {
+                if self.gates.resume(place, tell_at).await? {
                     tracing::warn!(kind, "the batch API works again: the kind goes on");
                     metrics::counter!(KINDS_RESUMED).increment(1);
                     self.hint(kind, tell_at, now).await;
@@ -107,7 +107,7 @@ impl Handle {
                 }
                 let probe_at = next_probe(0, result, now, self.world.random.next());
                 let tell_at = tells(policy).then(|| gate.tells_at(now));
-                if self.gates.stop(&gate, answer, probe_at, tell_at, now).await? {
+                if self.gates.stop(&gate, answer, probe_at, tell_at).await? {
                     tracing::error!(kind, answer, "the kind stands still: its batch API refuses every call");
                     metrics::counter!(KINDS_STOPPED).increment(1);
                     self.hint(kind, tell_at, now).await;
@@ -122,7 +122,7 @@ impl Handle {
     pub(crate) async fn forget(&self, gate: &Gate, stopped: &Stopped, policy: &Policy) -> Result<(), StoreError> {
         let now = self.world.now();
         let tell_at = tells(policy).then(|| gate.tells_at(now));
-        if self.gates.forget(gate, stopped, tell_at, now).await? {
+        if self.gates.forget(gate, stopped, tell_at).await? {
             tracing::warn!(kind = gate.kind, "the policy has changed: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint(&gate.kind, tell_at, now).await;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::aws::{Queue, QueueError, StoreError};
+use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{First, Follows};
@@ -20,7 +20,7 @@ use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
-use fanfold::store::batches::{Batch, BatchStatus, Batches, Settlement};
+use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
 use fanfold::store::places::Place;
@@ -157,20 +157,20 @@ impl Handle {
     /// Writes down how an attempt ended, and sends what follows.
     async fn end(&self, batch: Batch, policy: &Policy, ended: Ended) -> Result<(), HandleError> {
         let settlement = settle::settle(&batch, ended, policy, self.world.now(), self.world.random.next());
-        if !self.batches.settle(&batch, &settlement).await? {
+        let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
-        }
-        count(&batch, &settlement);
-        self.conclude(&settlement.applied_to(batch)).await
+        };
+        count(&batch, &settled);
+        self.conclude(&settled).await
     }
 
     /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
         let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Ok(batch) => batch,
-            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Err(Some(batch)) => return self.go_on(batch).await,
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return self.go_on(batch).await,
         };
         let days = REFUSED_MAX.as_secs() / 86_400;
         let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
@@ -190,9 +190,9 @@ impl Handle {
         let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
         let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
-            Ok(batch) => batch,
-            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Err(Some(batch)) => return Ok(Begun::Refused(batch)),
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return Ok(Begun::Refused(batch)),
         };
         // Others count on it that the call ends before its leases do.
         let now = self.world.now();
@@ -318,10 +318,10 @@ fn idempotency_key(batch: &Batch) -> String {
     }
 }
 
-fn count(batch: &Batch, settlement: &Settlement) {
-    metrics::counter!(MEMBERS_SUCCEEDED).increment(settlement.succeeded.count() - batch.succeeded.count());
-    metrics::counter!(MEMBERS_FAILED).increment(settlement.failed.count() - batch.failed.count());
-    if settlement.retry_at.is_some() {
+fn count(batch: &Batch, settled: &Batch) {
+    metrics::counter!(MEMBERS_SUCCEEDED).increment(settled.succeeded.count() - batch.succeeded.count());
+    metrics::counter!(MEMBERS_FAILED).increment(settled.failed.count() - batch.failed.count());
+    if settled.retry_at.is_some() {
         metrics::counter!(RETRIES).increment(1);
     }
 }

@@ -142,7 +142,7 @@ async fn a_killed_worker_keeps_no_end_from_being_told() {
     let message = stack.take(QueueName::Handle).await.remove(0);
     let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
     assert!(
-        stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().is_ok(),
+        stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().is_done(),
         "the worker begins, and is killed"
     );
     stack.drain().await;

@@ -50,7 +50,7 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
     // A worker begins and falls asleep; after its lease another one does the work.
     let message: HandleMessage =
         serde_json::from_str(&stack.receive(QueueName::Handle).await[0].body.clone().unwrap()).unwrap();
-    let asleep = stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().unwrap();
+    let asleep = stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().done().unwrap();
     tokio::time::sleep(Duration::from_secs(130)).await;
     stack.handle_message(message).await;
     let late = fanfold::store::batches::Settlement {
@@ -63,7 +63,7 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
         last_error: None,
         retry_at: None,
     };
-    assert!(!stack.batches.settle(&asleep, &late).await.unwrap(), "the late outcome is refused");
+    assert!(!stack.batches.settle(&asleep, late).await.unwrap().is_done(), "the late outcome is refused");
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
     assert_eq!((batch.succeeded.count(), batch.failed.count(), batch.attempts), (2, 0, 2));
@@ -100,7 +100,7 @@ async fn lost_workers_use_up_no_attempts() {
     for attempt in 1..=10_u32 {
         // The worker began the attempt, and died.
         let lost = attempt.saturating_sub(1).max(1);
-        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_ok());
+        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
         tokio::time::sleep(Duration::from_secs(600)).await;
     }
     stack.sweep().await;
@@ -118,7 +118,7 @@ async fn a_batch_that_kills_its_workers_ends() {
     let batch = stack.all_batches().await.remove(0).id;
     for attempt in 1..=LOST_ATTEMPTS {
         let lost = attempt.saturating_sub(1).max(1);
-        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_ok());
+        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
         tokio::time::sleep(Duration::from_secs(600)).await;
     }
     stack.sweep().await;

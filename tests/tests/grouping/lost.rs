@@ -61,7 +61,7 @@ async fn a_fanout_whose_ack_is_lost_completes_by_a_sweep() {
 async fn a_sweep_goes_on_past_a_record_that_it_cannot_read() {
     let stack = Stack::with(json!({})).await;
     spoil_policy(&stack, "letter").await;
-    stack.locks.acquire(&lane("letter:0:x"), Uuid::from_u128(1), 1, stack.world.now()).await.unwrap().unwrap();
+    stack.locks.acquire(&lane("letter:0:x"), Uuid::from_u128(1), 1).await.unwrap().done().unwrap();
     let tasks = stack.register_orders("117", 0..2).await;
     stack.take(QueueName::Elect).await;
     for _ in 0..3 {
