@@ -80,7 +80,7 @@ async fn answer(router: Router, request: Request<Incoming>, timeout: Duration) -
     Ok(response)
 }
 
-/// Says that nothing more is sent, and takes what still comes: closing at once would make the client's system throw the answer
+/// Closes the sending side, and reads what still arrives: closing at once would make the client's system throw the answer
 /// away (RFC 9112, section 9.6).
 async fn drain(mut stream: TcpStream, timeout: Duration) {
     let taken = async {

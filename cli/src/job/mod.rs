@@ -51,7 +51,7 @@ impl Job {
     pub(crate) fn read(folder: &Path, input: Option<&Path>, limit: Option<u64>) -> Result<Self, Failure> {
         if !folder.is_dir() {
             return Err(
-                Fault::new(folder.display(), "is not a folder; one with policy.yaml and tasks is wanted").into()
+                Fault::new(folder.display(), "is not a folder; one with policy.yaml and tasks is expected").into()
             );
         }
         let settings = Settings::read(folder)?;

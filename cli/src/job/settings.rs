@@ -37,7 +37,7 @@ impl Settings {
             Err(error) => return Err(Fault::new(file.display(), error).into()),
         };
         if settings.start.as_ref().is_some_and(|start| start.first().is_none_or(String::is_empty)) {
-            return Err(Fault::new(file.display(), "`start` is empty, a program and its arguments are wanted").into());
+            return Err(Fault::new(file.display(), "`start` is empty, a program and its arguments are expected").into());
         }
         if let Some(limit) = settings.start_timeout
             && (limit.0.is_zero() || limit.0 > LONGEST_START)

@@ -128,7 +128,7 @@ async fn run(shared: Weak<Shared>, sooner: Arc<Notify>) {
 }
 
 impl Held {
-    /// Tells whether no other message is due earlier.
+    /// Returns whether no other message is due earlier.
     fn push(&mut self, queue: &str, message: SendMessageInput, due: Instant) -> bool {
         let is_first = self.heap.peek().is_none_or(|Reverse(first)| due < first.due);
         self.heap.push(Reverse(Entry { due, order: self.next_order, queue: queue.to_owned(), message }));
