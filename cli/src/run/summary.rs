@@ -289,11 +289,7 @@ impl Summary {
         if self.calls == 0 {
             return String::new();
         }
-        let retries = match self.retries {
-            0 => "none of them a retry".to_owned(),
-            1 => "one of them a retry".to_owned(),
-            many => format!("{} of them retries", HumanCount(many)),
-        };
+        let retries = count(self.retries, "retry", "retries");
         if self.calls >= self.total {
             return format!("   no fewer than one per task, {retries}");
         }
