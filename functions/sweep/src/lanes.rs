@@ -90,7 +90,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Has lanes elect a leader. Their tasks are old enough for the index to show them to whoever is elected.
+    /// Makes lanes elect a leader. Their tasks are old enough for the index to show them to the leader.
     async fn wake(&self, lanes: &[Lane]) -> Result<(), SweepError> {
         for lanes in lanes.chunks(SWEEP_MESSAGES_AT_ONCE_MAX) {
             let wake = |lane: &Lane| ElectMessage::wake(lane.clone(), self.world.uuid());

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Code;
 
-/// An answer that says what went wrong, under a code that never changes.
+/// A response that describes what went wrong, under a code that never changes.
 #[derive(Clone, Debug)]
 pub struct Problem {
     code: Code,
