@@ -13,12 +13,11 @@ use futures::FutureExt;
 use super::tokens::Tokens;
 
 /// Settings of a database in a file. Commits survive the end of the process, not a power cut, and are seven times faster than
-/// with a sync each. The folder is this process's alone, so no locks are taken for others, transaction by transaction. Pages
-/// of the log are brought into the file 32 MiB at a time, and 64 MiB of the file are kept in memory.
+/// with a sync each. The folder is this process's alone, so no locks are taken for others, transaction by transaction. 64 MiB of
+/// the file are kept in memory.
 const SETTINGS: &str = "PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA synchronous = NORMAL;
     PRAGMA cache_size = -65536;
-    PRAGMA wal_autocheckpoint = 8192;
     PRAGMA temp_store = MEMORY;";
 
 /// Statements that are kept prepared.
