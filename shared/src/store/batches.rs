@@ -61,11 +61,11 @@ impl Batches {
     /// The table cannot be written, or the record is corrupt.
     pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members) -> Result<Batch, StoreError> {
         let now = self.table.world.now();
-        let status = if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping };
+        let batch = Batch::new(id, lane.clone(), members.clone(), now);
         let mut item = Item::from([
             ("id".to_owned(), text(id)),
             ("lane".to_owned(), text(lane)),
-            ("status".to_owned(), text(status.as_str())),
+            ("status".to_owned(), text(batch.status.as_str())),
             ("members".to_owned(), binary(&members.pack())),
             ("created_at".to_owned(), time(now)),
             ("updated_at".to_owned(), time(now)),
@@ -73,9 +73,8 @@ impl Batches {
         if members.is_empty() {
             item.insert("ttl".to_owned(), number(now.plus(RETENTION).seconds()));
         }
-        let batch = Batch::decode(&item);
         match self.table.send_put(self.table.put_new("id", item)).await? {
-            Write::Done(()) => batch,
+            Write::Done(()) => Ok(batch),
             Write::Refused(Some(item)) => Batch::decode(&item),
             Write::Refused(None) => Err(StoreError::Contended { what: format!("forming batch {id}") }),
         }

@@ -84,6 +84,32 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// A batch as its leader writes it down: nothing has become of its members yet. Without members there is nothing to do.
+    #[must_use]
+    pub fn new(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
+        Self {
+            id,
+            lane,
+            status: if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping },
+            members,
+            attempts: 0,
+            ended: 0,
+            refused: 0,
+            rounds: 0,
+            lease_until: None,
+            retry_at: None,
+            reminded_at: None,
+            succeeded: Bits::default(),
+            failed: Bits::default(),
+            silent: Bits::default(),
+            errors: Vec::new(),
+            last_error: None,
+            telling: Telling::default(),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
     /// Whether a member is an item of a fan-out: its outcome is acked.
     #[must_use]
     pub fn has_items(&self) -> bool {

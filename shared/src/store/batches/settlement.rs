@@ -58,30 +58,17 @@ impl Settlement {
 mod tests {
     use super::*;
     use crate::members::Members;
-    use crate::store::telling::Telling;
     use uuid::Uuid;
 
     fn running() -> Batch {
+        let batch = Batch::new(Uuid::from_u128(9), "parcel:0:NY".parse().unwrap(), Members::default(), Timestamp(0));
         Batch {
-            id: Uuid::from_u128(9),
-            lane: "parcel:0:NY".parse().unwrap(),
             status: BatchStatus::InProgress,
-            members: Members::default(),
             attempts: 3,
             ended: 1,
-            refused: 0,
-            rounds: 0,
             lease_until: Some(Timestamp(7)),
-            retry_at: None,
-            reminded_at: None,
-            succeeded: Bits::default(),
-            failed: Bits::default(),
-            silent: Bits::default(),
-            errors: Vec::new(),
             last_error: Some("503".to_owned()),
-            telling: Telling::default(),
-            created_at: Timestamp(0),
-            updated_at: Timestamp(0),
+            ..batch
         }
     }
 
