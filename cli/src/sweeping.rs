@@ -99,14 +99,14 @@ mod tests {
         let place =
             Place { party: Party::Kind("parcel".to_owned()), holder: Uuid::from_u128(1), until: now.plus(LOOK) };
         let refusal = Refusal { target: "NY", version: Uuid::nil(), answer: "404" };
-        sweeping.gates.take(&place, 5, now).await.unwrap().unwrap();
+        assert!(sweeping.gates.take(&place, 5, now).await.unwrap().is_done());
         let gate: Gate = sweeping.gates.refuse(&place, refusal).await.unwrap().unwrap();
-        assert!(sweeping.gates.stop(&gate, "404", now, None, now).await.unwrap());
+        assert!(sweeping.gates.stop(&gate, "404", now, None).await.unwrap());
         if resumes {
             let gate = sweeping.gates.get_many(&["parcel"]).await.unwrap().remove(0);
             let stopped = gate.stopped.clone().unwrap();
-            assert!(sweeping.gates.take_probe(&place, &gate, &stopped, 5, now).await.unwrap());
-            assert!(sweeping.gates.resume(&place, None, now).await.unwrap());
+            assert!(sweeping.gates.take_probe(&place, &gate, &stopped, 5).await.unwrap());
+            assert!(sweeping.gates.resume(&place, None).await.unwrap());
         }
     }
 

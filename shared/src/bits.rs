@@ -1,8 +1,17 @@
 //! Bitfields: one bit per item, least significant bit first (item `i` is bit `i % 8` of byte `i / 8`).
 
 /// A set of small indices, packed one bit each. Trailing bytes that are absent read as zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Bits(Vec<u8>);
+
+impl PartialEq for Bits {
+    /// Whether the same bits are set, however many bytes there are.
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Bits {}
 
 impl Bits {
     /// No bit set, with room for `size` bits.

@@ -9,7 +9,8 @@ use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::places::{self, Party};
 use uuid::Uuid;
 
-use crate::stack::{QueueName, Stack};
+use crate::queues::QueueName;
+use crate::stack::Stack;
 
 impl Stack {
     /// Every batch there is.

@@ -8,21 +8,8 @@ use fanfold_local::{Pump, PumpHandle, Template};
 use fanfold_stack::Steps;
 use fanfold_sweep::SweepRequest;
 
-use crate::stack::{QueueName, Stack, outside};
-
-impl QueueName {
-    /// The function behind it in the template.
-    fn function(self) -> &'static str {
-        match self {
-            Self::Register => "RegisterFunction",
-            Self::Elect => "ElectFunction",
-            Self::Group => "GroupFunction",
-            Self::Handle => "HandleFunction",
-            Self::Ack => "AckFunction",
-            Self::Notify | Self::Notices => "NotifyFunction",
-        }
-    }
-}
+use crate::queues::QueueName;
+use crate::stack::{Stack, outside};
 
 impl Stack {
     /// Lets everything work for some seconds. While a kind stands still, its probes never end.

@@ -167,9 +167,9 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
     // A worker takes the probe, and is never heard of again; who comes late finds it taken.
     let (first, second) = (place(1), place(2));
     let still = stopped.stopped.clone().unwrap();
-    assert!(stack.gates.take_probe(&first, &stopped, &still, 10, stack.world.now()).await.unwrap());
-    assert!(stack.gates.take_probe(&first, &stopped, &still, 10, stack.world.now()).await.unwrap(), "its own");
-    assert!(!stack.gates.take_probe(&second, &stopped, &still, 10, stack.world.now()).await.unwrap());
+    assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap());
+    assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap(), "its own");
+    assert!(!stack.gates.take_probe(&second, &stopped, &still, 10).await.unwrap());
     status.store(200, Ordering::Relaxed);
     stack.minutes(10).await;
     stack.assert_settled(&tasks, 10).await;
@@ -215,12 +215,12 @@ async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
     let now = stack.world.now();
     let refusal = |version: u128| Refusal { target: "117", version: uuid::Uuid::from_u128(version), answer: "no" };
     for n in 0..4 {
-        assert!(stack.gates.take(&place(n), 10, now).await.unwrap().is_ok());
+        assert!(stack.gates.take(&place(n), 10, now).await.unwrap().is_done());
     }
     stack.gates.refuse(&place(0), refusal(1)).await.unwrap().unwrap();
     let stands = stack.gates.refuse(&place(1), refusal(2)).await.unwrap().unwrap();
     assert_eq!(stands.refusals, 1, "those of another version do not count");
-    assert!(stack.gates.stop(&stands, "no", now, None, now).await.unwrap());
+    assert!(stack.gates.stop(&stands, "no", now, None).await.unwrap());
     assert_eq!(stack.gates.refuse(&place(2), refusal(1)).await.unwrap(), None);
     let after = gate(&stack).await;
     assert!(after.stopped.is_some() && after.places.len() == 1 && after.telling.change == Some(1), "{after:?}");

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanfold::aws::Write;
 use fanfold::ids::TaskId;
 use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, MOST_DEAD};
 use fanfold::messages::TaskRequest;
@@ -153,21 +154,22 @@ async fn places_of_the_dead_are_taken_when_their_leases_end() {
     };
     let dead = MOST_DEAD + 8;
     for n in 0..dead {
-        assert!(stack.gates.take(&place(n), dead as u32, stack.world.now()).await.unwrap().is_ok());
+        assert!(stack.gates.take(&place(n), dead as u32, stack.world.now()).await.unwrap().is_done());
     }
     let late = place(dead);
-    let gate = stack.gates.take(&late, dead as u32, stack.world.now()).await.unwrap().unwrap_err();
+    let taken = stack.gates.take(&late, dead as u32, stack.world.now()).await.unwrap();
+    let Write::Refused(gate) = taken else { panic!("all are taken") };
     assert_eq!(gate.places.len(), dead);
     tokio::time::sleep(TIMEOUT * 2).await;
     let now = stack.world.now();
     // Of few places all are to be cleared before there is room.
     let late = Place { until: now.plus(TIMEOUT), ..late };
-    assert!(stack.gates.take(&late, 1, now).await.unwrap().is_ok());
-    assert!(stack.gates.take(&late, 1, now).await.unwrap().is_ok(), "it is one's own");
-    assert!(stack.gates.take(&place(0), 1, now).await.unwrap().is_err());
+    assert!(stack.gates.take(&late, 1, now).await.unwrap().is_done());
+    assert!(stack.gates.take(&late, 1, now).await.unwrap().is_done(), "it is one's own");
+    assert!(stack.gates.take(&place(0), 1, now).await.unwrap().done().is_none());
     stack.gates.give_back(&late).await.unwrap();
     stack.gates.give_back(&late).await.unwrap();
-    assert!(stack.gates.take(&place(0), 1, now).await.unwrap().is_ok());
+    assert!(stack.gates.take(&place(0), 1, now).await.unwrap().is_done());
 }
 
 /// Others count on it that a call has ended when its lease ends, and after a restart already `timeout` after its beginning.

@@ -27,46 +27,15 @@ mod server;
 #[path = "hostile/shown.rs"]
 mod shown;
 
-use std::time::Duration;
-
 use fanfold::delivery::Delivery;
-use fanfold::ids::{ItemId, TaskId};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
-use serde::Serialize;
-use serde_json::Value;
-
-async fn stack(changes: Value) -> Stack {
-    Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await
-}
-
-fn delivery(id: impl ToString, body: impl ToString) -> Delivery {
-    Delivery { message_id: id.to_string(), body: body.to_string(), receive_count: 1 }
-}
-
-fn message(id: impl ToString, message: &impl Serialize) -> Delivery {
-    delivery(id, serde_json::to_string(message).unwrap())
-}
+use fanfold::ids::TaskId;
+use fanfold_tests::{QueueName, Stack};
 
 /// Hands messages to the step behind a queue. Answers which failed, in order of their names.
 async fn hand(stack: &Stack, queue: QueueName, deliveries: Vec<Delivery>) -> Vec<String> {
     let mut failed = stack.hand(queue, deliveries).await;
     failed.sort_unstable();
     failed
-}
-
-/// Registers a task for every item, all of one target.
-async fn register(stack: &Stack, ids: &[ItemId]) -> Vec<TaskId> {
-    stack.register(ids.iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
-    ids.iter().map(|id| TaskId::Item(*id)).collect()
-}
-
-/// Delivers what is in these queues, one after the other.
-async fn pass(stack: &Stack, queues: &[QueueName]) {
-    for queue in queues {
-        // What is delayed is due by then.
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(stack.deliver(*queue).await > 0, "nothing came to {queue:?}");
-    }
 }
 
 /// Lets everything come to its end, sweeps included, then checks what must hold: every task in one batch, and one fan-out

@@ -7,18 +7,13 @@ use fanfold::limits::{GROUP_ITEMS, ITEMS_PER_ADD};
 use fanfold::messages::AckRequest;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{QueueName, Stack, done};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
 async fn stack() -> Stack {
-    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
-    Stack::new(policy, ScriptedApi::always_succeeds(), Crash::never()).await
-}
-
-fn done(items: &[ItemId]) -> AckRequest {
-    AckRequest { items: items.to_vec(), ..AckRequest::default() }
+    Stack::with(json!({})).await
 }
 
 fn failed(items: &[ItemId]) -> AckRequest {
@@ -253,4 +248,15 @@ async fn any_order_and_repetition_of_acks_ends_the_same() {
         let failed = failing.iter().filter(|fails| **fails).count() as u64;
         assert_eq!((header.complete(), header.total, header.failed), (true, ids.len() as u64, failed), "seed {seed}");
     }
+}
+
+/// An open repeated under its key with other items is refused, whatever was added since.
+#[tokio::test(start_paused = true)]
+async fn an_open_key_is_not_reused_for_other_items() {
+    let stack = stack().await;
+    let request = |items| OpenRequest { items, ..OpenRequest::default() };
+    let first = stack.tracking.open(request(0), Some("key")).await.unwrap();
+    stack.tracking.add(first.fanout.id, 5, None).await.unwrap();
+    let again = stack.tracking.open(request(3), Some("key")).await;
+    assert!(again.is_err(), "{:?} does not exist", again.unwrap().groups);
 }

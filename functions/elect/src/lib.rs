@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::aws::{Queue, QueueError, StoreError};
+use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::backoff::Backoff;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
@@ -127,11 +127,10 @@ impl Elect {
         let candidates = candidacy.merged(&tasks);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
-        let now = self.world.now();
         // Nobody repeats a wake-up, so it does not rely on what may be an old view of the lock.
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
-            match self.locks.acquire(lane, batch, policy.max_in_flight, now).await? {
-                Ok(lock) => {
+            match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
+                Write::Done(lock) => {
                     let size = BatchSize::of(&policy);
                     let known = self.known(size, candidacy, candidate).await?;
                     let message = GroupMessage::elected(&lock, batch, candidate.tasks.clone());
@@ -139,7 +138,7 @@ impl Elect {
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
-                Err(lock) => lock,
+                Write::Refused(lock) => lock,
             }
         } else {
             lock
@@ -182,7 +181,7 @@ impl Elect {
     async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
         let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };
-        if !self.locks.renew(lock, now).await? {
+        if !self.locks.renew(lock).await? {
             return Ok(None);
         }
         tracing::warn!(lane = %lock.lane, batch = %message.batch, "the leader was silent; its message is sent again");

@@ -122,7 +122,7 @@ impl Group {
     /// Claims the intended members, and dispatches those that were won.
     async fn claim(&self, batch: Batch) -> Result<Batch, GroupError> {
         let claimed = self.tasks.claim(batch.members.ids(), &batch.lane, batch.id).await?;
-        let batch = self.batches.dispatch(&batch, &Members::new(claimed)).await?;
+        let batch = self.batches.dispatch(&batch, Members::new(claimed)).await?;
         if batch.status == BatchStatus::Dispatched {
             metrics::counter!(BATCHES_DISPATCHED).increment(1);
             metrics::counter!(TASKS_BATCHED).increment(batch.members.len() as u64);
@@ -135,7 +135,7 @@ impl Group {
         let left: Vec<TaskId> =
             message.tasks.ids().iter().filter(|id| batch.members.slot(id).is_none()).copied().collect();
         let left = self.tasks.unclaimed(&left, &message.lane).await?;
-        self.locks.resign(&self.leader(message)).await?;
+        self.locks.resign(&leader(message)).await?;
         Ok(self.wake(message, &left))
     }
 
@@ -147,23 +147,22 @@ impl Group {
         policy: &Policy,
         rest: &Rest,
     ) -> Result<(Outbox, bool), GroupError> {
-        let leader = self.leader(message);
+        let leader = leader(message);
         let next = derived::next_batch(message.batch);
         let more = !rest.is_empty();
-        let handed = more
-            && policy.max_in_flight > 1
-            && matches!(self.locks.hand_over(&leader, next, policy.max_in_flight).await?, Write::Done(()));
+        let handed =
+            more && policy.max_in_flight > 1 && self.locks.hand_over(&leader, next, policy.max_in_flight).await?;
         if handed {
             // It was the leader's own epoch, or the lock would have refused.
             return Ok((lead_next(message, policy, next, message.epoch.saturating_add(1), rest), true));
         }
         match self.locks.step_down(&leader, more).await? {
-            Ok(()) => Ok((self.wake(message, &rest.named), true)),
+            Write::Done(()) => Ok((self.wake(message, &rest.named), true)),
             // An earlier delivery handed the lock over, but died before it sent the message.
-            Err(lock) if lock.holder == Some(next) => {
+            Write::Refused(lock) if lock.holder == Some(next) => {
                 Ok((lead_next(message, policy, next, lock.epoch, rest), lock.names(message.batch)))
             }
-            Err(lock) => Ok((self.wake(message, &rest.named), lock.names(message.batch))),
+            Write::Refused(lock) => Ok((self.wake(message, &rest.named), lock.names(message.batch))),
         }
     }
 
@@ -188,10 +187,11 @@ impl Group {
         self.group.send_all(all.group.iter().map(|(message, delay)| (message, *delay))).await?;
         self.elect.send_all(all.elect.iter().map(|message| (message, Duration::ZERO))).await
     }
+}
 
-    fn leader<'a>(&self, message: &'a GroupMessage) -> Leader<'a> {
-        Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch, now: self.world.now() }
-    }
+/// In whose name a message acts.
+fn leader(message: &GroupMessage) -> Leader<'_> {
+    Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }
 
 /// The message for the lane's next leader to form its batch, at once if it is full.

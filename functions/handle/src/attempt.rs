@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fanfold::aws::Write;
 use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
 use fanfold::messages::HandleMessage;
@@ -84,9 +85,9 @@ impl Handle {
     /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
         let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Ok(batch) => batch,
-            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Err(Some(batch)) => return self.go_on(&batch).await,
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return self.go_on(&batch).await,
         };
         let days = REFUSED_MAX.as_secs() / 86_400;
         let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
@@ -106,9 +107,9 @@ impl Handle {
         let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
         let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
-            Ok(batch) => batch,
-            Err(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Err(Some(batch)) => return Ok(Begun::Refused(batch)),
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return Ok(Begun::Refused(batch)),
         };
         // Others count on it that the call ends before its leases do.
         let now = self.world.now();

@@ -103,7 +103,7 @@ impl Handle {
     async fn resume(&self, called: &Called<'_>) -> Result<(), StoreError> {
         let (kind, now) = (called.kind(), self.world.now());
         let tell_at = tells(called.policy).then(|| called.pass.gate.tells_at(now));
-        if self.gates.resume(&called.pass.place, tell_at, now).await? {
+        if self.gates.resume(&called.pass.place, tell_at).await? {
             tracing::warn!(kind, "the batch API works again: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint(kind, tell_at, now).await;
@@ -129,7 +129,7 @@ impl Handle {
         }
         let probe_at = next_probe(0, called.result, now, self.world.random.next());
         let tell_at = tells(called.policy).then(|| gate.tells_at(now));
-        if self.gates.stop(&gate, refusal.answer, probe_at, tell_at, now).await? {
+        if self.gates.stop(&gate, refusal.answer, probe_at, tell_at).await? {
             tracing::error!(kind, answer = refusal.answer, "the kind stands still: its batch API lets nobody in");
             metrics::counter!(KINDS_STOPPED).increment(1);
             self.hint(kind, tell_at, now).await;
@@ -141,7 +141,7 @@ impl Handle {
     pub(crate) async fn forget(&self, gate: &Gate, stopped: &Stopped, policy: &Policy) -> Result<(), StoreError> {
         let now = self.world.now();
         let tell_at = tells(policy).then(|| gate.tells_at(now));
-        if self.gates.forget(gate, stopped, tell_at, now).await? {
+        if self.gates.forget(gate, stopped, tell_at).await? {
             tracing::warn!(kind = gate.kind, "the policy has changed: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
             self.hint(&gate.kind, tell_at, now).await;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use fanfold::aws::Write;
 use fanfold::grouping::{First, Follows};
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
-use fanfold::store::batches::{Batch, BatchStatus, Settlement};
+use fanfold::store::batches::{Batch, BatchStatus};
 
 use crate::settle::{Ended, settle};
 use crate::{Handle, HandleError, SHORTEST_DELAY};
@@ -15,12 +16,12 @@ impl Handle {
     /// Writes down how an attempt ended, and sends what follows.
     pub(crate) async fn end(&self, batch: Batch, policy: &Policy, ended: Ended) -> Result<(), HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
-        if !self.batches.settle(&batch, &settlement).await? {
+        let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
-        }
-        count(&batch, &settlement);
-        self.conclude(&settlement.applied_to(batch)).await
+        };
+        count(&batch, &settled);
+        self.conclude(&settled).await
     }
 
     /// The attempt could not begin. Whatever the worker that began it may have left undone is done now.
@@ -72,10 +73,10 @@ impl Handle {
     }
 }
 
-fn count(batch: &Batch, settlement: &Settlement) {
-    metrics::counter!(MEMBERS_SUCCEEDED).increment(settlement.succeeded.count() - batch.succeeded.count());
-    metrics::counter!(MEMBERS_FAILED).increment(settlement.failed.count() - batch.failed.count());
-    if settlement.retry_at.is_some() {
+fn count(batch: &Batch, settled: &Batch) {
+    metrics::counter!(MEMBERS_SUCCEEDED).increment(settled.succeeded.count() - batch.succeeded.count());
+    metrics::counter!(MEMBERS_FAILED).increment(settled.failed.count() - batch.failed.count());
+    if settled.retry_at.is_some() {
         metrics::counter!(RETRIES).increment(1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanfold::aws::StoreError;
+use fanfold::aws::{StoreError, Write};
 use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES, REFUSED_MAX};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
@@ -50,8 +50,8 @@ impl Handle {
             let now = self.world.now();
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
             let gate = match self.gates.take(&place, self.share, now).await? {
-                Ok(gate) => return Ok(Entry::Pass(Box::new(Pass { place, gate, probes: false }))),
-                Err(gate) => gate,
+                Write::Done(gate) => return Ok(Entry::Pass(Box::new(Pass { place, gate, probes: false }))),
+                Write::Refused(gate) => gate,
             };
             if let Some(stopped) = &gate.stopped {
                 if self.holds_no_more(&gate, policy).await? {
@@ -87,7 +87,7 @@ impl Handle {
             return Ok(Entry::GivesUp(stopped.answer.clone()));
         }
         match gate.probe(&batch.lane.target, now) {
-            Probe::Now if self.gates.take_probe(&place, gate, stopped, self.share, now).await? => {
+            Probe::Now if self.gates.take_probe(&place, gate, stopped, self.share).await? => {
                 Ok(Entry::Pass(Box::new(Pass { place, gate: gate.clone(), probes: true })))
             }
             Probe::Soon => Ok(Entry::Later(PROBE_WAIT)),

@@ -82,7 +82,7 @@ mod tests {
 
     fn batch(size: usize, attempts: u32) -> Batch {
         let members = Members::new((0..size).map(id));
-        let batch = Batch::new(Uuid::nil(), "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
+        let batch = Batch::intended(Uuid::nil(), "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
         Batch {
             status: BatchStatus::InProgress,
             attempts,

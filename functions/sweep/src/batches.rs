@@ -84,7 +84,7 @@ impl Sweep {
         let now = self.world.now();
         if let Some(until) = batch.lease_until.filter(|until| *until > now) {
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder: batch.id, until };
-            self.gates.hold(&place, now).await?;
+            self.gates.hold(&place).await?;
         }
         let due = |message: HandleMessage| {
             let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);
@@ -124,7 +124,7 @@ impl Sweep {
     pub(crate) async fn clear_gates(&self, locks: &[Lock], cleared: &mut BTreeSet<String>) -> Result<(), SweepError> {
         for lock in locks {
             if cleared.insert(lock.lane.kind.clone()) {
-                self.gates.clear(&lock.lane.kind, self.world.now()).await?;
+                self.gates.clear(&lock.lane.kind).await?;
             }
         }
         Ok(())

@@ -34,7 +34,7 @@ impl Sweep {
                 let idle: Vec<&Lock> = locks.iter().filter(|lock| lock.idle()).collect();
                 let mut retired = Vec::with_capacity(idle.len());
                 for lock in &idle {
-                    retired.push(self.locks.retire(&lock.lane, self.world.now()));
+                    retired.push(self.locks.retire(&lock.lane));
                 }
                 stream::iter(retired).buffer_unordered(CONCURRENT_WRITES).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
@@ -64,7 +64,7 @@ impl Sweep {
         let patience = if request.workers_dead { Patience::None } else { Patience::Under(request.min_age) };
         let now = self.world.now();
         if let Some(message) = remind(lock, linger, patience, now)
-            && self.locks.renew(lock, now).await?
+            && self.locks.renew(lock).await?
         {
             self.group.send(&message).await?;
             report.leaders += 1;

@@ -1,6 +1,7 @@
 //! Attributes of an item: writing them, and reading them with errors that name record and attribute.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_smithy_types::Blob;
@@ -27,6 +28,26 @@ pub(crate) fn time(value: Timestamp) -> AttributeValue {
 
 pub(crate) fn binary(value: &[u8]) -> AttributeValue {
     AttributeValue::B(Blob::new(value))
+}
+
+/// A bitfield; none if no bit is set, so that it is left out.
+pub(crate) fn bits(value: &Bits) -> Option<AttributeValue> {
+    (!value.is_zero()).then(|| binary(value.as_bytes()))
+}
+
+/// A count; none if it is zero, so that it is left out.
+pub(crate) fn count(value: impl Into<u64>) -> Option<AttributeValue> {
+    Some(value.into()).filter(|value| *value > 0).map(number)
+}
+
+/// When DynamoDB lets an item go that is kept for so long.
+pub(crate) fn expiry(from: Timestamp, kept: Duration) -> AttributeValue {
+    number(from.plus(kept).seconds())
+}
+
+/// An item of the attributes that have a value.
+pub(crate) fn item(attributes: impl IntoIterator<Item = (&'static str, Option<AttributeValue>)>) -> Item {
+    attributes.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// A set of ids in their 16-byte form: a quarter of what a string set would be billed for.
@@ -77,6 +98,15 @@ impl<'a> Reader<'a> {
         T::Err: std::fmt::Display,
     {
         self.text(attribute)?.parse().map_err(|error| self.corrupt(attribute, error))
+    }
+
+    /// A text that parses, if there is one.
+    pub(crate) fn optional_parsed<T>(&self, attribute: &'static str) -> Result<Option<T>, StoreError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        self.has(attribute).then(|| self.parsed(attribute)).transpose()
     }
 
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, attribute: &'static str) -> Result<T, StoreError> {

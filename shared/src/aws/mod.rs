@@ -1,13 +1,23 @@
 //! What every table and every queue needs. Nothing of Fanfold's own records and messages is in here.
+//!
+//! What calls the SDK returns a boxed future: so the SDK's code is compiled once, in this crate, and not again in every crate
+//! that waits for it.
 
 pub(crate) mod attributes;
+mod change;
 mod error;
+mod page;
 mod queue;
 mod statements;
 mod table;
-pub(crate) mod transaction;
+mod transaction;
+mod write;
 
 pub use attributes::Item;
+pub(crate) use change::Change;
 pub use error::StoreError;
+pub(crate) use page::{Part, Segment};
 pub use queue::{Queue, QueueError};
-pub use table::{Table, Write};
+pub(crate) use statements::Refusal;
+pub use table::Table;
+pub use write::Write;

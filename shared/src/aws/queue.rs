@@ -6,7 +6,8 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
 use crate::backoff::delay_seconds;
@@ -125,24 +126,27 @@ impl<M: Serialize> Queue<M> {
             .map(|_| ())
     }
 
-    async fn call(&self, bodies: Vec<(String, i32)>) -> Result<(), QueueError> {
-        let mut call = self.client.send_message_batch().queue_url(&self.url);
-        for (at, (body, delay)) in bodies.into_iter().enumerate() {
-            let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
-            let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
-            call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
+    fn call(&self, bodies: Vec<(String, i32)>) -> BoxFuture<'_, Result<(), QueueError>> {
+        async move {
+            let mut call = self.client.send_message_batch().queue_url(&self.url);
+            for (at, (body, delay)) in bodies.into_iter().enumerate() {
+                let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
+                let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
+                call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
+            }
+            let answer = call.send().await.map_err(|error| {
+                let message = error.message().map_or_else(|| format!("{error:?}"), str::to_owned);
+                self.service(message, Box::new(error))
+            })?;
+            match answer.failed().first() {
+                None => Ok(()),
+                Some(entry) => Err(QueueError::Entry {
+                    queue: self.url.clone(),
+                    message: format!("{}: {}", entry.code(), entry.message().unwrap_or("")),
+                }),
+            }
         }
-        let answer = call.send().await.map_err(|error| {
-            let message = error.message().map_or_else(|| format!("{error:?}"), str::to_owned);
-            self.service(message, Box::new(error))
-        })?;
-        match answer.failed().first() {
-            None => Ok(()),
-            Some(entry) => Err(QueueError::Entry {
-                queue: self.url.clone(),
-                message: format!("{}: {}", entry.code(), entry.message().unwrap_or("")),
-            }),
-        }
+        .boxed()
     }
 
     fn service(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> QueueError {

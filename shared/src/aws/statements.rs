@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
-use futures::{StreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 
 use super::{Item, StoreError, Table};
 use crate::limits::{CONTENTION_TRIES, STATEMENTS_PER_CALL, STORE_PAUSES};
@@ -20,8 +21,8 @@ pub(crate) struct Statement<'a> {
     text: String,
 }
 
-/// Position of a row whose condition failed, and the item as it stands, if there is one.
-pub(crate) type RefusedRow = (usize, Option<Item>);
+/// Position of a row or an action whose condition failed, and the item as it stands, if there is one.
+pub(crate) type Refusal = (usize, Option<Item>);
 
 impl Table {
     /// Inserts items with these attributes, in this order in each row, unless there is an item with the same key.
@@ -39,7 +40,7 @@ impl Table {
 
 impl Statement<'_> {
     /// The same as [`Self::execute_counting`], without a count.
-    pub(crate) async fn execute(&self, rows: Vec<Vec<AttributeValue>>) -> Result<Vec<RefusedRow>, StoreError> {
+    pub(crate) async fn execute(&self, rows: Vec<Vec<AttributeValue>>) -> Result<Vec<Refusal>, StoreError> {
         self.execute_counting(rows, |_| {}).await
     }
 
@@ -49,7 +50,7 @@ impl Statement<'_> {
         &self,
         rows: Vec<Vec<AttributeValue>>,
         applied: impl Fn(u64),
-    ) -> Result<Vec<RefusedRow>, StoreError> {
+    ) -> Result<Vec<Refusal>, StoreError> {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..rows.len()).collect();
         let mut last = String::new();
@@ -76,33 +77,41 @@ impl Statement<'_> {
     }
 
     /// One call, for the rows at these positions.
-    async fn call(&self, rows: &[Vec<AttributeValue>], chunk: Vec<usize>) -> Result<Answered, StoreError> {
-        let mut call = self.table.client.batch_execute_statement();
-        for at in &chunk {
-            let statement = BatchStatementRequest::builder()
-                .statement(&self.text)
-                .set_parameters(Some(rows[*at].clone()))
-                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-            call = call.statements(statement.build().map_err(|error| self.table.unbuilt(&error))?);
-        }
-        let answer = call.send().await;
-        let answer = answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
-        let responses = answer.responses.unwrap_or_default();
-        // Of what is not answered nobody knows whether it was done; every statement can be repeated.
-        let again = chunk.get(responses.len()..).unwrap_or_default().to_vec();
-        let mut answered = Answered { again, ..Answered::default() };
-        for (at, response) in chunk.into_iter().zip(responses) {
-            match response.error {
-                None => answered.applied += 1,
-                Some(error) if is_refused(&error) => answered.refused.push((at, error.item)),
-                Some(error) if is_passing(&error) => {
-                    answered.again.push(at);
-                    answered.reason = Some(reason(&error));
-                }
-                Some(error) => return Err(self.failure(reason(&error))),
+    fn call<'a>(
+        &'a self,
+        rows: &'a [Vec<AttributeValue>],
+        chunk: Vec<usize>,
+    ) -> BoxFuture<'a, Result<Answered, StoreError>> {
+        async move {
+            let mut call = self.table.client.batch_execute_statement();
+            for at in &chunk {
+                let statement = BatchStatementRequest::builder()
+                    .statement(&self.text)
+                    .set_parameters(Some(rows[*at].clone()))
+                    .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+                call = call.statements(statement.build().map_err(|error| self.table.unbuilt(&error))?);
             }
+            let answer = call.send().await;
+            let answer =
+                answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
+            let responses = answer.responses.unwrap_or_default();
+            // Of what is not answered nobody knows whether it was done; every statement can be repeated.
+            let again = chunk.get(responses.len()..).unwrap_or_default().to_vec();
+            let mut answered = Answered { again, ..Answered::default() };
+            for (at, response) in chunk.into_iter().zip(responses) {
+                match response.error {
+                    None => answered.applied += 1,
+                    Some(error) if is_refused(&error) => answered.refused.push((at, error.item)),
+                    Some(error) if is_passing(&error) => {
+                        answered.again.push(at);
+                        answered.reason = Some(reason(&error));
+                    }
+                    Some(error) => return Err(self.failure(reason(&error))),
+                }
+            }
+            Ok(answered)
         }
-        Ok(answered)
+        .boxed()
     }
 
     fn failure(&self, reason: String) -> StoreError {
@@ -118,7 +127,7 @@ struct Answered {
     /// How many were applied.
     applied: u64,
     /// Those whose condition failed.
-    refused: Vec<RefusedRow>,
+    refused: Vec<Refusal>,
     /// Positions of those to be tried again.
     again: Vec<usize>,
     /// Why one of them is.

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_the_message_of_its_next_step() {
-        let formed = Batch::new(Uuid::from_u128(9), lane(), tasks(), Timestamp(5));
+        let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks(), Timestamp(5));
         let awaited = |batch: &Batch| HandleMessage::awaited(batch).map(|(message, from)| (message.attempt, from.0));
         assert_eq!(awaited(&formed), None, "it is its leader's");
         let batch = Batch { status: BatchStatus::Dispatched, ..formed };

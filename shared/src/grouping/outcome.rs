@@ -83,7 +83,8 @@ mod tests {
 
     /// A batch that is done: its first member succeeded, its second failed.
     fn done(ids: [TaskId; 2]) -> Batch {
-        let batch = Batch::new(Uuid::from_u128(9), "parcel:0:NY".parse().unwrap(), Members::new(ids), Timestamp(0));
+        let batch =
+            Batch::intended(Uuid::from_u128(9), "parcel:0:NY".parse().unwrap(), Members::new(ids), Timestamp(0));
         Batch {
             status: BatchStatus::Done,
             attempts: 1,

@@ -2,14 +2,13 @@
 
 mod record;
 
-use aws_sdk_dynamodb::types::{Put, ReturnValue, Update};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use super::groups::{Cleared, Group};
 use super::telling::Tellings;
 use crate::aws::attributes::{Reader, binary, number, text, time};
-use crate::aws::{Item, StoreError, Table, Write};
-use crate::limits::RETENTION;
+use crate::aws::{Change, Part, Refusal, StoreError, Table, Write};
 
 pub(super) use self::record::NOTIFYING;
 pub use self::record::{Fanout, FanoutState, Inline};
@@ -26,7 +25,7 @@ pub(crate) struct Ended {
 /// The fan-outs.
 #[derive(Clone, Debug)]
 pub struct Fanouts {
-    pub(crate) table: Table,
+    table: Table,
 }
 
 impl Fanouts {
@@ -53,100 +52,64 @@ impl Fanouts {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
     }
 
-    /// Stores a new fan-out. Returns what stands under the id, if there is one already.
+    /// Stores a new fan-out. Refused: there is one with its id already.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn put(&self, fanout: &Fanout) -> Result<Option<Fanout>, StoreError> {
-        match self.table.send_put(self.table.put_new("id", fanout.encode())).await? {
-            Write::Done(()) => Ok(None),
-            Write::Refused(item) => item.as_ref().map(Fanout::decode).transpose(),
-        }
+    pub async fn insert(&self, fanout: &Fanout) -> Result<Write<(), Option<Fanout>>, StoreError> {
+        self.table.insert("id", fanout.encode()).await?.decode_refused(Fanout::decode)
     }
 
-    /// The put of a new fan-out, for a transaction with its groups.
-    pub(crate) fn put_action(&self, fanout: &Fanout) -> Result<Put, StoreError> {
-        let put = Put::builder().table_name(&self.table.name).set_item(Some(fanout.encode()));
-        put.condition_expression("attribute_not_exists(id)").build().map_err(|error| self.table.unbuilt(&error))
+    /// The same for a transaction with its groups.
+    pub(crate) fn insert_action(&self, fanout: &Fanout) -> Result<TransactWriteItem, StoreError> {
+        self.table.insert_action("id", fanout.encode())
+    }
+
+    /// Writes headers and groups in one transaction.
+    pub(crate) async fn transact(&self, actions: &[TransactWriteItem]) -> Result<Write<(), Vec<Refusal>>, StoreError> {
+        self.table.transact(actions).await
     }
 
     /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open.
-    pub(crate) fn add_action(&self, id: Uuid, items: u64, groups: u64) -> Result<Update, StoreError> {
-        Update::builder()
-            .table_name(&self.table.name)
-            .key("id", text(id))
-            .update_expression("SET updated_at = :now ADD #total :items, open_groups :groups")
-            .condition_expression("#state = :open AND attribute_not_exists(pending)")
-            .expression_attribute_names("#total", "total")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":now", time(self.table.world.now()))
-            .expression_attribute_values(":items", number(items))
-            .expression_attribute_values(":groups", number(groups))
-            .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
-            .build()
-            .map_err(|error| self.table.unbuilt(&error))
+    pub(crate) fn add_action(&self, id: Uuid, items: u64, groups: u64) -> Result<TransactWriteItem, StoreError> {
+        self.change(id)
+            .add("total", number(items))
+            .add("open_groups", number(groups))
+            .when_is("state", text(FanoutState::Open.as_str()))
+            .when_absent("pending")
+            .action()
     }
 
     /// The header's part of ending groups, for a transaction with those groups.
-    pub(crate) fn end_groups_action(&self, id: Uuid, groups: u64, ended: Ended) -> Result<Update, StoreError> {
-        Update::builder()
-            .table_name(&self.table.name)
-            .key("id", text(id))
-            .update_expression(
-                "SET updated_at = :now, open_groups = open_groups - :groups ADD failed :failed, duplicates :duplicates",
-            )
-            .condition_expression("open_groups >= :groups")
-            .expression_attribute_values(":now", time(self.table.world.now()))
-            .expression_attribute_values(":groups", number(groups))
-            .expression_attribute_values(":failed", number(ended.failed))
-            .expression_attribute_values(":duplicates", number(ended.duplicates))
-            .build()
-            .map_err(|error| self.table.unbuilt(&error))
+    pub(crate) fn end_groups_action(
+        &self,
+        id: Uuid,
+        groups: u64,
+        ended: Ended,
+    ) -> Result<TransactWriteItem, StoreError> {
+        self.change(id)
+            .subtract("open_groups", number(groups))
+            .add("failed", number(ended.failed))
+            .add("duplicates", number(ended.duplicates))
+            .when("open_groups >= :groups", [(":groups", number(groups))])
+            .action()
     }
 
-    /// Clears bits of a small fan-out; with the last bit it is completed, in the same write. Refused: somebody else
-    /// changed it; the fan-out as it stands.
+    /// Clears bits of a small fan-out; with the last bit it is completed, in the same write. Returns the fan-out it leaves.
+    /// Refused: somebody else changed it.
     ///
     /// # Errors
-    /// The table cannot be written.
-    pub async fn write_inline(&self, old: &Fanout, group: &Group, cleared: &Cleared) -> Result<Write, StoreError> {
-        let now = self.table.world.now();
-        let mut set = "SET pending = :pending, updated_at = :now".to_owned();
-        let mut update = self.table.update("id", old.id.to_string());
-        if !cleared.failed.is_zero() {
-            set.push_str(", failed_items = :failed_items, failed = :failed");
-            update = update
-                .expression_attribute_values(":failed_items", binary(cleared.failed.as_bytes()))
-                .expression_attribute_values(":failed", number(cleared.failed.count()));
-        }
-        if !cleared.duplicates.is_zero() {
-            set.push_str(", duplicate_items = :duplicate_items, duplicates = :duplicates");
-            update = update
-                .expression_attribute_values(":duplicate_items", binary(cleared.duplicates.as_bytes()))
-                .expression_attribute_values(":duplicates", number(cleared.duplicates.count()));
-        }
-        if cleared.pending.is_zero() {
-            set.push_str(", #state = :completed, #ttl = :ttl");
-            update = update
-                .expression_attribute_names("#state", "state")
-                .expression_attribute_names("#ttl", "ttl")
-                .expression_attribute_values(":completed", text(FanoutState::Completed.as_str()))
-                .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()));
-            if old.notify.is_some() {
-                set.push_str(", notifying = :notifying");
-                update = update.expression_attribute_values(":notifying", text(NOTIFYING));
-            }
-        }
-        let update = update
-            .update_expression(set)
-            .condition_expression("pending = :old")
-            .expression_attribute_values(":pending", binary(cleared.pending.as_bytes()))
-            .expression_attribute_values(":old", binary(group.pending.as_bytes()))
-            .expression_attribute_values(":now", time(now));
-        Ok(match self.table.send_update(update).await? {
-            Write::Done(_) => Write::Done(()),
-            Write::Refused(item) => Write::Refused(item),
-        })
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn clear_inline(
+        &self,
+        old: &Fanout,
+        group: &Group,
+        cleared: &Cleared,
+    ) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+        let after = old.after(cleared, self.table.world.now());
+        let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
+        let change = change.when_is("pending", binary(group.pending.as_bytes()));
+        Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
     /// No more items come. Returns the fan-out as it stands then, or none if it does not exist.
@@ -154,48 +117,27 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn seal(&self, id: Uuid) -> Result<Option<Fanout>, StoreError> {
-        let update = self
-            .table
-            .update("id", id.to_string())
-            .update_expression("SET #state = :sealed, updated_at = :now")
-            .condition_expression("#state = :open")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":sealed", text(FanoutState::Sealed.as_str()))
-            .expression_attribute_values(":open", text(FanoutState::Open.as_str()))
-            .expression_attribute_values(":now", time(self.table.world.now()))
-            .return_values(ReturnValue::AllNew);
-        self.stands(update).await
+        let change = self
+            .change(id)
+            .set("state", text(FanoutState::Sealed.as_str()))
+            .when_is("state", text(FanoutState::Open.as_str()));
+        Ok(change.send_for_new().await?.decode(Fanout::decode)?.stands())
     }
 
-    /// Completes a drained fan-out: of all who try, one write is applied. `Err` holds the fan-out that refused, if it exists:
-    /// somebody else completed it.
+    /// Completes a drained fan-out: of all who try, one write is applied. Returns the fan-out it leaves. Refused: somebody
+    /// else completed it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn complete(&self, drained: &Fanout) -> Result<Result<Fanout, Option<Fanout>>, StoreError> {
-        let now = self.table.world.now();
-        let mut set = "SET #state = :completed, updated_at = :now, #ttl = :ttl".to_owned();
-        let mut update = self.table.update("id", drained.id.to_string());
-        if drained.notify.is_some() {
-            set.push_str(", notifying = :notifying");
-            update = update.expression_attribute_values(":notifying", text(NOTIFYING));
-        }
-        let update = update
-            .update_expression(set)
-            .condition_expression("#state = :sealed AND open_groups = :zero")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_values(":completed", text(FanoutState::Completed.as_str()))
-            .expression_attribute_values(":sealed", text(FanoutState::Sealed.as_str()))
-            .expression_attribute_values(":zero", number(0_u32))
-            .expression_attribute_values(":ttl", number(now.plus(RETENTION).seconds()))
-            .expression_attribute_values(":now", time(now))
-            .return_values(ReturnValue::AllNew);
-        let decoded = |item: Option<Item>| item.as_ref().map(Fanout::decode).transpose();
-        Ok(match self.table.send_update(update).await? {
-            Write::Done(item) => decoded(item)?.ok_or(None),
-            Write::Refused(item) => Err(decoded(item)?),
-        })
+    pub async fn complete(&self, drained: &Fanout) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+        let after = Fanout { state: FanoutState::Completed, updated_at: self.table.world.now(), ..drained.clone() };
+        let change = self
+            .table
+            .change("id", drained.id)
+            .differences(&drained.encode(), &after.encode())
+            .when_is("state", text(FanoutState::Sealed.as_str()))
+            .when_is("open_groups", number(0_u32));
+        Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
     /// The notices of their ends.
@@ -209,14 +151,8 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written.
     pub async fn advance(&self, id: Uuid, cursor: u64) -> Result<(), StoreError> {
-        let update = self
-            .table
-            .update("id", id.to_string())
-            .update_expression("SET #cursor = :cursor")
-            .condition_expression("attribute_exists(id)")
-            .expression_attribute_names("#cursor", "cursor")
-            .expression_attribute_values(":cursor", number(cursor));
-        self.table.send_update(update).await.map(|_| ())
+        let change = self.table.change("id", id).set("cursor", number(cursor)).when_present("id");
+        change.send().await.map(|_| ())
     }
 
     /// Ids of the fan-outs in a state, oldest first.
@@ -236,16 +172,12 @@ impl Fanouts {
     }
 
     async fn ids(&self, index: &'static str, partition: &str) -> Result<Vec<Uuid>, StoreError> {
-        let items = self.table.query_index(index, partition, usize::MAX).await?;
+        let items = self.table.query(Part::all(index, partition)).await?;
         items.iter().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
     }
 
-    /// Sends an update; the fan-out as it stands, whether the update was applied or refused.
-    async fn stands(
-        &self,
-        update: aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder,
-    ) -> Result<Option<Fanout>, StoreError> {
-        let (Write::Done(item) | Write::Refused(item)) = self.table.send_update(update).await?;
-        item.as_ref().map(Fanout::decode).transpose()
+    /// Begins a change of a header.
+    fn change(&self, id: Uuid) -> Change<'_> {
+        self.table.change("id", id).set("updated_at", time(self.table.world.now()))
     }
 }

@@ -7,10 +7,10 @@ mod record;
 
 use uuid::Uuid;
 
-use super::places::{Party, Place, Places};
+use super::places::{MY_PLACE, Party, Place, Places};
 use super::telling::Tellings;
 use crate::aws::attributes::time;
-use crate::aws::{StoreError, Table};
+use crate::aws::{StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{MOST_DEAD, OTHER_KINDS};
 
@@ -51,15 +51,14 @@ impl Gates {
         Tellings::new(self.table().clone(), "lane", false)
     }
 
-    /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`]. `Ok` and `Err`
-    /// hold the gate as it stands; `Err` the one that refused.
+    /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`].
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Result<Gate, Gate>, StoreError> {
+    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Write<Gate, Gate>, StoreError> {
         Ok(match self.0.ask(place, share, now).await? {
-            Ok(item) => Ok(Gate::decode(&item)?),
-            Err(item) => Err(Gate::decode(&item)?),
+            Write::Done(item) => Write::Done(Gate::decode(&item)?),
+            Write::Refused(item) => Write::Refused(Gate::decode(&item)?),
         })
     }
 
@@ -76,14 +75,14 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be read or written, or the record is corrupt.
-    pub async fn clear(&self, kind: &str, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn clear(&self, kind: &str) -> Result<(), StoreError> {
         for gate in self.get_many(&[kind]).await? {
             let places: Vec<(Uuid, Timestamp)> = gate.places.into_iter().collect();
             for places in places.chunks(MOST_DEAD) {
                 self.0.free(&Party::Kind(kind.to_owned()), places).await?;
             }
             if gate.stopped.is_some() {
-                self.hasten(kind, now).await?;
+                self.hasten(kind).await?;
             }
         }
         Ok(())
@@ -93,11 +92,9 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn hold(&self, place: &Place, now: Timestamp) -> Result<(), StoreError> {
-        self.0.make(&place.party, now).await?;
-        let update = self.0.of(place).update_expression("SET places.#me = :until");
-        let update = update.expression_attribute_values(":until", time(place.until));
-        self.table().send_update(update).await.map(|_| ())
+    pub async fn hold(&self, place: &Place) -> Result<(), StoreError> {
+        self.0.make(&place.party, self.table().world.now()).await?;
+        self.0.of(place).set(MY_PLACE, time(place.until)).send().await.map(|_| ())
     }
 
     fn table(&self) -> &Table {

@@ -4,12 +4,10 @@
 
 mod record;
 
-use aws_sdk_dynamodb::types::ReturnValue;
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, binary, id_set, number, text, time};
-use crate::aws::{Item, StoreError, Table, Write};
-use crate::clock::Timestamp;
+use crate::aws::attributes::{Reader, binary, expiry, id_set, number, text, time};
+use crate::aws::{Change, Part, StoreError, Table, Write};
 use crate::lane::Lane;
 use crate::limits::LANE_RETENTION;
 
@@ -46,121 +44,82 @@ impl Locks {
 
     /// Makes `batch` the lane's leader: nobody else is, the lane is not paused, and fewer than `max_in_flight` batches
     /// are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages name
-    /// one epoch. `Err` holds the lock that refused.
+    /// one epoch.
     ///
     /// # Errors
-    /// The table cannot be written.
-    pub async fn acquire(
-        &self,
-        lane: &Lane,
-        batch: Uuid,
-        max_in_flight: u32,
-        now: Timestamp,
-    ) -> Result<Result<Lock, Lock>, StoreError> {
-        let update = self
-            .0
-            .update("lane", lane.to_string())
-            .update_expression(
-                "SET holder = :me, acquired_at = :now, epoch = if_not_exists(epoch, :zero) + :one, \
-                 active = if_not_exists(active, :shard) REMOVE waiting, #ttl",
-            )
-            .condition_expression(
-                "attribute_not_exists(holder) AND attribute_not_exists(paused) \
-                 AND (attribute_not_exists(in_flight) OR size(in_flight) < :max)",
-            )
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_values(":me", text(batch))
-            .expression_attribute_values(":now", time(now))
-            .expression_attribute_values(":zero", number(0_u32))
-            .expression_attribute_values(":one", number(1_u32))
-            .expression_attribute_values(":shard", text(lane.shard()))
-            .expression_attribute_values(":max", number(max_in_flight))
-            .return_values(ReturnValue::AllNew);
-        match self.0.send_update(update).await? {
-            Write::Done(item) => Ok(Ok(decode_or_free(lane, item)?)),
-            Write::Refused(item) => {
-                let lock = decode_or_free(lane, item)?;
-                Ok(if lock.holder == Some(batch) { Ok(lock) } else { Err(lock) })
-            }
-        }
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn acquire(&self, lane: &Lane, batch: Uuid, max_in_flight: u32) -> Result<Write<Lock, Lock>, StoreError> {
+        let acquired = self
+            .change(lane)
+            .set("holder", text(batch))
+            .set("acquired_at", time(self.0.world.now()))
+            .set_first("active", text(lane.shard()))
+            .add("epoch", number(1_u32))
+            .remove(["waiting", "ttl"])
+            .when_absent("holder")
+            .when_absent("paused")
+            .when("attribute_not_exists(in_flight) OR size(in_flight) < :max", [(":max", number(max_in_flight))])
+            .send_for_new()
+            .await?
+            .decode(Lock::decode)?;
+        Ok(acquired.or_mine(|lock| lock.holder == Some(batch)).or_absent(|| Lock::free(lane.clone())))
     }
 
     /// A sign of life in a silent leader's name, by whoever is about to send its hint again: one of several wins.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn renew(&self, lock: &Lock, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn renew(&self, lock: &Lock) -> Result<bool, StoreError> {
         let (Some(holder), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(false) };
-        let update = self
-            .0
-            .update("lane", lock.lane.to_string())
-            .update_expression("SET acquired_at = :now")
-            .condition_expression("holder = :holder AND acquired_at = :then")
-            .expression_attribute_values(":now", time(now))
-            .expression_attribute_values(":holder", text(holder))
-            .expression_attribute_values(":then", time(acquired_at));
-        Ok(matches!(self.0.send_update(update).await?, Write::Done(_)))
+        let change = self
+            .change(&lock.lane)
+            .when("holder = :silent AND acquired_at = :then", [(":silent", text(holder)), (":then", time(acquired_at))])
+            .set("acquired_at", time(self.0.world.now()));
+        Ok(change.send().await?.is_done())
     }
 
     /// The leader has dispatched its batch and makes `next` the leader, if the lane may have one more in flight; with
-    /// `max_in_flight = 1` it never may.
+    /// `max_in_flight = 1` it never may. Returns whether it did.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn hand_over(&self, leader: &Leader<'_>, next: Uuid, max_in_flight: u32) -> Result<Write, StoreError> {
-        let room = max_in_flight.saturating_sub(1);
-        let update = self
-            .0
-            .update("lane", leader.lane.to_string())
-            .update_expression("SET holder = :next, acquired_at = :now, epoch = epoch + :one ADD in_flight :batch")
-            .condition_expression(
-                "holder = :me AND epoch = :epoch AND attribute_not_exists(paused) \
-                 AND (attribute_not_exists(in_flight) OR size(in_flight) < :room)",
-            )
-            .expression_attribute_values(":next", text(next))
-            .expression_attribute_values(":now", time(leader.now))
-            .expression_attribute_values(":one", number(1_u32))
-            .expression_attribute_values(":room", number(room))
-            .expression_attribute_values(":batch", id_set([&leader.batch]))
-            .expression_attribute_values(":me", text(leader.batch))
-            .expression_attribute_values(":epoch", number(leader.epoch));
-        self.done(update).await
+    pub async fn hand_over(&self, leader: &Leader<'_>, next: Uuid, max_in_flight: u32) -> Result<bool, StoreError> {
+        let room = number(max_in_flight.saturating_sub(1));
+        let change = self
+            .led_by(leader)
+            .set("holder", text(next))
+            .set("acquired_at", time(self.0.world.now()))
+            .add("epoch", number(1_u32))
+            .add("in_flight", id_set([&leader.batch]))
+            .when_absent("paused")
+            .when("attribute_not_exists(in_flight) OR size(in_flight) < :room", [(":room", room)]);
+        Ok(change.send().await?.is_done())
     }
 
-    /// The leader has dispatched its batch and steps down. `waiting`: there is more to group. `Err` holds the lock that
-    /// refused: somebody else leads by now.
+    /// The leader has dispatched its batch and steps down. `waiting`: there is more to group. Refused: somebody else leads by
+    /// now.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn step_down(&self, leader: &Leader<'_>, waiting: bool) -> Result<Result<(), Lock>, StoreError> {
-        let set = if waiting { "SET waiting = :epoch " } else { "" };
-        let update = self
-            .0
-            .update("lane", leader.lane.to_string())
-            .update_expression(format!("{set}REMOVE holder, acquired_at ADD in_flight :batch"))
-            .condition_expression("holder = :me AND epoch = :epoch")
-            .expression_attribute_values(":batch", id_set([&leader.batch]))
-            .expression_attribute_values(":me", text(leader.batch))
-            .expression_attribute_values(":epoch", number(leader.epoch));
-        Ok(match self.0.send_update(update).await? {
-            Write::Done(_) => Ok(()),
-            Write::Refused(item) => Err(decode_or_free(leader.lane, item)?),
+    pub async fn step_down(&self, leader: &Leader<'_>, waiting: bool) -> Result<Write<(), Lock>, StoreError> {
+        let change = self
+            .led_by(leader)
+            .set_some("waiting", waiting.then(|| number(leader.epoch)))
+            .remove(["holder", "acquired_at"])
+            .add("in_flight", id_set([&leader.batch]));
+        let stepped_down = change.send().await?.decode_refused(Lock::decode)?;
+        Ok(match stepped_down {
+            Write::Done(()) => Write::Done(()),
+            Write::Refused(lock) => Write::Refused(lock.unwrap_or_else(|| Lock::free(leader.lane.clone()))),
         })
     }
 
-    /// The leader found nothing to group and steps down.
+    /// The leader found nothing to group and steps down, unless somebody else leads by now.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn resign(&self, leader: &Leader<'_>) -> Result<Write, StoreError> {
-        let update = self
-            .0
-            .update("lane", leader.lane.to_string())
-            .update_expression("REMOVE holder, acquired_at")
-            .condition_expression("holder = :me AND epoch = :epoch")
-            .expression_attribute_values(":me", text(leader.batch))
-            .expression_attribute_values(":epoch", number(leader.epoch));
-        self.done(update).await
+    pub async fn resign(&self, leader: &Leader<'_>) -> Result<(), StoreError> {
+        self.led_by(leader).remove(["holder", "acquired_at"]).send().await.map(|_| ())
     }
 
     /// Notes that a workflow waits for room in flight.
@@ -168,13 +127,8 @@ impl Locks {
     /// # Errors
     /// The table cannot be written.
     pub async fn wait(&self, lane: &Lane) -> Result<(), StoreError> {
-        let update = self
-            .0
-            .update("lane", lane.to_string())
-            .update_expression("SET waiting = if_not_exists(epoch, :zero)")
-            .condition_expression("attribute_exists(in_flight) AND attribute_not_exists(waiting)")
-            .expression_attribute_values(":zero", number(0_u32));
-        self.0.send_update(update).await.map(|_| ())
+        let change = self.change(lane).set("waiting", number(0_u32)).when_present("in_flight").when_absent("waiting");
+        change.send().await.map(|_| ())
     }
 
     /// An ended batch leaves `in_flight`; with `closing` it stays known until its acks and notices are through. It may have
@@ -183,17 +137,13 @@ impl Locks {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn leave(&self, lane: &Lane, batch: Uuid, closing: bool) -> Result<Lock, StoreError> {
-        let add = if closing { " ADD closing :batch" } else { "" };
-        let update = self
-            .0
-            .update("lane", lane.to_string())
-            .update_expression(format!("DELETE in_flight :batch{add}"))
-            .condition_expression("contains(in_flight, :id)")
-            .expression_attribute_values(":batch", id_set([&batch]))
-            .expression_attribute_values(":id", binary(batch.as_bytes()))
-            .return_values(ReturnValue::AllNew);
-        let (Write::Done(item) | Write::Refused(item)) = self.0.send_update(update).await?;
-        decode_or_free(lane, item)
+        let change = self
+            .change(lane)
+            .delete("in_flight", id_set([&batch]))
+            .add_some("closing", closing.then(|| id_set([&batch])))
+            .when("contains(in_flight, :id)", [(":id", binary(batch.as_bytes()))]);
+        let lock = change.send_for_new().await?.decode(Lock::decode)?.stands();
+        Ok(lock.unwrap_or_else(|| Lock::free(lane.clone())))
     }
 
     /// The acks and notices of these batches are through.
@@ -201,13 +151,8 @@ impl Locks {
     /// # Errors
     /// The table cannot be written.
     pub async fn closed(&self, lane: &Lane, batches: &[Uuid]) -> Result<(), StoreError> {
-        let update = self
-            .0
-            .update("lane", lane.to_string())
-            .update_expression("DELETE closing :batches")
-            .condition_expression("attribute_exists(closing)")
-            .expression_attribute_values(":batches", id_set(batches));
-        self.0.send_update(update).await.map(|_| ())
+        let change = self.change(lane).delete("closing", id_set(batches)).when_present("closing");
+        change.send().await.map(|_| ())
     }
 
     /// The failures of a batch that was closed are to be reported again: it is closing again, and its lane is busy.
@@ -215,14 +160,9 @@ impl Locks {
     /// # Errors
     /// The table cannot be written.
     pub async fn close_again(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
-        let update = self
-            .0
-            .update("lane", lane.to_string())
-            .update_expression("SET active = if_not_exists(active, :index) REMOVE #ttl ADD closing :batch")
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_values(":index", text(lane.shard()))
-            .expression_attribute_values(":batch", id_set([&batch]));
-        self.0.send_update(update).await.map(|_| ())
+        let change =
+            self.change(lane).set_first("active", text(lane.shard())).add("closing", id_set([&batch])).remove(["ttl"]);
+        change.send().await.map(|_| ())
     }
 
     /// The lanes of one shard that were busy when last looked at.
@@ -230,7 +170,7 @@ impl Locks {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn busy(&self, shard: u64) -> Result<Vec<Lane>, StoreError> {
-        let items = self.0.query_index("active", &shard.to_string(), usize::MAX).await?;
+        let items = self.0.query(Part::all("active", shard)).await?;
         items.iter().map(|item| Reader::new("locks", "lane", item).parsed("lane")).collect()
     }
 
@@ -238,32 +178,31 @@ impl Locks {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn retire(&self, lane: &Lane, now: Timestamp) -> Result<(), StoreError> {
-        let update = self
-            .0
-            .update("lane", lane.to_string())
-            .update_expression("SET #ttl = :ttl REMOVE active, waiting")
-            .condition_expression(
-                "attribute_not_exists(holder) AND attribute_not_exists(in_flight) AND attribute_not_exists(closing) \
-                 AND attribute_not_exists(paused) AND attribute_exists(active)",
-            )
-            .expression_attribute_names("#ttl", "ttl")
-            .expression_attribute_values(":ttl", number(now.plus(LANE_RETENTION).seconds()));
-        self.0.send_update(update).await.map(|_| ())
+    pub async fn retire(&self, lane: &Lane) -> Result<(), StoreError> {
+        let change = self
+            .change(lane)
+            .set("ttl", expiry(self.0.world.now(), LANE_RETENTION))
+            .remove(["active", "waiting"])
+            .when_absent("holder")
+            .when_absent("in_flight")
+            .when_absent("closing")
+            .when_absent("paused")
+            .when_present("active");
+        change.send().await.map(|_| ())
     }
 
-    async fn done(
-        &self,
-        update: aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder,
-    ) -> Result<Write, StoreError> {
-        Ok(match self.0.send_update(update).await? {
-            Write::Done(_) => Write::Done(()),
-            Write::Refused(item) => Write::Refused(item),
-        })
+    fn change(&self, lane: &Lane) -> Change<'_> {
+        self.0.change("lane", lane)
+    }
+
+    /// Begins a change that only the leader may make, in the epoch it was elected in.
+    fn led_by(&self, leader: &Leader<'_>) -> Change<'_> {
+        let (me, epoch) = (text(leader.batch), number(leader.epoch));
+        self.change(leader.lane).when("holder = :me AND epoch = :epoch", [(":me", me), (":epoch", epoch)])
     }
 }
 
-/// Who acts for a lane, and when.
+/// Who acts for a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Leader<'a> {
     /// The lane.
@@ -272,10 +211,4 @@ pub struct Leader<'a> {
     pub batch: Uuid,
     /// The epoch it was elected in: it may only step down from that election.
     pub epoch: u64,
-    /// Now.
-    pub now: Timestamp,
-}
-
-fn decode_or_free(lane: &Lane, item: Option<Item>) -> Result<Lock, StoreError> {
-    item.map_or_else(|| Ok(Lock::free(lane.clone())), |item| Lock::decode(&item))
 }

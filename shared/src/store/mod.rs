@@ -9,3 +9,6 @@ pub mod places;
 pub mod policies;
 pub mod tasks;
 pub mod telling;
+
+#[cfg(test)]
+mod testing;

@@ -1,4 +1,4 @@
-//! Places: how much of a step one party may hold at once, so that the rest is left to others. One record a party, beside the
+//! Places: how much of a step one party may hold at once, so that the rest is left to others. One record per party, beside the
 //! locks.
 //!
 //! A place is held under an id that nobody else has, until it is given back or its lease ends. Each change is one conditional
@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, number, text, time};
-use crate::aws::{Item, StoreError, Table, Write};
+use crate::aws::attributes::{Reader, expiry, number, text, time};
+use crate::aws::{Change, Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{CONTENTION_TRIES, MOST_DEAD, PLACES_RETENTION};
 
@@ -78,21 +77,16 @@ impl Places {
     /// # Errors
     /// The table cannot be written, the record is corrupt, or too many others take and give back at once.
     pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.ask(place, share, now).await?.is_ok())
+        Ok(self.ask(place, share, now).await?.is_done())
     }
 
-    /// The same, unless the party stands still. Answers the record as it stands; in `Err` the one that refused.
-    pub(super) async fn ask(
-        &self,
-        place: &Place,
-        share: u32,
-        now: Timestamp,
-    ) -> Result<Result<Item, Item>, StoreError> {
+    /// The same, unless the party stands still. Returns its record.
+    pub(super) async fn ask(&self, place: &Place, share: u32, now: Timestamp) -> Result<Write<Item, Item>, StoreError> {
         let mut over = Vec::new();
         for _ in 0..CONTENTION_TRIES {
-            let item = match self.0.send_update(self.taking(place, share, &over)).await? {
-                Write::Done(Some(item)) => return Ok(Ok(item)),
-                Write::Done(None) | Write::Refused(None) => {
+            let item = match self.taking(place, share, &over).send_for_new().await? {
+                Write::Done(item) => return Ok(Write::Done(item)),
+                Write::Refused(None) => {
                     self.make(&place.party, now).await?;
                     continue;
                 }
@@ -101,10 +95,10 @@ impl Places {
             let holders = holders(&item)?;
             // One's own write whose answer was lost.
             if holders.get(&place.holder) == Some(&place.until) {
-                return Ok(Ok(item));
+                return Ok(Write::Done(item));
             }
             if item.contains_key(STOPPED) || held(&holders, now) >= share as usize {
-                return Ok(Err(item));
+                return Ok(Write::Refused(item));
             }
             over = dead(&holders, now).take(MOST_DEAD).collect();
             if holders.len() - over.len() >= share as usize {
@@ -116,22 +110,16 @@ impl Places {
     }
 
     /// Takes a place, and those of the dead away.
-    fn taking(&self, place: &Place, share: u32, over: &[(Uuid, Timestamp)]) -> UpdateItemFluentBuilder {
+    fn taking(&self, place: &Place, share: u32, over: &[(Uuid, Timestamp)]) -> Change<'_> {
         let room = share.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
-        let mut update = self
+        let change = self
             .of(place)
-            .expression_attribute_values(":until", time(place.until))
-            .expression_attribute_values(":room", number(room));
-        let mut set = "SET places.#me = :until".to_owned();
-        if let Some(ttl) = retention(&place.party, place.until) {
-            set.push_str(", #ttl = :ttl");
-            update = update.expression_attribute_names("#ttl", "ttl").expression_attribute_values(":ttl", ttl);
-        }
-        let room = format!(
-            "attribute_exists(places) AND (size(places) < :room OR attribute_exists(places.#me)) \
-             AND attribute_not_exists({STOPPED})"
-        );
-        without(over, update, vec![room], &set).return_values(ReturnValue::AllNew)
+            .set(MY_PLACE, time(place.until))
+            .set_some("ttl", retention(&place.party, place.until))
+            .when_present("places")
+            .when("size(places) < :room OR attribute_exists(places.#me)", [(":room", number(room))])
+            .when_absent(STOPPED);
+        without(change, over)
     }
 
     /// Gives a place back. It may have been given back before, or taken away because its lease ended.
@@ -139,39 +127,43 @@ impl Places {
     /// # Errors
     /// The table cannot be written.
     pub async fn give_back(&self, place: &Place) -> Result<(), StoreError> {
-        let update =
-            self.of(place).update_expression("REMOVE places.#me").condition_expression("attribute_exists(places.#me)");
-        self.0.send_update(update).await.map(|_| ())
+        self.if_held(place).remove([MY_PLACE]).send().await.map(|_| ())
     }
 
     /// Frees places, if they are still held as they were.
     pub(super) async fn free(&self, party: &Party, places: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
-        let update = self.0.update("lane", party.key());
-        self.0.send_update(without(places, update, Vec::new(), "")).await.map(|_| ())
+        without(self.0.change("lane", party.key()), places).send().await.map(|_| ())
     }
 
     /// Makes the record of a party that has none.
     pub(super) async fn make(&self, party: &Party, now: Timestamp) -> Result<(), StoreError> {
-        let mut set = "SET places = :none".to_owned();
-        let mut update =
-            self.0.update("lane", party.key()).expression_attribute_values(":none", AttributeValue::M([].into()));
-        if let Party::Kind(kind) = party {
-            set.push_str(", kind = :kind");
-            update = update.expression_attribute_values(":kind", text(kind));
-        }
-        if let Some(ttl) = retention(party, now) {
-            set.push_str(", #ttl = :ttl");
-            update = update.expression_attribute_names("#ttl", "ttl").expression_attribute_values(":ttl", ttl);
-        }
-        let update = update.update_expression(set).condition_expression("attribute_not_exists(places)");
-        self.0.send_update(update).await.map(|_| ())
+        let kind = match party {
+            Party::Kind(kind) => Some(text(kind)),
+            Party::Receiver(_) => None,
+        };
+        let change = self
+            .0
+            .change("lane", party.key())
+            .set("places", AttributeValue::M([].into()))
+            .set_some("kind", kind)
+            .set_some("ttl", retention(party, now))
+            .when_absent("places");
+        change.send().await.map(|_| ())
     }
 
-    /// Begins an update of the record that a place is in.
-    pub(super) fn of(&self, place: &Place) -> UpdateItemFluentBuilder {
-        self.0.update("lane", place.party.key()).expression_attribute_names("#me", place.holder.to_string())
+    /// Begins a change of the record that a place is in: [`MY_PLACE`] is the place.
+    pub(super) fn of(&self, place: &Place) -> Change<'_> {
+        self.0.change("lane", place.party.key()).name("#me", place.holder)
+    }
+
+    /// The same, on condition that the place is held.
+    pub(super) fn if_held(&self, place: &Place) -> Change<'_> {
+        self.of(place).when_present(MY_PLACE)
     }
 }
+
+/// The place that a change is about.
+pub(super) const MY_PLACE: &str = "places.#me";
 
 /// While a record has this, nobody takes a place in it: its party stands still.
 const STOPPED: &str = "stopped_at";
@@ -180,7 +172,7 @@ const STOPPED: &str = "stopped_at";
 fn retention(party: &Party, until: Timestamp) -> Option<AttributeValue> {
     match party {
         Party::Kind(_) => None,
-        Party::Receiver(_) => Some(number(until.plus(PLACES_RETENTION).seconds())),
+        Party::Receiver(_) => Some(expiry(until, PLACES_RETENTION)),
     }
 }
 
@@ -208,21 +200,10 @@ pub(super) fn holders(item: &Item) -> Result<Holders, StoreError> {
     }
 }
 
-/// An update that also takes places away, if they are still held as they were.
-fn without(
-    places: &[(Uuid, Timestamp)],
-    mut update: UpdateItemFluentBuilder,
-    mut conditions: Vec<String>,
-    set: &str,
-) -> UpdateItemFluentBuilder {
-    let mut gone = Vec::with_capacity(places.len());
-    for (n, (holder, until)) in places.iter().enumerate() {
-        gone.push(format!("places.#d{n}"));
-        conditions.push(format!("places.#d{n} = :d{n}"));
-        update = update
-            .expression_attribute_names(format!("#d{n}"), holder.to_string())
-            .expression_attribute_values(format!(":d{n}"), time(*until));
-    }
-    let remove = if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
-    update.update_expression(format!("{set}{remove}")).condition_expression(conditions.join(" AND "))
+/// A change that also takes places away, if they are still held as they were.
+fn without<'a>(change: Change<'a>, places: &[(Uuid, Timestamp)]) -> Change<'a> {
+    places.iter().enumerate().fold(change, |change, (n, (holder, until))| {
+        let path = format!("places.#d{n}");
+        change.name(format!("#d{n}"), holder).remove([path.as_str()]).when_is(&path, time(*until))
+    })
 }

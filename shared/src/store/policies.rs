@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_sdk_dynamodb::types::AttributeValue;
-
-use crate::aws::attributes::Reader;
-use crate::aws::{Item, StoreError, Table};
+use crate::aws::attributes::{Reader, item, text, time};
+use crate::aws::{Item, Segment, StoreError, Table};
 use crate::clock::Timestamp;
 use crate::limits::POLICY_CACHE;
 use crate::policy::Policy;
@@ -55,23 +53,12 @@ impl Policies {
     /// # Errors
     /// The table cannot be written.
     pub async fn put(&self, policy: &Policy) -> Result<(), StoreError> {
-        let text = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
-            table: "policies",
-            id: policy.kind.clone(),
-            attribute: "policy",
-            problem: error.to_string(),
-        })?;
-        let put = self.table.client.put_item().table_name(&self.table.name);
-        let put = put
-            .item("kind", AttributeValue::S(policy.kind.clone()))
-            .item("policy", AttributeValue::S(text))
-            .item("updated_at", AttributeValue::N(self.table.world.now().0.to_string()));
-        put.send().await.map_err(|error| StoreError::service("PutItem", &self.table.name, error))?;
+        self.table.replace(encode(policy, self.table.world.now())?).await?;
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(&policy.kind);
         Ok(())
     }
 
-    /// Every policy, by kind. There are few: one a kind.
+    /// Every policy, by kind. There are few: one per kind.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -94,20 +81,44 @@ impl Policies {
 
     async fn items(&self) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
-        let mut start = None;
-        loop {
-            let scan = self.table.client.scan().table_name(&self.table.name).set_exclusive_start_key(start);
-            let answer = scan.send().await.map_err(|error| StoreError::service("Scan", &self.table.name, error))?;
-            items.extend(answer.items.unwrap_or_default());
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok(items);
-            }
-        }
+        let all = |item| {
+            items.push(item);
+            Ok(())
+        };
+        self.table.scan(None, Segment::ALL, all).await?;
+        Ok(items)
     }
 }
 
 /// The policy is kept as the JSON it was given as, so that a field added later needs no migration.
+fn encode(policy: &Policy, now: Timestamp) -> Result<Item, StoreError> {
+    let json = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
+        table: "policies",
+        id: policy.kind.clone(),
+        attribute: "policy",
+        problem: error.to_string(),
+    })?;
+    Ok(item([("kind", Some(text(&policy.kind))), ("policy", Some(text(json))), ("updated_at", Some(time(now)))]))
+}
+
 fn decode(item: &Item) -> Result<Policy, StoreError> {
     Reader::new("policies", "kind", item).json("policy")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let policy = serde_json::json!({
+            "kind": "parcel",
+            "target": "task.depot",
+            "max_batch": 7,
+            "batch_api": {"url": "https://example.com/parcels"},
+        });
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        assert_eq!(decode(&encode(&policy, Timestamp(1)).unwrap()).unwrap(), policy);
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, number, text, time};
-use crate::aws::{Item, StoreError, Table};
+use crate::aws::{Item, Part, Segment, StoreError, Table};
 use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -164,7 +164,7 @@ impl Tasks {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn pending(&self, lane: &Lane, limit: usize) -> Result<Vec<TaskId>, StoreError> {
-        let items = self.table.query_index("pending", &lane.to_string(), limit).await?;
+        let items = self.table.query(Part { limit, ..Part::all("pending", lane) }).await?;
         items.iter().map(|item| Reader::new("tasks", "id", item).parsed("id")).collect()
     }
 
@@ -195,13 +195,12 @@ impl Tasks {
     pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         let Some(item) = self.table.get("id", id.to_string(), true).await? else { return Ok(None) };
         let reader = Reader::new("tasks", "id", &item);
-        let batch = reader.optional_text("batch")?;
         Ok(Some(Task {
             id: reader.parsed("id")?,
             lane: reader.parsed("lane")?,
-            batch: batch.map(|id| id.parse().map_err(|error| reader.corrupt("batch", error))).transpose()?,
+            batch: reader.optional_parsed("batch")?,
             content: reader.optional_text("content")?.map(str::to_owned),
-            duplicate_of: if reader.has("of") { Some(reader.parsed("of")?) } else { None },
+            duplicate_of: reader.optional_parsed("of")?,
             created_at: Timestamp(reader.number("created_at")?),
         }))
     }
@@ -216,20 +215,12 @@ impl Tasks {
         segments: i32,
         mut visit: impl FnMut(TaskId, Lane, Timestamp),
     ) -> Result<(), StoreError> {
-        let mut start = None;
-        loop {
-            let scan = self.table.client.scan().table_name(&self.table.name).index_name("pending");
-            let scan = scan.segment(segment).total_segments(segments).set_exclusive_start_key(start);
-            let answer = scan.send().await.map_err(|error| StoreError::service("Scan", &self.table.name, error))?;
-            for item in answer.items.unwrap_or_default() {
-                let reader = Reader::new("tasks", "id", &item);
-                visit(reader.parsed("id")?, reader.parsed("pending")?, Timestamp(reader.number("created_at")?));
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok(());
-            }
-        }
+        let visit = |item| {
+            let reader = Reader::new("tasks", "id", &item);
+            visit(reader.parsed("id")?, reader.parsed("pending")?, Timestamp(reader.number("created_at")?));
+            Ok(())
+        };
+        self.table.scan(Some("pending"), Segment { number: segment, of: segments }, visit).await
     }
 }
 

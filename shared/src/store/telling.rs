@@ -1,25 +1,23 @@
-//! The telling of notices: one chain of tries a notice, kept in the record that the notice is about. Who makes a try takes the
+//! The telling of notices: one chain of tries per notice, kept in the record that the notice is about. Who makes a try takes the
 //! turn first, by a conditional write; so a hundred copies of a message make one call.
 
 mod record;
 
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use uuid::Uuid;
 
 use super::fanouts::NOTIFYING;
 use crate::aws::attributes::{Reader, binary, number, text, time};
-use crate::aws::{StoreError, Table, Write};
+use crate::aws::{Change, StoreError, Table};
 use crate::clock::Timestamp;
 use crate::limits::NOTICE_LEASE;
 
+#[cfg(test)]
+pub(super) use self::record::any_telling;
 pub use self::record::{Next, Telling};
 
 /// What is forgotten when a record is to tell of another change: whatever was told of the change before.
-pub(super) const ANEW: &str =
-    "tell_tries, tell_lease, tell_worker, tell_since, tell_parts, tell_error, notified, undeliverable";
-
-/// Condition of whoever writes for a try: it is his, and nobody told the notice meanwhile.
-const MY_TURN: &str = "tell_worker = :teller AND attribute_not_exists(notified)";
+pub(super) const ANEW: [&str; 8] =
+    ["tell_tries", "tell_lease", "tell_worker", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
 
 /// The telling of the notices about the records of one table.
 #[derive(Clone, Debug)]
@@ -52,15 +50,33 @@ impl Tellings {
         Self { table, key, indexed }
     }
 
-    /// Begins an update of the record, on condition that it still is to tell of `change`.
-    fn update(&self, key: &str, change: Option<u64>, condition: &str) -> UpdateItemFluentBuilder {
-        let update = self.table.update(self.key, key.to_owned());
+    /// Begins a change of the record, on condition that it still is to tell of `change`.
+    fn change(&self, key: &str, change: Option<u64>) -> Change<'_> {
+        let update = self.table.change(self.key, key).when_present(self.key);
         match change {
-            None => update.condition_expression(condition),
-            Some(change) => update
-                .condition_expression(format!("{condition} AND changes = :change"))
-                .expression_attribute_values(":change", number(change)),
+            None => update,
+            Some(change) => update.when_is("changes", number(change)),
         }
+    }
+
+    /// The same, on condition that the notice is neither told nor given up.
+    fn change_open(&self, key: &str, change: Option<u64>) -> Change<'_> {
+        self.change(key, change).when_absent("notified").when_absent("undeliverable")
+    }
+
+    /// The same for whoever writes for a try: it is his, and nobody told the notice meanwhile.
+    fn end_turn(&self, turn: &Turn, parts: u32, error: Option<&str>) -> Change<'_> {
+        self.change(&turn.key, turn.change)
+            .when_absent("notified")
+            .when_is("tell_worker", binary(turn.worker.as_bytes()))
+            .set("tell_parts", number(parts))
+            .set_some("tell_error", error.map(text))
+            .remove(["tell_lease", "tell_worker"])
+    }
+
+    /// The attribute by which the index shows what is to be told, if there is one.
+    fn index(&self) -> Option<&'static str> {
+        self.indexed.then_some("notifying")
     }
 
     /// Takes the turn to try, if the notice still stands as `before` says, and the try is due and none runs. None: somebody
@@ -71,35 +87,21 @@ impl Tellings {
     pub async fn begin(&self, key: &str, before: &Telling) -> Result<Option<Turn>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let tries = before.tries.saturating_add(1);
-        let same = match before.due {
-            Some(_) => "tell_due = :due AND tell_due <= :now",
-            None => "attribute_not_exists(tell_due)",
-        };
-        let condition = format!(
-            "attribute_exists({}) AND attribute_not_exists(notified) AND attribute_not_exists(undeliverable) \
-             AND {same} AND (attribute_not_exists(tell_lease) OR tell_lease <= :now)",
-            self.key
-        );
-        let mut update = self
-            .update(key, before.change, &condition)
-            .update_expression(
-                "SET tell_tries = :tries, tell_lease = :lease, tell_worker = :teller, \
-                 tell_since = if_not_exists(tell_since, :now)",
-            )
-            .expression_attribute_values(":tries", number(tries))
-            .expression_attribute_values(":lease", time(now.plus(NOTICE_LEASE)))
-            .expression_attribute_values(":teller", binary(worker.as_bytes()))
-            .expression_attribute_values(":now", time(now));
-        if let Some(due) = before.due {
-            update = update.expression_attribute_values(":due", time(due));
-        }
-        let mine = match self.table.send_update(update).await? {
-            Write::Done(_) => true,
-            // One's own write whose answer was lost comes back as a failed condition.
-            Write::Refused(item) => item.is_some_and(|item| {
-                Reader::new("notices", self.key, &item).bytes("tell_worker").is_ok_and(|by| by == worker.as_bytes())
-            }),
-        };
+        let begun = self
+            .change_open(key, before.change)
+            .when_same("tell_due", before.due.map(time))
+            .when("attribute_not_exists(tell_due) OR tell_due <= :now", [(":now", time(now))])
+            .when("attribute_not_exists(tell_lease) OR tell_lease <= :now", [])
+            .set("tell_tries", number(tries))
+            .set("tell_lease", time(now.plus(NOTICE_LEASE)))
+            .set("tell_worker", binary(worker.as_bytes()))
+            .set_first("tell_since", time(now))
+            .send()
+            .await?;
+        // One's own write whose answer was lost comes back as a failed condition.
+        let mine = begun.counts(|item| {
+            Reader::new("notices", self.key, item).bytes("tell_worker").is_ok_and(|by| by == worker.as_bytes())
+        });
         Ok(mine.then(|| Turn {
             key: key.to_owned(),
             change: before.change,
@@ -122,9 +124,8 @@ impl Tellings {
         parts: u32,
         error: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let set = "SET tell_due = :due, tell_parts = :parts";
-        let update = self.end_turn(turn, set, parts, error).expression_attribute_values(":due", time(due));
-        self.mine(turn, update, |stands| stands.tries == turn.tries && stands.due == Some(due)).await
+        let change = self.end_turn(turn, parts, error).set("tell_due", time(due));
+        self.counts(turn, change, |stands| stands.tries == turn.tries && stands.due == Some(due)).await
     }
 
     /// The last try failed: nobody tries again by himself. False: a later try overtook this one.
@@ -132,41 +133,21 @@ impl Tellings {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn give_up(&self, turn: &Turn, parts: u32, error: &str) -> Result<bool, StoreError> {
-        let set = "SET undeliverable = :now, tell_parts = :parts";
-        let update = self.end_turn(turn, set, parts, Some(error));
-        let update = update.expression_attribute_values(":now", time(self.table.world.now()));
-        self.mine(turn, update, |stands| stands.tries == turn.tries && stands.given_up.is_some()).await
+        let change = self.end_turn(turn, parts, Some(error)).set("undeliverable", time(self.table.world.now()));
+        let change = change.remove(self.index());
+        self.counts(turn, change, |stands| stands.tries == turn.tries && stands.given_up.is_some()).await
     }
 
-    fn end_turn(&self, turn: &Turn, set: &str, parts: u32, error: Option<&str>) -> UpdateItemFluentBuilder {
-        let mut update = self.update(&turn.key, turn.change, MY_TURN);
-        let mut set = set.to_owned();
-        if let Some(error) = error {
-            set.push_str(", tell_error = :error");
-            update = update.expression_attribute_values(":error", text(error));
-        }
-        let index = if set.contains("undeliverable") && self.indexed { ", notifying" } else { "" };
-        update
-            .update_expression(format!("{set} REMOVE tell_lease, tell_worker{index}"))
-            .expression_attribute_values(":teller", binary(turn.worker.as_bytes()))
-            .expression_attribute_values(":parts", number(parts))
-    }
-
-    /// Whether a write of a turn counts: it was applied, or was before and its answer is lost, as `done` tells.
-    async fn mine(
+    /// Whether a write of a turn counts: it was applied, or was before and its answer is lost, as `done` sees.
+    async fn counts(
         &self,
         turn: &Turn,
-        update: UpdateItemFluentBuilder,
+        change: Change<'_>,
         done: impl FnOnce(&Telling) -> bool,
     ) -> Result<bool, StoreError> {
-        match self.table.send_update(update).await? {
-            Write::Done(_) => Ok(true),
-            Write::Refused(None) => Ok(false),
-            Write::Refused(Some(item)) => {
-                let stands = Telling::decode(&Reader::new("notices", self.key, &item))?;
-                Ok(stands.change == turn.change && stands.lease_until.is_none() && done(&stands))
-            }
-        }
+        let decode = |item: &_| Telling::decode(&Reader::new("notices", self.key, item));
+        let written = change.send().await?.decode_refused(decode)?;
+        Ok(written.counts(|stands| stands.change == turn.change && stands.lease_until.is_none() && done(stands)))
     }
 
     /// It was told, whoever's turn it is by now.
@@ -174,15 +155,13 @@ impl Tellings {
     /// # Errors
     /// The table cannot be written.
     pub async fn told(&self, turn: &Turn) -> Result<(), StoreError> {
-        let index = if self.indexed { ", notifying" } else { "" };
-        let condition = format!("attribute_exists({}) AND attribute_not_exists(notified)", self.key);
-        let update = self
-            .update(&turn.key, turn.change, &condition)
-            .update_expression(format!(
-                "SET notified = :now REMOVE tell_due, tell_lease, tell_worker, tell_error, undeliverable{index}"
-            ))
-            .expression_attribute_values(":now", time(self.table.world.now()));
-        self.table.send_update(update).await.map(|_| ())
+        let change = self
+            .change(&turn.key, turn.change)
+            .when_absent("notified")
+            .set("notified", time(self.table.world.now()))
+            .remove(["tell_due", "tell_lease", "tell_worker", "tell_error", "undeliverable"])
+            .remove(self.index());
+        change.send().await.map(|_| ())
     }
 
     /// The message for a try that is long due is taken for lost: another one is named, which is due now. None: somebody else
@@ -192,25 +171,13 @@ impl Tellings {
     /// The table cannot be written.
     pub async fn remind(&self, key: &str, before: &Telling) -> Result<Option<Timestamp>, StoreError> {
         let now = self.table.world.now();
-        let mut same = format!(
-            "attribute_exists({}) AND attribute_not_exists(notified) AND attribute_not_exists(undeliverable)",
-            self.key
-        );
-        let stands = [("tell_due", before.due), ("tell_lease", before.lease_until)];
-        for (attribute, value) in stands {
-            match value {
-                Some(_) => same.push_str(&format!(" AND {attribute} = :{attribute}")),
-                None => same.push_str(&format!(" AND attribute_not_exists({attribute})")),
-            }
-        }
-        let mut update = self.update(key, before.change, &same);
-        for (attribute, value) in stands.into_iter().filter_map(|(attribute, value)| Some((attribute, value?))) {
-            update = update.expression_attribute_values(format!(":{attribute}"), time(value));
-        }
-        let update = update
-            .update_expression("SET tell_due = :now REMOVE tell_lease, tell_worker")
-            .expression_attribute_values(":now", time(now));
-        Ok(matches!(self.table.send_update(update).await?, Write::Done(_)).then_some(now))
+        let change = self
+            .change_open(key, before.change)
+            .when_same("tell_due", before.due.map(time))
+            .when_same("tell_lease", before.lease_until.map(time))
+            .set("tell_due", time(now))
+            .remove(["tell_lease", "tell_worker"]);
+        Ok(change.send().await?.is_done().then_some(now))
     }
 
     /// Somebody asks for a notice that was given up to be tried anew. The moment the next try is due; none: it was not given
@@ -220,17 +187,16 @@ impl Tellings {
     /// The table cannot be written.
     pub async fn revive(&self, key: &str, change: Option<u64>) -> Result<Option<Timestamp>, StoreError> {
         let now = self.table.world.now();
-        let given_up = "attribute_exists(undeliverable) AND attribute_not_exists(notified)";
-        let (index, mut update) = (", notifying = :notifying", self.update(key, change, given_up));
-        if self.indexed {
-            update = update.expression_attribute_values(":notifying", text(NOTIFYING));
+        let mut revived = self
+            .change(key, change)
+            .when_present("undeliverable")
+            .when_absent("notified")
+            .set("tell_due", time(now))
+            .set("tell_since", time(now))
+            .remove(["undeliverable"]);
+        if let Some(index) = self.index() {
+            revived = revived.set(index, text(NOTIFYING));
         }
-        let update = update
-            .update_expression(format!(
-                "SET tell_due = :now, tell_since = :now{} REMOVE undeliverable",
-                if self.indexed { index } else { "" }
-            ))
-            .expression_attribute_values(":now", time(now));
-        Ok(matches!(self.table.send_update(update).await?, Write::Done(_)).then_some(now))
+        Ok(revived.send().await?.is_done().then_some(now))
     }
 }

@@ -6,7 +6,6 @@ use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::{Tracking, TrackingError};
-use crate::aws::transaction::{self, Outcome};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::ids::{ItemId, TaskId};
@@ -14,7 +13,7 @@ use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION, OVERTAKEN_PAUSES};
 use crate::messages::AckRequest;
 use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
-use crate::store::fanouts::{Ended, Fanout};
+use crate::store::fanouts::Ended;
 use crate::store::groups::{Cleared, Group, Mask, clear};
 
 /// Groups and fan-outs written at once.
@@ -186,7 +185,7 @@ impl Tracking {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
                     return Ok(Clearing::Cleared);
                 }
-                Write::Refused(Some(item)) => group = Group::decode(&item)?,
+                Write::Refused(Some(stands)) => group = stands,
                 Write::Refused(None) => return Ok(Clearing::Ended),
             }
             if self.give_way(tries).await {
@@ -220,17 +219,14 @@ impl Tracking {
             let ended = Ended { failed: count(|end| &end.failed), duplicates: count(|end| &end.duplicates) };
             let mut actions = Vec::with_capacity(now + 1);
             for end in &groups[..now] {
-                actions.push(transaction::update(self.groups.end(&end.group, &end.cleared)?));
+                actions.push(self.groups.end_action(&end.group, &end.cleared)?);
             }
-            actions.push(transaction::update(self.fanouts.end_groups_action(fanout, now as u64, ended)?));
-            let refused = match transaction::write(&self.fanouts.table, &actions).await? {
-                Outcome::Done => {
-                    let newly = groups.drain(..now).map(|end| end.cleared.newly).sum();
-                    metrics::counter!(ITEMS_ACKED).increment(newly);
-                    tries = 0;
-                    continue;
-                }
-                Outcome::Refused(refused) => refused,
+            actions.push(self.fanouts.end_groups_action(fanout, now as u64, ended)?);
+            let Write::Refused(refused) = self.fanouts.transact(&actions).await? else {
+                let newly = groups.drain(..now).map(|end| end.cleared.newly).sum();
+                metrics::counter!(ITEMS_ACKED).increment(newly);
+                tries = 0;
+                continue;
             };
             // From the back, so that positions stay right.
             for (at, item) in refused.into_iter().rev().filter(|(at, _)| *at < now) {
@@ -255,15 +251,15 @@ impl Tracking {
             if cleared.newly == 0 {
                 return Ok(refusal);
             }
-            match self.fanouts.write_inline(&fanout, &group, &cleared).await? {
-                Write::Done(()) => {
+            match self.fanouts.clear_inline(&fanout, &group, &cleared).await? {
+                Write::Done(after) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
-                    if cleared.pending.is_zero() {
-                        self.tell(&fanout).await?;
+                    if after.complete() {
+                        self.tell(&after).await?;
                     }
                     return Ok(refusal);
                 }
-                Write::Refused(Some(item)) => fanout = Fanout::decode(&item)?,
+                Write::Refused(Some(stands)) => fanout = stands,
                 Write::Refused(None) => return Ok(Some(unknown)),
             }
             if self.give_way(tries).await {

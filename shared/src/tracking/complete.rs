@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::{Tracking, TrackingError};
+use crate::aws::Write;
 use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::Fanout;
 use crate::store::telling::{Telling, Tellings};
@@ -53,11 +54,11 @@ impl Tracking {
             return Ok(fanout);
         }
         match self.fanouts.complete(&fanout).await? {
-            Ok(completed) => {
+            Write::Done(completed) => {
                 self.tell(&completed).await?;
                 Ok(completed)
             }
-            Err(before) => before.ok_or(TrackingError::UnknownFanout(fanout.id)),
+            Write::Refused(stands) => stands.ok_or(TrackingError::UnknownFanout(fanout.id)),
         }
     }
 

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Tracking, TrackingError};
-use crate::aws::transaction::{self, Outcome};
+use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState, Inline};
-use crate::store::groups::{Group, listed};
+use crate::store::groups::Group;
 use crate::store::telling::Telling;
 
 /// What a fan-out is opened with.
@@ -84,33 +84,40 @@ impl Tracking {
             created_at: now,
             updated_at: now,
         };
-        let before = if groups.is_empty() {
-            self.fanouts.put(&fanout).await?
+        let opened = if groups.is_empty() {
+            self.fanouts.insert(&fanout).await?
         } else {
-            self.put_with_groups(&fanout, &groups).await?
+            self.insert_with_groups(&fanout, &groups).await?
         };
-        let fanout = match before {
-            None => {
+        let fanout = match opened {
+            Write::Done(()) => {
                 if fanout.complete() {
                     self.tell(&fanout).await?;
                 }
                 fanout
             }
-            Some(before) => same_request(before, &request, inline)?,
+            Write::Refused(Some(before)) => same_request(before, &request, inline)?,
+            // One of long ago, whose header expired before its groups did.
+            Write::Refused(None) => return Err(StoreError::Contended { what: format!("opening {id}") }.into()),
         };
         let groups = if inline { fanout.inline_groups() } else { groups };
         Ok(Opened { fanout, groups })
     }
 
-    /// Puts header and groups in one transaction; the header that was there before, if so.
-    async fn put_with_groups(&self, fanout: &Fanout, groups: &[ItemGroup]) -> Result<Option<Fanout>, TrackingError> {
-        let mut actions = vec![transaction::put(self.fanouts.put_action(fanout)?)];
+    /// Inserts header and groups in one transaction.
+    async fn insert_with_groups(
+        &self,
+        fanout: &Fanout,
+        groups: &[ItemGroup],
+    ) -> Result<Write<(), Option<Fanout>>, TrackingError> {
+        let mut actions = vec![self.fanouts.insert_action(fanout)?];
         for group in groups {
-            actions.push(transaction::put(self.groups.put(group.id, fanout.id, group.upto, None)?));
+            let group = Group::new(group.id, fanout.id, group.upto, fanout.created_at);
+            actions.push(self.groups.insert_action(&group, false)?);
         }
-        match transaction::write(&self.fanouts.table, &actions).await? {
-            Outcome::Done => Ok(None),
-            Outcome::Refused(_) => Ok(self.fanouts.get(fanout.id).await?),
+        match self.fanouts.transact(&actions).await? {
+            Write::Done(()) => Ok(Write::Done(())),
+            Write::Refused(_) => Ok(Write::Refused(self.fanouts.get(fanout.id).await?)),
         }
     }
 
@@ -129,16 +136,14 @@ impl Tracking {
         let groups = name_groups(fanout, seed, &sizes);
         let mut actions = Vec::with_capacity(groups.len() + 1);
         // A repetition finds the first group, however many items it asks for: so that group knows how many the first brought.
+        let now = self.world.now();
         for (at, group) in groups.iter().enumerate() {
             let added = key.filter(|_| at == 0).map(|_| items);
-            let put = self.groups.put(group.id, fanout, group.upto, added)?;
-            actions.push(transaction::put(listed(put, fanout)));
+            let group = Group { added, ..Group::new(group.id, fanout, group.upto, now) };
+            actions.push(self.groups.insert_action(&group, true)?);
         }
-        actions.push(transaction::update(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?));
-        let refused = match transaction::write(&self.fanouts.table, &actions).await? {
-            Outcome::Done => return Ok(groups),
-            Outcome::Refused(refused) => refused,
-        };
+        actions.push(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?);
+        let Write::Refused(refused) = self.fanouts.transact(&actions).await? else { return Ok(groups) };
         // The groups are there: this very add was done before, and what became of the fan-out since does not matter.
         if refused.iter().any(|(at, _)| *at < groups.len()) {
             let ids: Vec<Uuid> = groups.iter().map(|group| group.id).collect();

@@ -26,12 +26,12 @@ impl Write<'_> {
     /// A leader is elected where there is none. Who acts for it must be right about who leads and in which epoch, and who
     /// reminds it about its last sign of life.
     fn acts_for_the_leader(&self) -> bool {
-        if self.tells(":shard") {
+        if self.tells(":max") {
             return self.before["holder"].is_null();
         }
         let acts = self.tells(":me") && self.tells(":epoch");
         let led = !acts || (self.right(":me", "holder") && self.right(":epoch", "epoch"));
-        led && self.right(":holder", "holder") && self.right(":then", "acquired_at")
+        led && self.right(":silent", "holder") && self.right(":then", "acquired_at")
     }
 
     /// An attempt begins when the one before it has ended, or when its lease ran out by the clock of who begins.
@@ -51,7 +51,7 @@ impl Write<'_> {
 
     /// A try to tell a notice begins when it is due and none runs, by the clock of who begins, and not after its end.
     fn tells_in_turn(&self) -> bool {
-        if !(self.tells(":teller") && self.tells(":lease")) {
+        if !(self.tells(":tell_worker") && self.tells(":tell_lease")) {
             return true;
         }
         let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());

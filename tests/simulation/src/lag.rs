@@ -65,7 +65,8 @@ impl Lag {
     pub(crate) fn age_index(&self, request: &Request, answer: &mut Value, lag: Duration, dice: &Dice) -> u64 {
         let table = request.table();
         let index = request.body["IndexName"].as_str().unwrap_or("");
-        let partition = request.body["ExpressionAttributeValues"][":key"]["S"].as_str();
+        let values = &request.body["ExpressionAttributeValues"];
+        let (partition, after) = (values[":key"]["S"].as_str(), values[":after"]["S"].as_str());
         let now = Instant::now();
         let Some(items) = answer["Items"].as_array_mut() else { return 0 };
         let recent = |past: &[Past]| past.last().is_some_and(|(until, _)| *until + lag > now);
@@ -75,7 +76,7 @@ impl Lag {
             let Some(past) = self.at(record, earlier(lag, dice)) else { continue };
             let shown = items.iter().position(|item| key_of(table, item) == record.1);
             let item = past.as_ref().filter(|item| match partition {
-                Some(partition) => text(item, index) == partition,
+                Some(partition) => text(item, index) == partition && after.is_none_or(|after| *record.1 > *after),
                 None => !item[index].is_null() && segment_of(&record.1, &request.body),
             });
             match (shown, item) {
@@ -111,7 +112,7 @@ fn segment_of(key: &str, body: &Value) -> bool {
 }
 
 fn keys_only(table: &str, index: &str, item: &Value) -> Value {
-    let names = [key_name(table), index, "created_at"];
+    let names = [key_name(table), index, "created_at", "size"];
     let kept = names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(*name)?.clone())));
     Value::Object(kept.collect::<Map<_, _>>())
 }

@@ -43,7 +43,7 @@ pub(crate) fn leaving(request: &Request, before: Option<&Value>) -> Vec<Record> 
         return Vec::new();
     };
     let mut words = deleted.split([' ', ',']).filter(|word| !word.is_empty());
-    let (set, name) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let (set, name) = (words.next().unwrap_or("").trim_start_matches('#'), words.next().unwrap_or(""));
     let known = before.and_then(|lock| lock[set]["BS"].as_array()).cloned().unwrap_or_default();
     let leave = request.body["ExpressionAttributeValues"][name]["BS"].as_array().into_iter().flatten();
     let ids = leave.filter(|id| known.contains(id)).filter_map(|id| base64::decode(id.as_str()?).ok());

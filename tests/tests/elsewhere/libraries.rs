@@ -10,7 +10,7 @@ use fanfold_register::Outcome;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, order};
 use serde_json::json;
 
-use crate::{done, register, settled, stack};
+use crate::{done, settled, stack};
 
 /// That of the policy's calls.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ async fn the_end_is_told_after_the_last_retry_and_not_before() {
     })
     .await;
     let (fanout, ids) = stack.open(4, true).await;
-    register(&stack, &ids).await;
+    stack.register_items(&ids).await;
     while stack.api.seen().last().is_none_or(|seen| seen.call.attempt < 4) {
         for queue in QueueName::STEPS {
             stack.deliver(queue).await;
@@ -67,7 +67,7 @@ async fn the_end_is_told_after_the_last_retry_and_not_before() {
 async fn failures_end_a_fanout_like_successes() {
     let stack = stack(|call| Ok(every(call, MemberOutcome::Failed))).await;
     let (_, ids) = stack.open(3, true).await;
-    register(&stack, &ids).await;
+    stack.register_items(&ids).await;
     stack.drain().await;
     let completions = stack.completions().await;
     assert_eq!((completions.len(), completions[0].succeeded, completions[0].failed), (1, 0, 3));
@@ -80,10 +80,10 @@ async fn a_producer_that_died_while_adding_is_repeated_as_a_whole() {
     let produce = async |dies: bool| {
         let (fanout, _) = stack.open(0, false).await;
         let mut ids = stack.add(fanout, 2, "page 1").await;
-        register(&stack, &ids).await;
+        stack.register_items(&ids).await;
         if !dies {
             ids.extend(stack.add(fanout, 2, "page 2").await);
-            register(&stack, &ids).await;
+            stack.register_items(&ids).await;
             stack.seal(fanout).await;
         }
         stack.drain().await;
@@ -118,7 +118,7 @@ async fn a_batch_tried_again_has_all_its_members() {
     let stack =
         stack(|call| if call.attempt < 3 { Err(CallError::again("503")) } else { Ok(Answer::AllSucceeded) }).await;
     let (_, ids) = stack.open(5, true).await;
-    register(&stack, &ids).await;
+    stack.register_items(&ids).await;
     stack.drain().await;
     let calls: BTreeSet<Vec<String>> = stack
         .api
@@ -135,14 +135,14 @@ async fn a_batch_tried_again_has_all_its_members() {
 async fn a_killed_worker_keeps_no_end_from_being_told() {
     let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
     let (_, ids) = stack.open(3, true).await;
-    register(&stack, &ids).await;
+    stack.register_items(&ids).await;
     stack.deliver(QueueName::Elect).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     stack.deliver(QueueName::Group).await;
     let message = stack.take(QueueName::Handle).await.remove(0);
     let message: HandleMessage = serde_json::from_str(&message.body).unwrap();
     assert!(
-        stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().is_ok(),
+        stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().is_done(),
         "the worker begins, and is killed"
     );
     stack.drain().await;

@@ -8,10 +8,10 @@ mod plain_algorithm;
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::messages::{AckRequest, GroupMessage};
+use fanfold::messages::GroupMessage;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, Call, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done};
 use serde_json::json;
 
 async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> Stack {
@@ -22,18 +22,9 @@ async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync
     Stack::new(policy, ScriptedApi::new(script), Crash::never()).await
 }
 
-/// Registers a task for every item, all of one target.
-async fn register(stack: &Stack, ids: &[ItemId]) {
-    stack.register(ids.iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
-}
-
-fn done(items: &[ItemId]) -> AckRequest {
-    AckRequest { items: items.to_vec(), ..AckRequest::default() }
-}
-
 /// Has a leader elected over `ids`; its message, which nobody got yet.
 async fn elected(stack: &Stack, ids: &[ItemId]) -> GroupMessage {
-    register(stack, ids).await;
+    stack.register_items(ids).await;
     stack.deliver(QueueName::Elect).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let message = stack.take(QueueName::Group).await.remove(0);

@@ -8,7 +8,7 @@ use fanfold_batch_api::Answer;
 use fanfold_tests::QueueName;
 use serde_json::json;
 
-use crate::{elected, register, settled, stack};
+use crate::{elected, settled, stack};
 
 /// The plain group-batching algorithm: the lock's expiry is not in its condition, and nothing fences a leader that wakes up
 /// late: the leader sleeps until others act for it and lead after it.
@@ -34,7 +34,7 @@ async fn a_leader_that_sleeps_past_its_lease_is_fenced() {
 async fn tasks_that_an_index_shows_too_long_are_not_claimed_again() {
     let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
     let (_, ids) = stack.open(6, true).await;
-    register(&stack, &ids[..3]).await;
+    stack.register_items(&ids[..3]).await;
     stack.drain().await;
     let mut stale = elected(&stack, &ids[3..]).await;
     stale.tasks = Members::new(ids.iter().copied().map(TaskId::Item));

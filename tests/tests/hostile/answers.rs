@@ -3,11 +3,11 @@
 use fanfold::limits::ERROR_BYTES;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, Call};
-use fanfold_tests::{Crash, ScriptedApi, Stack};
+use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{assert_unharmed, policy, register};
+use super::assert_unharmed;
 
 /// One batch of three whose first answer is hostile, and whose second answer is that all succeeded.
 async fn first_answer(answer: Script) -> Batch {
@@ -20,7 +20,7 @@ async fn first_answer(answer: Script) -> Batch {
     });
     let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
     let (_, ids) = stack.open(3, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     stack.drain().await;
     let batch = stack.all_batches().await.remove(0);
     assert_unharmed(&stack, &tasks, batch.failed.count()).await;

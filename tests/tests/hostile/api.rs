@@ -8,12 +8,11 @@ use fanfold::policy::{BatchApi, Span, Way};
 use fanfold_batch_api::Callers;
 use fanfold_batch_api::{Answer, Call, CallError, Caller};
 use fanfold_handle::Handle;
-use fanfold_tests::{Crash, ScriptedApi, Stack};
+use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::server::{Deed, Heard, Server};
-use super::{policy, register};
 
 /// Long enough for any answer that comes, however busy the machine is.
 pub(super) const PATIENT: Duration = Duration::from_secs(60);
@@ -157,7 +156,7 @@ async fn recovers(bad: impl Fn(usize, &Heard) -> Deed + Send + Sync + 'static, t
         Server::start(move |number, heard| if number < 3 { bad(number, heard) } else { succeeded(heard) }).await;
     let stack = stack(&server, 100, timeout).await;
     let (_, ids) = stack.open(5, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
     let ends = stack.completions().await;
@@ -214,7 +213,7 @@ async fn a_batch_api_that_never_answers_ends_its_tasks() {
     ] {
         let stack = stack(&server, 2, IMPATIENT).await;
         let (_, ids) = stack.open(3, true).await;
-        let tasks = register(&stack, &ids).await;
+        let tasks = stack.register_items(&ids).await;
         stack.drain().await;
         let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
         let error = batch.error(0).unwrap();

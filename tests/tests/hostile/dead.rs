@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold_tests::{QueueName, order};
+use fanfold_tests::{QueueName, Stack, order};
 use serde_json::json;
 
-use super::{assert_unharmed, stack};
+use super::assert_unharmed;
 
 /// A message that each queue's step refuses, beside one that is not even JSON.
 fn refused(queue: QueueName) -> [String; 2] {
@@ -24,7 +24,7 @@ fn refused(queue: QueueName) -> [String; 2] {
 
 #[tokio::test(start_paused = true)]
 async fn only_bad_messages_end_in_the_dead_letter_queues() {
-    let stack = stack(json!({"max_batch": 5})).await;
+    let stack = Stack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(23, true).await;
     for queue in QueueName::STEPS {
         for body in refused(queue) {

@@ -6,20 +6,16 @@ use fanfold::limits::GROUP_ITEMS;
 use fanfold::messages::{About, AckRequest, LaneBatch, NotifyMessage};
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, Call, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, delivery, done, message, policy};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{assert_unharmed, delivery, hand, message, pass, policy, register, stack};
-
-fn done(items: &[ItemId]) -> AckRequest {
-    AckRequest { items: items.to_vec(), ..AckRequest::default() }
-}
+use super::{assert_unharmed, hand};
 
 /// An ack names fan-out, group and index. All three have to belong together; what is right beside it is applied.
 #[tokio::test(start_paused = true)]
 async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let (mine, _) = stack.open(0, false).await;
     let ids = stack.add(mine, 3, "mine").await;
     let other = stack.tracking.open(Default::default(), Some("other")).await.unwrap().fanout.id;
@@ -65,7 +61,7 @@ async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
 /// The first outcome of an item counts. Whoever tells another one later changes nothing, before and after the end.
 #[tokio::test(start_paused = true)]
 async fn an_outcome_told_again_as_its_opposite_changes_nothing() {
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let (fanout, _) = stack.open(0, false).await;
     let ids = stack.add(fanout, 2, "a").await;
     let failed = |items: &[ItemId]| AckRequest { failed: items.to_vec(), ..AckRequest::default() };
@@ -94,7 +90,7 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
     });
     let stack = Stack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
     let (fanout, ids) = stack.open(3, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     let named = |batch: Uuid, lane: &str| {
         let named = LaneBatch { batch, lane: lane.parse().unwrap() };
         message(format!("{batch} in {lane}"), &AckRequest { batch: Some(named), ..AckRequest::default() })
@@ -103,13 +99,13 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
         let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
         header.inline_group().unwrap().pending.count()
     };
-    pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0);
     let lanes = ["parcel:0:117", "parcel:5:900", "letter:0:117"];
     let forged = || lanes.map(|lane| named(batch.id, lane)).to_vec();
     assert!(hand(&stack, QueueName::Ack, forged()).await.is_empty());
     assert_eq!(pending().await, 3, "nothing is done yet");
-    pass(&stack, &[QueueName::Handle]).await;
+    stack.pass(&[QueueName::Handle]).await;
     assert!(hand(&stack, QueueName::Ack, forged()).await.is_empty());
     assert_eq!(pending().await, 2, "one member has its outcome");
     let nobody = named(Uuid::from_u128(9), "parcel:0:117");
@@ -133,8 +129,8 @@ async fn a_notice_is_not_told_before_its_time() {
     });
     let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     let (fanout, ids) = stack.open(4, true).await;
-    let tasks = register(&stack, &ids).await;
-    pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
+    let tasks = stack.register_items(&ids).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0);
     let ask = || {
         let named = |lane: &str| LaneBatch { batch: batch.id, lane: lane.parse().unwrap() };
@@ -147,7 +143,7 @@ async fn a_notice_is_not_told_before_its_time() {
     };
     let early = ["batch", "batch elsewhere", "nobody"];
     assert_eq!(hand(&stack, QueueName::Notify, ask()).await, early);
-    pass(&stack, &[QueueName::Handle]).await;
+    stack.pass(&[QueueName::Handle]).await;
     assert_eq!(hand(&stack, QueueName::Notify, ask()).await, early, "one of four failed");
     assert_eq!(stack.take(QueueName::Notices).await.len(), 0);
     stack.drain().await;
@@ -159,12 +155,12 @@ async fn a_notice_is_not_told_before_its_time() {
 /// A task's item may be gone before the task is handled, which does not matter to it, and nobody's count changes.
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_item_is_gone_is_handled_and_counts_nowhere() {
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let (_, ids) = stack.open(2, true).await;
     let other = stack.tracking.open(OpenRequest { items: 2, ..OpenRequest::default() }, None).await.unwrap();
     let gone: Vec<ItemId> = expand(other.fanout.id, &other.groups).collect();
     let all = [ids.clone(), gone.clone()].concat();
-    register(&stack, &all).await;
+    stack.register_items(&all).await;
     stack.delete_record("GroupsTable", &gone[0].group.to_string()).await;
     for _ in 0..2 {
         stack.drain().await;

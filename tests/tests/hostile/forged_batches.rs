@@ -5,11 +5,11 @@ use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, HandleMessage};
 use fanfold::store::batches::BatchStatus;
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{assert_unharmed, hand, message, pass, policy, register, stack};
+use super::{assert_unharmed, hand};
 
 /// The message that tells the leader to form its batch.
 async fn take_group(stack: &Stack) -> GroupMessage {
@@ -45,10 +45,10 @@ async fn forge(stack: &Stack, right: &GroupMessage) {
 async fn forged_leaders_do_no_harm_at_any_stage() {
     // The forgeries come after so many steps.
     for stage in 0..5 {
-        let stack = stack(json!({"max_batch": 5})).await;
+        let stack = Stack::with(json!({"max_batch": 5})).await;
         let (_, ids) = stack.open(23, true).await;
-        let tasks = register(&stack, &ids).await;
-        pass(&stack, &[QueueName::Elect]).await;
+        let tasks = stack.register_items(&ids).await;
+        stack.pass(&[QueueName::Elect]).await;
         let right = take_group(&stack).await;
         if stage == 0 {
             forge(&stack, &right).await;
@@ -58,7 +58,7 @@ async fn forged_leaders_do_no_harm_at_any_stage() {
             if stage == n + 1 {
                 forge(&stack, &right).await;
             }
-            pass(&stack, &[queue]).await;
+            stack.pass(&[queue]).await;
         }
         if stage == 3 {
             forge(&stack, &right).await;
@@ -77,10 +77,10 @@ async fn forged_leaders_do_no_harm_at_any_stage() {
 async fn who_does_not_lead_is_refused_and_not_just_harmless() {
     let mut seen = [0; 3];
     for n in 0.. {
-        let stack = stack(json!({"max_batch": 5})).await;
+        let stack = Stack::with(json!({"max_batch": 5})).await;
         let (_, ids) = stack.open(23, true).await;
-        let tasks = register(&stack, &ids).await;
-        pass(&stack, &[QueueName::Elect]).await;
+        let tasks = stack.register_items(&ids).await;
+        stack.pass(&[QueueName::Elect]).await;
         let right = take_group(&stack).await;
         let Some(forged) = forgeries(&right).into_iter().nth(n) else { break };
         let before = stack.locks.get(&right.lane).await.unwrap();
@@ -106,10 +106,10 @@ async fn who_does_not_lead_is_refused_and_not_just_harmless() {
 /// A batch that was handed on is known in flight; so is its lane's next leader, whatever epoch a late message names.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_leader_of_a_forged_epoch_tells_the_next_one_its_own() {
-    let stack = stack(json!({"max_batch": 5})).await;
+    let stack = Stack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(23, true).await;
-    let tasks = register(&stack, &ids).await;
-    pass(&stack, &[QueueName::Elect]).await;
+    let tasks = stack.register_items(&ids).await;
+    stack.pass(&[QueueName::Elect]).await;
     let right = take_group(&stack).await;
     assert!(hand(&stack, QueueName::Group, vec![message("right", &right)]).await.is_empty());
     let next = take_group(&stack).await;
@@ -130,8 +130,8 @@ async fn forged_attempts_neither_call_twice_nor_count() {
     });
     let stack = Stack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
     let (_, ids) = stack.open(5, true).await;
-    let tasks = register(&stack, &ids).await;
-    pass(&stack, &[QueueName::Elect]).await;
+    let tasks = stack.register_items(&ids).await;
+    stack.pass(&[QueueName::Elect]).await;
     let right = take_group(&stack).await;
     let forge = async |attempts: &[u32]| {
         let forged = |attempt: &u32| message(attempt, &HandleMessage { batch: right.batch, attempt: *attempt });
@@ -144,7 +144,7 @@ async fn forged_attempts_neither_call_twice_nor_count() {
     assert!(hand(&stack, QueueName::Group, vec![message("right", &right)]).await.is_empty());
     assert!(forge(&[0, 2, 3, u32::MAX - 1, u32::MAX]).await.is_empty());
     assert_eq!(stack.api.seen().len(), 0, "it is the first one's turn");
-    pass(&stack, &[QueueName::Handle]).await;
+    stack.pass(&[QueueName::Handle]).await;
     assert!(forge(&[0, 1, 3, 4, u32::MAX]).await.is_empty());
     let batch = stack.batches.get(right.batch).await.unwrap().unwrap();
     assert_eq!((batch.status, batch.attempts, stack.api.seen().len()), (BatchStatus::InProgress, 1, 1));
@@ -158,11 +158,11 @@ async fn forged_attempts_neither_call_twice_nor_count() {
 /// Two batches run at once; messages that name one's id with the other's attempt are about the one they name.
 #[tokio::test(start_paused = true)]
 async fn another_batchs_id_is_that_batch() {
-    let stack = stack(json!({"max_batch": 5})).await;
+    let stack = Stack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(10, true).await;
-    let tasks = register(&stack, &ids).await;
-    pass(&stack, &[QueueName::Elect, QueueName::Group]).await;
-    pass(&stack, &[QueueName::Group]).await;
+    let tasks = stack.register_items(&ids).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    stack.pass(&[QueueName::Group]).await;
     let batches = stack.all_batches().await;
     assert_eq!(batches.len(), 2);
     let mut deliveries = Vec::new();

@@ -3,11 +3,11 @@
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, TaskRequest};
-use fanfold_tests::{QueueName, Stack, order};
+use fanfold_tests::{QueueName, Stack, delivery, message, order};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{assert_unharmed, delivery, hand, message, pass, register, stack};
+use super::{assert_unharmed, hand};
 
 fn elect(lane: &str, tasks: &[TaskId]) -> ElectMessage {
     let tasks = Members::new(tasks.iter().copied());
@@ -37,12 +37,12 @@ fn forgeries(right: &ElectMessage, tasks: &[TaskId]) -> Vec<ElectMessage> {
 async fn forged_elections_do_no_harm_at_any_stage() {
     let queues = [QueueName::Elect, QueueName::Group, QueueName::Handle, QueueName::Ack];
     for stage in 0..=queues.len() {
-        let stack = stack(json!({"max_batch": 5})).await;
+        let stack = Stack::with(json!({"max_batch": 5})).await;
         let (_, ids) = stack.open(12, true).await;
-        let tasks = register(&stack, &ids).await;
+        let tasks = stack.register_items(&ids).await;
         let right: ElectMessage = serde_json::from_str(&stack.take(QueueName::Elect).await[0].body).unwrap();
         stack.send(QueueName::Elect, serde_json::to_string(&right).unwrap()).await;
-        pass(&stack, &queues[..stage]).await;
+        stack.pass(&queues[..stage]).await;
         let forged = forgeries(&right, &tasks);
         let deliveries = forged.iter().enumerate().map(|(n, forged)| message(n, forged)).collect();
         assert_eq!(hand(&stack, QueueName::Elect, deliveries).await, Vec::<String>::new());
@@ -53,9 +53,9 @@ async fn forged_elections_do_no_harm_at_any_stage() {
 /// DynamoDB refuses a key of more than 2,048 bytes, and with it a whole read of many lanes.
 #[tokio::test(start_paused = true)]
 async fn a_lane_that_can_be_no_key_does_not_stop_all_elections() {
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let (_, ids) = stack.open(3, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     let mut elections = stack.take(QueueName::Elect).await;
     let lanes = [
         ("a huge target", format!("parcel:0:{}", "7".repeat(1_025))),
@@ -76,7 +76,7 @@ async fn a_lane_that_can_be_no_key_does_not_stop_all_elections() {
 /// A task that is stored stays as it is: who registers its id again, in any form, changes neither content nor lane.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_registered_once_however_it_comes_again() {
-    let stack: Stack = stack(json!({})).await;
+    let stack: Stack = Stack::with(json!({})).await;
     let (_, ids) = stack.open(3, true).await;
     let right = |n: usize| order(Some(ids[n]), "117", n);
     let forged = |n: usize| TaskRequest { content: json!({"depot": "900", "order": "forged"}), ..right(n) };

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
 use serde_json::json;
 
 use super::api::{PATIENT, call};
+use super::assert_unharmed;
 use super::server::{Deed, Server};
-use super::{assert_unharmed, policy, register};
 
 /// A stack whose batch API refuses its first call with `error`, and the moments of its calls.
 async fn stack(backoff: serde_json::Value, error: CallError) -> (Stack, Arc<Mutex<Vec<tokio::time::Instant>>>) {
@@ -52,7 +52,7 @@ async fn a_retry_after_is_waited_for_whatever_comes_meanwhile() {
         tokio::time::pause();
         let (stack, calls) = stack(json!({"base": 1, "max": 4}), error).await;
         let (_, ids) = stack.open(2, true).await;
-        let tasks = register(&stack, &ids).await;
+        let tasks = stack.register_items(&ids).await;
         first_call(&stack, &calls).await;
         let batch = stack.all_batches().await.remove(0);
         for attempt in [2, 2, 1] {
@@ -76,7 +76,7 @@ async fn a_retry_after_is_waited_for_whatever_comes_meanwhile() {
 async fn a_backoff_is_waited_for_however_long_it_is() {
     let (stack, calls) = stack(json!({"base": "2h", "max": "1day"}), CallError::again("not now")).await;
     let (_, ids) = stack.open(1, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     stack.drain().await;
     let waited = {
         let calls = calls.lock().unwrap();
@@ -91,7 +91,7 @@ async fn a_backoff_is_waited_for_however_long_it_is() {
 async fn a_backoff_below_a_second_is_kept() {
     let (stack, calls) = stack(json!({"base": "200ms", "max": "200ms"}), CallError::again("not now")).await;
     let (_, ids) = stack.open(1, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     first_call(&stack, &calls).await;
     assert_eq!(stack.deliver(QueueName::Handle).await, 1);
     let waited = {

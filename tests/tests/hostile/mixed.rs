@@ -2,11 +2,11 @@
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, delivery, order, policy};
 use serde_json::json;
 
 use super::bodies::{Holds, damaged, rubbish, truncated};
-use super::{assert_unharmed, delivery, hand, policy, stack};
+use super::{assert_unharmed, hand};
 
 /// What there is to damage in a queue's messages.
 fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
@@ -65,7 +65,7 @@ async fn mix(stack: &Stack, queue: QueueName, right: Vec<Delivery>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn hostile_messages_at_every_queue_fail_alone() {
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let (_, ids) = stack.open(7, true).await;
     let orders: Vec<_> = ids.iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect();
     let requests = orders.chunks(3).enumerate().map(|(n, tasks)| delivery(n, json!({"tasks": tasks}))).collect();
@@ -125,7 +125,7 @@ async fn hostile_messages_of_users_fail_alone() {
 /// Right requests of another size, kind or content than is allowed.
 #[tokio::test(start_paused = true)]
 async fn tasks_beyond_the_limits_fail_alone() {
-    let stack = stack(json!({})).await;
+    let stack = Stack::with(json!({})).await;
     let task = |content: serde_json::Value| json!({"tasks": [{"kind": "parcel", "content": content}]});
     let kind = |kind: &str| json!({"tasks": [{"kind": kind, "content": {"depot": "117"}}]});
     let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));

@@ -12,7 +12,6 @@ use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use super::api::{PATIENT, call, outcomes, stack};
-use super::register;
 use super::server::{Deed, Server};
 
 fn packed(body: &[u8]) -> Vec<u8> {
@@ -169,7 +168,7 @@ async fn a_record_keeps_what_was_answered() {
         let server = Server::start(move |_, _| deed.clone()).await;
         let stack = stack(&server, 2, PATIENT).await;
         let (_, ids) = stack.open(2, true).await;
-        let tasks = register(&stack, &ids).await;
+        let tasks = stack.register_items(&ids).await;
         stack.drain().await;
         let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
         assert!(batch.error(0).unwrap().ends_with(told), "{:?}", batch.errors);
@@ -194,7 +193,7 @@ async fn members_are_read_one_by_one() {
     .await;
     let stack = stack(&server, 5, PATIENT).await;
     let (_, ids) = stack.open(3, true).await;
-    let tasks = register(&stack, &ids).await;
+    let tasks = stack.register_items(&ids).await;
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
     assert_eq!((batch.failed.iter().collect::<Vec<_>>(), batch.error(0)), (vec![0], Some("too heavy")));

@@ -15,15 +15,14 @@ use fanfold::messages::AckRequest;
 use fanfold::policy::Destination;
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::OpenRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done};
 use serde_json::json;
 use uuid::Uuid;
 
 const URL: &str = "https://receiver.example/hook";
 
 async fn stack() -> Stack {
-    let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
-    Stack::new(policy, ScriptedApi::always_succeeds(), Crash::never()).await
+    Stack::with(json!({})).await
 }
 
 /// Opens a small sealed fan-out that tells its end to a URL. The producer repeats a call that fails.
@@ -37,10 +36,6 @@ async fn open(stack: &Stack, url: &str, items: u32, key: &str) -> (Uuid, Vec<Ite
             return (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect());
         }
     }
-}
-
-fn done(items: &[ItemId]) -> AckRequest {
-    AckRequest { items: items.to_vec(), ..AckRequest::default() }
 }
 
 /// A fan-out that just completed, with its hint in the queue.

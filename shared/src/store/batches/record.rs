@@ -1,14 +1,17 @@
 //! A batch, and how it is stored.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::aws::attributes::Reader;
+use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
+use crate::limits::RETENTION;
 use crate::members::Members;
 use crate::store::telling::Telling;
 
@@ -84,32 +87,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch as its leader writes it down: nothing has become of its members yet. Without members there is nothing to do.
-    #[must_use]
-    pub fn new(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
-        Self {
-            id,
-            lane,
-            status: if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping },
-            members,
-            attempts: 0,
-            ended: 0,
-            refused: 0,
-            rounds: 0,
-            lease_until: None,
-            retry_at: None,
-            reminded_at: None,
-            succeeded: Bits::default(),
-            failed: Bits::default(),
-            silent: Bits::default(),
-            errors: Vec::new(),
-            last_error: None,
-            telling: Telling::default(),
-            created_at: now,
-            updated_at: now,
-        }
-    }
-
     /// Whether a member is an item of a fan-out: its outcome is acked.
     #[must_use]
     pub fn has_items(&self) -> bool {
@@ -139,6 +116,60 @@ impl Batch {
         self.errors.iter().find(|(_, slots)| slots.get(slot)).map(|(error, _)| error.as_str())
     }
 
+    /// A batch that intends to claim these members. Without any it is done at once.
+    #[must_use]
+    pub fn intended(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
+        Self {
+            id,
+            lane,
+            status: if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping },
+            members,
+            attempts: 0,
+            ended: 0,
+            refused: 0,
+            rounds: 0,
+            lease_until: None,
+            retry_at: None,
+            reminded_at: None,
+            succeeded: Bits::default(),
+            failed: Bits::default(),
+            silent: Bits::default(),
+            errors: Vec::new(),
+            last_error: None,
+            telling: Telling::default(),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    pub(super) fn encode(&self) -> Item {
+        let done = self.status == BatchStatus::Done;
+        let errors: HashMap<String, AttributeValue> =
+            self.errors.iter().map(|(error, slots)| (error.clone(), binary(slots.as_bytes()))).collect();
+        let attributes = [
+            ("id", Some(text(self.id))),
+            ("lane", Some(text(&self.lane))),
+            ("status", Some(text(self.status.as_str()))),
+            ("members", Some(binary(&self.members.pack()))),
+            ("attempts", count(self.attempts)),
+            ("ended", count(self.ended)),
+            ("refused", count(self.refused)),
+            ("rounds", count(self.rounds)),
+            ("lease_until", self.lease_until.map(time)),
+            ("retry_at", self.retry_at.map(time)),
+            ("reminded_at", self.reminded_at.map(time)),
+            ("succeeded", bits(&self.succeeded)),
+            ("failed", bits(&self.failed)),
+            ("silent", bits(&self.silent)),
+            ("errors", (!errors.is_empty()).then_some(AttributeValue::M(errors))),
+            ("last_error", self.last_error.as_ref().map(text)),
+            ("created_at", Some(time(self.created_at))),
+            ("updated_at", Some(time(self.updated_at))),
+            ("ttl", done.then(|| expiry(self.updated_at, RETENTION))),
+        ];
+        item(attributes.into_iter().chain(self.telling.encode()))
+    }
+
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("batches", "id", item);
         let status = match reader.text("status")? {
@@ -148,7 +179,7 @@ impl Batch {
             "done" => BatchStatus::Done,
             other => return Err(reader.corrupt("status", format!("is `{other}`"))),
         };
-        let errors = match item.get("errors") {
+        let mut errors = match item.get("errors") {
             None => Vec::new(),
             Some(AttributeValue::M(errors)) => errors
                 .iter()
@@ -156,9 +187,10 @@ impl Batch {
                     AttributeValue::B(slots) => Ok((error.clone(), Bits::from_bytes(slots.as_ref().to_vec()))),
                     _ => Err(reader.corrupt("errors", "holds something else than slots")),
                 })
-                .collect::<Result<_, _>>()?,
+                .collect::<Result<Vec<_>, _>>()?,
             Some(_) => return Err(reader.corrupt("errors", "is not a map")),
         };
+        errors.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(Self {
             id: reader.parsed("id")?,
             lane: reader.parsed("lane")?,
@@ -180,5 +212,73 @@ impl Batch {
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::ItemId;
+    use crate::store::telling::any_telling;
+    use crate::store::testing::{any_bits, any_id, any_time};
+
+    fn any_batch() -> impl Strategy<Value = Batch> {
+        let status = prop::sample::select(vec![
+            BatchStatus::Grouping,
+            BatchStatus::Dispatched,
+            BatchStatus::InProgress,
+            BatchStatus::Done,
+        ]);
+        let items = (any_id(), any_id(), prop::collection::btree_set(0_u16..7_168, 0..20));
+        let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
+        (
+            (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", status, items),
+            any::<[u32; 4]>(),
+            prop::array::uniform3(prop::option::of(any_time())),
+            prop::array::uniform3(any_bits()),
+            (errors, prop::option::of(".{0,9}"), any_telling()),
+            prop::array::uniform2(any_time()),
+        )
+            .prop_map(|(named, counts, times, slots, said, dates)| {
+                let (id, lane, status, (fanout, group, items)) = named;
+                let [attempts, ended, refused, rounds] = counts;
+                let [lease_until, retry_at, reminded_at] = times;
+                let [succeeded, failed, silent] = slots;
+                let (errors, last_error, telling) = said;
+                let [created_at, updated_at] = dates;
+                let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
+                let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
+                Batch {
+                    id,
+                    lane,
+                    status,
+                    members,
+                    attempts,
+                    ended,
+                    refused,
+                    rounds,
+                    lease_until,
+                    retry_at,
+                    reminded_at,
+                    succeeded,
+                    failed,
+                    silent,
+                    errors,
+                    last_error,
+                    telling,
+                    created_at,
+                    updated_at,
+                }
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(batch in any_batch()) {
+            prop_assert_eq!(Batch::decode(&batch.encode()).unwrap(), batch);
+        }
     }
 }

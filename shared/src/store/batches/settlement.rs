@@ -28,14 +28,12 @@ pub struct Settlement {
 
 impl Settlement {
     /// How far the batch has come with it.
-    #[must_use]
-    pub fn status(&self) -> BatchStatus {
+    fn status(&self) -> BatchStatus {
         if self.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done }
     }
 
-    /// The batch as its record says once this is written: what follows is sent without reading it again.
-    #[must_use]
-    pub fn applied_to(self, batch: Batch) -> Batch {
+    /// The batch as its record is to be once this is written.
+    pub(super) fn applied_to(self, batch: Batch, now: Timestamp) -> Batch {
         Batch {
             status: self.status(),
             succeeded: self.succeeded,
@@ -48,6 +46,7 @@ impl Settlement {
             retry_at: self.retry_at,
             lease_until: None,
             ended: batch.ended + 1,
+            updated_at: now,
             ..batch
         }
     }
@@ -61,14 +60,14 @@ mod tests {
     use uuid::Uuid;
 
     fn running() -> Batch {
-        let batch = Batch::new(Uuid::from_u128(9), "parcel:0:NY".parse().unwrap(), Members::default(), Timestamp(0));
+        let lane = "parcel:0:NY".parse().unwrap();
         Batch {
             status: BatchStatus::InProgress,
             attempts: 3,
             ended: 1,
             lease_until: Some(Timestamp(7)),
             last_error: Some("503".to_owned()),
-            ..batch
+            ..Batch::intended(Uuid::from_u128(9), lane, Members::default(), Timestamp(0))
         }
     }
 
@@ -88,12 +87,12 @@ mod tests {
     #[test]
     fn a_batch_goes_on_until_no_attempt_is_to_follow() {
         let retry_at = Some(Timestamp(50));
-        let batch = settlement(retry_at).applied_to(running());
+        let batch = settlement(retry_at).applied_to(running(), Timestamp(8));
         assert_eq!((batch.status, batch.retry_at, batch.lease_until), (BatchStatus::InProgress, retry_at, None));
         assert_eq!((batch.attempts, batch.ended, batch.refused, batch.rounds), (3, 2, 1, 1));
         assert_eq!(batch.last_error.as_deref(), Some("429"));
 
-        let batch = settlement(None).applied_to(running());
+        let batch = settlement(None).applied_to(running(), Timestamp(8));
         assert_eq!((batch.status, batch.retry_at, batch.last_error), (BatchStatus::Done, None, None));
         assert_eq!(
             (batch.succeeded, batch.failed, batch.silent),

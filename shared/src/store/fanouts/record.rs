@@ -2,14 +2,14 @@
 
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::ItemGroup;
 use crate::limits::RETENTION;
 use crate::policy::Destination;
-use crate::store::groups::Group;
+use crate::store::groups::{Cleared, Group};
 use crate::store::telling::Telling;
 
 /// How far a fan-out has come.
@@ -115,7 +115,7 @@ impl Fanout {
         self.inline_group().map(|group| ItemGroup { id: group.id, upto: group.size }).into_iter().collect()
     }
 
-    pub(crate) fn decode(item: &Item) -> Result<Self, StoreError> {
+    pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("fanouts", "id", item);
         let state = match reader.text("state")? {
             "open" => FanoutState::Open,
@@ -146,34 +146,91 @@ impl Fanout {
         })
     }
 
+    /// The small fan-out with these bits, which is complete if none is left.
+    pub(super) fn after(&self, cleared: &Cleared, now: Timestamp) -> Self {
+        let Cleared { pending, failed, duplicates, .. } = cleared.clone();
+        Self {
+            state: if pending.is_zero() { FanoutState::Completed } else { self.state },
+            failed: failed.count(),
+            duplicates: duplicates.count(),
+            inline: Some(Inline { pending, failed, duplicates }),
+            updated_at: now,
+            ..self.clone()
+        }
+    }
+
     pub(super) fn encode(&self) -> Item {
-        let mut item = Item::from([
-            ("id".to_owned(), text(self.id)),
-            ("state".to_owned(), text(self.state.as_str())),
-            ("total".to_owned(), number(self.total)),
-            ("opened_with".to_owned(), number(self.opened_with)),
-            ("open_groups".to_owned(), number(self.open_groups)),
-            ("created_at".to_owned(), time(self.created_at)),
-            ("updated_at".to_owned(), time(self.updated_at)),
-        ]);
-        if let Some(inline) = &self.inline {
-            item.insert("pending".to_owned(), binary(inline.pending.as_bytes()));
-        }
-        if let Some(user_key) = &self.user_key {
-            item.insert("user_key".to_owned(), text(user_key));
-        }
-        if let Some(notify) = &self.notify {
-            item.insert("notify".to_owned(), text(serde_json::to_string(notify).unwrap_or_default()));
-        }
-        if self.complete() {
-            item.insert("ttl".to_owned(), number(self.updated_at.plus(RETENTION).seconds()));
-            if self.notify.is_some() {
-                item.insert("notifying".to_owned(), text(NOTIFYING));
-            }
-        }
-        item
+        let inline = self.inline.as_ref();
+        let attributes = [
+            ("id", Some(text(self.id))),
+            ("state", Some(text(self.state.as_str()))),
+            ("total", Some(number(self.total))),
+            ("opened_with", Some(number(self.opened_with))),
+            ("open_groups", Some(number(self.open_groups))),
+            ("failed", count(self.failed)),
+            ("duplicates", count(self.duplicates)),
+            ("pending", inline.map(|inline| binary(inline.pending.as_bytes()))),
+            ("failed_items", inline.and_then(|inline| bits(&inline.failed))),
+            ("duplicate_items", inline.and_then(|inline| bits(&inline.duplicates))),
+            ("user_key", self.user_key.as_ref().map(text)),
+            ("notify", self.notify.as_ref().map(|to| text(serde_json::to_string(to).unwrap_or_default()))),
+            ("notifying", self.to_notify().then(|| text(NOTIFYING))),
+            ("cursor", count(self.cursor)),
+            ("created_at", Some(time(self.created_at))),
+            ("updated_at", Some(time(self.updated_at))),
+            ("ttl", self.complete().then(|| expiry(self.updated_at, RETENTION))),
+        ];
+        item(attributes.into_iter().chain(self.telling.encode()))
     }
 }
 
 /// The one partition of the sparse index of fan-outs whose end is still to be reported.
 pub(in crate::store) const NOTIFYING: &str = "1";
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::telling::any_telling;
+    use crate::store::testing::{any_bits, any_id, any_time};
+
+    fn any_fanout() -> impl Strategy<Value = Fanout> {
+        let state = prop::sample::select(vec![FanoutState::Open, FanoutState::Sealed, FanoutState::Completed]);
+        let notify = prop::sample::select(vec![None, Some(Destination::Url("https://example.com/".to_owned()))]);
+        (
+            (any_id(), state, prop::option::of(".{0,9}"), notify, any_telling()),
+            any::<[u64; 6]>(),
+            prop::option::of(prop::array::uniform3(any_bits())),
+            prop::array::uniform2(any_time()),
+        )
+            .prop_map(|((id, state, user_key, notify, telling), counts, inline, [created_at, updated_at])| {
+                let [total, opened_with, open_groups, failed, duplicates, cursor] = counts;
+                let inline = inline.map(|[pending, failed, duplicates]| Inline { pending, failed, duplicates });
+                Fanout {
+                    id,
+                    state,
+                    total,
+                    opened_with,
+                    open_groups,
+                    failed,
+                    duplicates,
+                    inline,
+                    user_key,
+                    notify,
+                    telling,
+                    cursor,
+                    created_at,
+                    updated_at,
+                }
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(fanout in any_fanout()) {
+            prop_assert_eq!(Fanout::decode(&fanout.encode()).unwrap(), fanout);
+        }
+    }
+}

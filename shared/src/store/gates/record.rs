@@ -110,7 +110,6 @@ impl Gate {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("locks", "lane", item);
-        let version = reader.optional_text("version")?;
         let stopped = match reader.time("stopped_at")? {
             None => None,
             Some(since) => Some(Stopped {
@@ -125,7 +124,7 @@ impl Gate {
         Ok(Self {
             kind: reader.text("kind")?.to_owned(),
             places: places::holders(item)?,
-            version: version.map(|id| id.parse().map_err(|error| reader.corrupt("version", error))).transpose()?,
+            version: reader.optional_parsed("version")?,
             refusals: reader.small("refusals")?,
             targets: reader.ids("targets")?,
             stopped,

@@ -70,10 +70,9 @@ impl Lock {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("locks", "lane", item);
-        let holder = reader.optional_text("holder")?;
         Ok(Self {
             lane: reader.parsed("lane")?,
-            holder: holder.map(|id| id.parse().map_err(|error| reader.corrupt("holder", error))).transpose()?,
+            holder: reader.optional_parsed("holder")?,
             acquired_at: reader.time("acquired_at")?,
             epoch: reader.number("epoch")?,
             in_flight: reader.ids("in_flight")?,

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
+
 use crate::aws::StoreError;
-use crate::aws::attributes::Reader;
+use crate::aws::attributes::{Reader, count, number, text, time};
 use crate::clock::Timestamp;
 
 /// How far the telling of a notice has come. It stands in the record that the notice is about, and never grows.
@@ -82,6 +84,20 @@ impl Telling {
         self.lease_until.or(self.due).unwrap_or(ended)
     }
 
+    pub(in crate::store) fn encode(&self) -> [(&'static str, Option<AttributeValue>); 9] {
+        [
+            ("changes", self.change.map(number)),
+            ("notified", self.told.map(time)),
+            ("undeliverable", self.given_up.map(time)),
+            ("tell_tries", count(self.tries)),
+            ("tell_since", self.since.map(time)),
+            ("tell_due", self.due.map(time)),
+            ("tell_lease", self.lease_until.map(time)),
+            ("tell_parts", count(self.parts)),
+            ("tell_error", self.error.as_ref().map(text)),
+        ]
+    }
+
     pub(in crate::store) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
         Ok(Self {
             change: reader.optional_number("changes")?,
@@ -95,6 +111,28 @@ impl Telling {
             error: reader.optional_text("tell_error")?.map(str::to_owned),
         })
     }
+}
+
+#[cfg(test)]
+pub(in crate::store) fn any_telling() -> impl proptest::strategy::Strategy<Value = Telling> {
+    use proptest::prelude::*;
+
+    use crate::store::testing::any_time;
+
+    let times = prop::array::uniform5(prop::option::of(any_time()));
+    (prop::option::of(any::<u64>()), times, any::<[u32; 2]>(), prop::option::of(".{0,9}")).prop_map(
+        |(change, [told, given_up, since, due, lease_until], [tries, parts], error)| Telling {
+            change,
+            told,
+            given_up,
+            tries,
+            since,
+            due,
+            lease_until,
+            parts,
+            error,
+        },
+    )
 }
 
 #[cfg(test)]

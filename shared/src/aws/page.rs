@@ -1,0 +1,85 @@
+//! Reads of many items, page by page.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{Item, StoreError, Table};
+
+/// Items asked for in one page of an index; DynamoDB ends it at 1 MB in any case.
+const PAGE: usize = 1_000;
+
+/// A part of an index. The index is named after its partition key.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// The index.
+    pub(crate) index: &'static str,
+    /// The value of its partition key.
+    pub(crate) partition: String,
+    /// Only what comes after this value of the sort key, which has this name.
+    pub(crate) after: Option<(&'static str, String)>,
+    /// At most so many items.
+    pub(crate) limit: usize,
+}
+
+impl Part {
+    /// One partition of an index.
+    pub(crate) fn all(index: &'static str, partition: impl ToString) -> Self {
+        Self { index, partition: partition.to_string(), after: None, limit: usize::MAX }
+    }
+}
+
+/// A share of a scan, for several who scan at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// Which, from 0.
+    pub(crate) number: i32,
+    /// Of how many.
+    pub(crate) of: i32,
+}
+
+impl Segment {
+    /// Everything.
+    pub(crate) const ALL: Self = Self { number: 0, of: 1 };
+}
+
+impl Table {
+    /// The items of a part of an index, ascending, as the index shows them: it may lag behind.
+    pub(crate) async fn query(&self, part: Part) -> Result<Vec<Item>, StoreError> {
+        let mut query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .index_name(part.index)
+            .expression_attribute_names("#key", part.index)
+            .expression_attribute_values(":key", AttributeValue::S(part.partition))
+            .limit(i32::try_from(part.limit.min(PAGE)).unwrap_or(i32::MAX));
+        let mut condition = "#key = :key".to_owned();
+        if let Some((key, after)) = part.after {
+            condition.push_str(" AND #sort > :after");
+            query = query.expression_attribute_names("#sort", key);
+            query = query.expression_attribute_values(":after", AttributeValue::S(after));
+        }
+        let mut found = query.key_condition_expression(condition).into_paginator().items().send();
+        let mut items = Vec::new();
+        while items.len() < part.limit
+            && let Some(item) = found.next().await
+        {
+            items.push(item.map_err(|error| StoreError::service("Query", &self.name, error))?);
+        }
+        Ok(items)
+    }
+
+    /// Hands `visit` every item of a share of the table, or of an index; an index may lag behind.
+    pub(crate) async fn scan(
+        &self,
+        index: Option<&'static str>,
+        segment: Segment,
+        mut visit: impl FnMut(Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let scan = self.client.scan().table_name(&self.name).set_index_name(index.map(str::to_owned));
+        let mut found = scan.segment(segment.number).total_segments(segment.of).into_paginator().items().send();
+        while let Some(item) = found.next().await {
+            visit(item.map_err(|error| StoreError::service("Scan", &self.name, error))?)?;
+        }
+        Ok(())
+    }
+}

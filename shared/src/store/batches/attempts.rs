@@ -1,0 +1,127 @@
+//! Attempts of a batch: of several workers who would make one, one begins it, and of several outcomes one counts.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{Batch, BatchStatus, Batches, Settlement};
+use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::{StoreError, Write};
+use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN};
+
+impl Batches {
+    /// Begins attempt number `attempt`: the one before it is over, or began it and its lease ran out. A lost worker's
+    /// attempt counts, so the attempt begun may have a higher number. `timeout`: that of the call, which the lease outlasts.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn begin(
+        &self,
+        id: Uuid,
+        attempt: u32,
+        timeout: Duration,
+    ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let (now, worker) = (self.table.world.now(), self.table.world.uuid());
+        let (over, before) = match attempt {
+            1 => ("#status = :dispatched", (":dispatched", text(BatchStatus::Dispatched.as_str()))),
+            _ => (
+                "(#status = :in_progress AND attempts = :before AND attribute_not_exists(lease_until))",
+                (":before", number(attempt.saturating_sub(1))),
+            ),
+        };
+        let in_progress = text(BatchStatus::InProgress.as_str());
+        let begun = self
+            .table
+            .change("id", id)
+            .set("status", in_progress.clone())
+            .add("attempts", number(1_u32))
+            .set("worker", binary(worker.as_bytes()))
+            .set("lease_until", time(now.plus(timeout + ATTEMPT_MARGIN)))
+            .set("call_until", time(now.plus(CALL_WITHIN + timeout)))
+            .set("updated_at", time(now))
+            .remove(["retry_at"])
+            .when(
+                &format!("{over} OR (#status = :in_progress AND attempts = :attempt AND lease_until < :now)"),
+                [before, (":in_progress", in_progress), (":attempt", number(attempt)), (":now", time(now))],
+            )
+            .send_for_new()
+            .await?;
+        let mine =
+            |item: &_| Reader::new("batches", "id", item).bytes("worker").is_ok_and(|by| by == worker.as_bytes());
+        begun.or_mine(mine).decode(Batch::decode)
+    }
+
+    /// Writes down how an attempt ended, once: a later attempt's lease or end refuses it. Returns the batch it leaves, or
+    /// the one that refused.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn settle(
+        &self,
+        batch: &Batch,
+        settlement: Settlement,
+    ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let after = settlement.applied_to(batch.clone(), self.table.world.now());
+        let settled = self
+            .table
+            .change("id", batch.id)
+            .differences(&batch.encode(), &after.encode())
+            .remove(["call_until"])
+            .when_is("status", text(BatchStatus::InProgress.as_str()))
+            .when_is("attempts", number(batch.attempts))
+            .when_present("lease_until")
+            .send()
+            .await?
+            .decode_refused(Batch::decode)?;
+        // Perhaps one's own write whose answer was lost: then the record says what was to be written.
+        let mine = settled.counts(|stands| {
+            stands.attempts == batch.attempts
+                && stands.lease_until.is_none()
+                && stands.retry_at == after.retry_at
+                && stands.succeeded == after.succeeded
+                && stands.failed == after.failed
+                && stands.silent == after.silent
+        });
+        Ok(match settled {
+            Write::Refused(stands) if !mine => Write::Refused(stands),
+            _ => Write::Done(after),
+        })
+    }
+
+    /// Takes an attempt back that could not call the batch API: it does not count.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn take_back(&self, batch: &Batch) -> Result<(), StoreError> {
+        let attempts = batch.attempts.saturating_sub(1);
+        let status = if attempts == 0 { BatchStatus::Dispatched } else { BatchStatus::InProgress };
+        let updated_at = self.table.world.now();
+        let after = Batch { status, attempts, lease_until: None, updated_at, ..batch.clone() };
+        let change = self
+            .table
+            .change("id", batch.id)
+            .differences(&batch.encode(), &after.encode())
+            .remove(["call_until"])
+            .when_is("attempts", number(batch.attempts))
+            .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
+        change.send().await.map(|_| ())
+    }
+
+    /// Shortens the lease of an attempt whose worker is known to be dead, and its connections with it: the batch API may
+    /// work on the call until its `timeout` is over, and no longer is waited. Doing it again shortens nothing. Returns the
+    /// batch as it stands then.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn shorten_lease(&self, batch: &Batch) -> Result<Option<Batch>, StoreError> {
+        let change = self
+            .table
+            .change("id", batch.id)
+            .copy("lease_until", "call_until")
+            .when_is("attempts", number(batch.attempts))
+            .when_present("lease_until")
+            .when_present("call_until")
+            .when("call_until < lease_until", []);
+        Ok(change.send_for_new().await?.decode(Batch::decode)?.stands())
+    }
+}

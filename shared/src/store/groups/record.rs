@@ -1,0 +1,101 @@
+//! An item group, and how it is stored.
+
+use uuid::Uuid;
+
+use super::Cleared;
+use crate::aws::attributes::{Reader, binary, bits, expiry, item, number, text, time};
+use crate::aws::{Item, StoreError};
+use crate::bits::Bits;
+use crate::clock::Timestamp;
+use crate::limits::RETENTION;
+
+/// An item group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its id.
+    pub id: Uuid,
+    /// The fan-out it belongs to.
+    pub fanout: Uuid,
+    /// How many items it has.
+    pub size: u32,
+    /// Items that are not done.
+    pub pending: Bits,
+    /// Items that failed.
+    pub failed: Bits,
+    /// Items that were dropped as duplicates.
+    pub duplicates: Bits,
+    /// How many items its whole add brought: known of the first group of an add with an idempotency key.
+    pub added: Option<u32>,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Group {
+    /// A new group with every bit set.
+    #[must_use]
+    pub fn new(id: Uuid, fanout: Uuid, size: u32, now: Timestamp) -> Self {
+        let (failed, duplicates) = (Bits::default(), Bits::default());
+        Self { id, fanout, size, pending: Bits::ones(size as usize), failed, duplicates, added: None, updated_at: now }
+    }
+
+    /// The group with these bits.
+    #[must_use]
+    pub fn after(&self, cleared: &Cleared, now: Timestamp) -> Self {
+        let Cleared { pending, failed, duplicates, .. } = cleared.clone();
+        Self { pending, failed, duplicates, updated_at: now, ..*self }
+    }
+
+    pub(super) fn encode(&self) -> Item {
+        let ended = self.pending.is_zero();
+        item([
+            ("id", Some(text(self.id))),
+            ("fanout", Some(text(self.fanout))),
+            ("open", (!ended).then(|| text(self.fanout))),
+            ("size", Some(number(self.size))),
+            ("pending", Some(binary(self.pending.as_bytes()))),
+            ("failed", bits(&self.failed)),
+            ("duplicates", bits(&self.duplicates)),
+            ("added", self.added.map(number)),
+            ("updated_at", Some(time(self.updated_at))),
+            ("ttl", ended.then(|| expiry(self.updated_at, RETENTION))),
+        ])
+    }
+
+    pub(crate) fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = Reader::new("groups", "id", item);
+        Ok(Self {
+            id: reader.parsed("id")?,
+            fanout: reader.parsed("fanout")?,
+            size: reader.small("size")?,
+            pending: reader.bits("pending")?,
+            failed: reader.bits("failed")?,
+            duplicates: reader.bits("duplicates")?,
+            added: if reader.has("added") { Some(reader.small("added")?) } else { None },
+            updated_at: Timestamp(reader.number("updated_at")?),
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::{any_bits, any_id, any_time};
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            id in any_id(),
+            fanout in any_id(),
+            size: u32,
+            [pending, failed, duplicates] in prop::array::uniform3(any_bits()),
+            added: Option<u32>,
+            updated_at in any_time(),
+        ) {
+            let group = Group { id, fanout, size, pending, failed, duplicates, added, updated_at };
+            prop_assert_eq!(Group::decode(&group.encode()).unwrap(), group);
+        }
+    }
+}

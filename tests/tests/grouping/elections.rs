@@ -1,0 +1,108 @@
+//! Elections: what many workflows of many lanes ask for at once.
+
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold::members::Members;
+use fanfold::messages::ElectMessage;
+use fanfold_batch_api::Answer;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
+use serde_json::json;
+
+use super::lane;
+
+fn elect(stack: &Stack, at: &str, tasks: &[TaskId]) -> ElectMessage {
+    ElectMessage { lane: lane(at), tasks: Members::new(tasks.to_vec()), workflow: stack.world.uuid(), tries: 0 }
+}
+
+/// DynamoDB refuses a read that names one item twice; the lanes of an invocation must not suffer for one another.
+#[tokio::test(start_paused = true)]
+async fn a_task_named_by_two_lanes_does_not_stop_all_elections() {
+    let stack = Stack::with(json!({})).await;
+    let used = [stack.register_orders("117", 0..1).await, stack.register_orders("900", 0..1).await].concat();
+    stack.drain().await;
+    assert_eq!(used.len(), 2);
+    let task = stack.register_orders("117", 1..2).await;
+    let innocent = stack.register_orders("331", 0..1).await;
+    stack.take(QueueName::Elect).await;
+    let deliveries = vec![
+        message("a", &elect(&stack, "parcel:0:117", &task)),
+        message("b", &elect(&stack, "parcel:0:900", &task)),
+        message("c", &elect(&stack, "parcel:0:331", &innocent)),
+    ];
+    assert_eq!(stack.hand(QueueName::Elect, deliveries).await, Vec::<String>::new());
+}
+
+/// A wake-up names no tasks. It counts beside a workflow all of whose tasks are claimed.
+#[tokio::test(start_paused = true)]
+async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
+    let stack = Stack::with(json!({})).await;
+    let done = stack.register_orders("117", 0..2).await;
+    stack.drain().await;
+    stack.register_orders("117", 2..4).await;
+    stack.take(QueueName::Elect).await;
+    let wake_up = message("wake-up", &elect(&stack, "parcel:0:117", &[]));
+    let loser = message("loser", &elect(&stack, "parcel:0:117", &done));
+    stack.hand(QueueName::Elect, vec![wake_up, loser]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(stack.take(QueueName::Group).await.len(), 1, "nobody leads");
+}
+
+/// A lane that is woken because there is room in flight again forms full batches at once.
+#[tokio::test(start_paused = true)]
+async fn full_batches_do_not_linger() {
+    // A batch API that takes some seconds.
+    let api = ScriptedApi::new(|call| match call.attempt {
+        1 => Err(fanfold_batch_api::CallError::again("503")),
+        _ => Ok(Answer::AllSucceeded),
+    });
+    let changes = json!({"linger": 600, "max_batch": 5, "max_in_flight": 1});
+    let stack = Stack::new(policy(changes), api, Crash::never()).await;
+    let begun = stack.world.now();
+    let tasks = stack.register_orders("117", 0..40).await;
+    stack.drain().await;
+    stack.assert_settled(&tasks, 5).await;
+    let took = stack.world.now().since(begun);
+    assert!(took < Duration::from_secs(600), "eight full batches took {took:?}");
+}
+
+/// SQS refuses a message with U+FFFE or U+FFFF in it. A target may hold one.
+#[tokio::test(start_paused = true)]
+async fn messages_hold_only_what_sqs_takes() {
+    let stack = Stack::with(json!({})).await;
+    stack.register_orders("\u{ffff}", 0..1).await;
+    for message in stack.take(QueueName::Elect).await {
+        assert!(!message.body.contains(['\u{fffe}', '\u{ffff}']), "SQS answers InvalidMessageContents");
+    }
+}
+
+/// Requests so far. `Crash` counts them; its debug form tells.
+fn requests(stack: &Stack) -> u64 {
+    let text = format!("{:?}", stack.crash);
+    let seen = text.split("seen: ").nth(1).unwrap();
+    seen[..seen.find(|c: char| !c.is_ascii_digit()).unwrap()].parse().unwrap()
+}
+
+async fn requests_of_a_lane(tasks: usize) -> u64 {
+    // A batch API that takes some ten seconds.
+    let api = ScriptedApi::new(|call| match call.attempt {
+        1 => Err(fanfold_batch_api::CallError::again("503")),
+        _ => Ok(Answer::AllSucceeded),
+    });
+    let changes = json!({"max_batch": 20, "max_in_flight": 1, "backoff": {"base": 10, "max": 10}});
+    let stack = Stack::new(policy(changes), api, Crash::never()).await;
+    let mut ids = Vec::new();
+    for from in (0..tasks).step_by(500) {
+        ids.extend(stack.register_orders("117", from..from + 500).await);
+    }
+    stack.drain().await;
+    assert_eq!(stack.tasks.claimed(&ids).await.unwrap().len(), tasks);
+    requests(&stack)
+}
+
+/// Losers must not read their tasks at every try: requests would grow with the square of the lane.
+#[tokio::test(start_paused = true)]
+async fn requests_of_a_lane_grow_with_its_tasks() {
+    let (small, large) = (requests_of_a_lane(500).await, requests_of_a_lane(4_000).await);
+    assert!(large < small * 10, "500 tasks take {small} requests, 4,000 take {large}");
+}
