@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::counters::Counters;
 
-/// A limit of failed tasks. Those of earlier processes do not count: whoever goes on after a stop wants more than none.
+/// A limit of failed tasks. Those of earlier processes do not count, so that a run that was stopped can go on.
 #[derive(Debug)]
 pub(crate) struct FailFast {
     most: u64,
@@ -53,7 +53,7 @@ impl Step for Limited {
             }
             let failures = self.step.deliver(deliveries).await;
             if self.limit.is_reached() {
-                // Kept for whoever waits later.
+                // Kept for those that wait later.
                 self.limit.reached.notify_one();
             }
             failures

@@ -61,7 +61,7 @@ pub(crate) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
     let is_port = |port: &str| port.parse::<u16>().is_ok();
     if !listen.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && is_port(port)) {
         let port = Some(listen.trim_start_matches(':')).filter(|port| is_port(port)).unwrap_or("8080");
-        return Err(fault(format!("HOST:PORT is wanted, such as 127.0.0.1:{port} or localhost:{port}")).into());
+        return Err(fault(format!("HOST:PORT is expected, such as 127.0.0.1:{port} or localhost:{port}")).into());
     }
     let addresses = tokio::net::lookup_host(listen).await;
     let mut addresses: Vec<SocketAddr> = addresses.map_err(|error| fault(error.to_string()))?.collect();

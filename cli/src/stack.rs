@@ -23,7 +23,7 @@ use crate::sweeping::Sweeping;
 /// The stack as it is deployed, from the same file.
 const TEMPLATE: &str = include_str!("../../template.yaml");
 
-/// How long invocations may take to end before a line says what is waited for.
+/// How long invocations may take to end before a line shows what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// How long they may take then: as long as most batch APIs may take for a call.

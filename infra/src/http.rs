@@ -41,7 +41,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Serves routes to whoever connects, for as long as this is polled. Connections end with it.
+/// Serves routes to every client, for as long as this is polled. Connections end with it.
 pub async fn serve(listener: TcpListener, router: Router, timeouts: Timeouts) {
     let mut connections = JoinSet::new();
     loop {
@@ -70,7 +70,7 @@ async fn connection(stream: TcpStream, router: Router, timeouts: Timeouts) {
     }
 }
 
-/// The answer of the routes. One that was given before the body had come says that the connection ends with it.
+/// The response of the routes. One that is ready before the body has arrived closes the connection.
 async fn answer(router: Router, request: Request<Incoming>, timeout: Duration) -> Result<Response, Infallible> {
     let (body, read) = Watched::request(request, timeout);
     let mut response = router.oneshot(body).await?;
@@ -80,7 +80,7 @@ async fn answer(router: Router, request: Request<Incoming>, timeout: Duration) -
     Ok(response)
 }
 
-/// Says that nothing more is sent, and takes what still comes: closing at once would make the client's system throw the answer
+/// Closes the sending side, and reads what still arrives: closing at once would make the client's system throw the answer
 /// away (RFC 9112, section 9.6).
 async fn drain(mut stream: TcpStream, timeout: Duration) {
     let taken = async {

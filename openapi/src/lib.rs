@@ -6,7 +6,7 @@ use fanfold_http::Code;
 use fanfold_http::openapi::Describer;
 use serde_json::{Value, json};
 
-/// What is to be said of the API as a whole.
+/// About the API as a whole.
 fn about() -> String {
     let code = |code: Code| format!("`{}` ({})", code.name(), code.status().as_u16());
     format!(

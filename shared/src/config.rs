@@ -73,7 +73,7 @@ impl Surroundings {
     pub fn number(&self, name: &'static str) -> Result<u32, ConfigError> {
         let value = self.variable(name)?;
         value.parse().map_err(|_| {
-            let problem = format!("a whole number from 0 to {} is wanted", u32::MAX);
+            let problem = format!("a whole number from 0 to {} is expected", u32::MAX);
             ConfigError::Unusable { variable: name, value, problem }
         })
     }

@@ -70,7 +70,10 @@ mod tests {
     fn an_object_is_read_and_a_list_is_not() {
         let list = format!("[\"{NOBODY}\", 1]");
         assert!(read::<HandleMessage>(&format!(" {{\"batch\": \"{NOBODY}\", \"attempt\": 1}}\n")).is_ok());
-        assert_eq!(read::<HandleMessage>(&list).unwrap_err().to_string(), "is not an object, a JSON object is wanted");
+        assert_eq!(
+            read::<HandleMessage>(&list).unwrap_err().to_string(),
+            "is not an object, a JSON object is expected"
+        );
         assert!(read::<AckRequest>("[]").is_err());
     }
 

@@ -27,7 +27,7 @@ pub enum Event {
     /// Every item of a fan-out is done.
     #[serde(rename = "fanout.completed")]
     FanoutCompleted(FanoutCompleted),
-    /// Tasks failed for good.
+    /// Tasks failed finally.
     #[serde(rename = "tasks.failed")]
     TasksFailed(TasksFailed),
     /// A kind stands still.
@@ -62,7 +62,7 @@ pub struct FanoutCompleted {
     pub completed_at: u64,
 }
 
-/// Tasks of one batch that failed for good.
+/// Tasks of one batch that failed finally.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TasksFailed {
     /// The batch.
@@ -75,7 +75,7 @@ pub struct TasksFailed {
     pub failures: Vec<Failure>,
 }
 
-/// A task that failed for good.
+/// A task that failed finally.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The task.
@@ -84,7 +84,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// A kind stands still: its batch API says that the caller is wrong or must wait. Its tasks wait, and use up no attempts.
+/// A kind stands still: its batch API refuses every call. Its tasks wait, and use up no attempts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindStopped {
     /// The kind.

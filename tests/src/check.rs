@@ -28,7 +28,7 @@ impl Stack {
     }
 
     /// Checks that the stack is idle and that each of `tasks` ended in exactly one batch, all members of which share its
-    /// lane and which is no larger than allowed. Answers the batches by task.
+    /// lane and which is no larger than allowed. Returns the batches by task.
     pub async fn assert_settled(&self, tasks: &[TaskId], max_batch: usize) -> BTreeMap<TaskId, Batch> {
         let mut by_task = BTreeMap::new();
         for batch in self.all_batches().await {

@@ -60,7 +60,7 @@ impl Crash {
         self.state.lock().unwrap().dead = false;
     }
 
-    /// Counts a request. Says whether it is the one.
+    /// Counts a request. Returns whether it is the one.
     fn count(&self, call: &Call) -> bool {
         let mut state = self.state.lock().unwrap();
         state.seen += 1;

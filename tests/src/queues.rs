@@ -105,7 +105,7 @@ impl Stack {
         failed
     }
 
-    /// Delivers what is visible now, as an event source would. Answers how many messages there were.
+    /// Delivers what is visible now, as an event source would. Returns how many messages there were.
     pub async fn deliver(&self, queue: QueueName) -> usize {
         let messages = self.receive(queue).await;
         if messages.is_empty() {

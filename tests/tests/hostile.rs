@@ -31,7 +31,7 @@ use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
 use fanfold_tests::{QueueName, Stack};
 
-/// Hands messages to the step behind a queue. Answers which failed, in order of their names.
+/// Hands messages to the step behind a queue. Returns which failed, in order of their names.
 async fn hand(stack: &Stack, queue: QueueName, deliveries: Vec<Delivery>) -> Vec<String> {
     let mut failed = stack.hand(queue, deliveries).await;
     failed.sort_unstable();

@@ -70,7 +70,7 @@ fn entries(text: &str) -> Result<Vec<&RawValue>, String> {
     let body: Body<'_> = serde_json::from_str(text).map_err(|error| format!("it cannot be read, {error}"))?;
     let members = body.members.ok_or("it has no field `members`")?.get();
     if !members.starts_with('[') {
-        return Err(format!("its `members` is {}, a list is wanted", sort(members)));
+        return Err(format!("its `members` is {}, a list is expected", sort(members)));
     }
     serde_json::from_str(members).map_err(|error| format!("its `members` cannot be read, {error}"))
 }
@@ -83,7 +83,7 @@ fn member(entry: &str) -> Option<MemberAnswer> {
         Some((_, Ok(outcome))) => (outcome, entry.error.map(error)),
         Some((outcome, Err(_))) => {
             let outcome = beginning(outcome.get().as_bytes(), ENTRY_BYTES);
-            let problem = format!("the answer's outcome for it is {outcome}, succeeded, failed or retry is wanted");
+            let problem = format!("the answer's outcome for it is {outcome}, succeeded, failed or retry is expected");
             (MemberOutcome::Unclear, Some(problem))
         }
         None => (MemberOutcome::Unclear, Some("the answer's entry for it has no `outcome`".to_owned())),
@@ -159,7 +159,7 @@ mod tests {
             ("OK", "it is no JSON: OK"),
             ("7", "it is a number: 7"),
             ("\"\\ud800\"", "it is a text"),
-            (r#"{"members": {"a": 1}}"#, r#"its `members` is an object, a list is wanted: {"members": {"a": 1}}"#),
+            (r#"{"members": {"a": 1}}"#, r#"its `members` is an object, a list is expected: {"members": {"a": 1}}"#),
             (r#"{"members": ["#, "it cannot be read, EOF"),
             (r#"{"members": [], "members": []}"#, "duplicate field `members`"),
         ] {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn an_outcome_that_is_none_is_told_of_its_member() {
         for (outcome, told) in [(json!("FAILED"), "\"FAILED\""), (json!(1), "1"), (json!({"a": 1}), "{\"a\":1}")] {
-            let told = format!("the answer's outcome for it is {told}, succeeded, failed or retry is wanted");
+            let told = format!("the answer's outcome for it is {told}, succeeded, failed or retry is expected");
             let member = members(&json!({"members": [{"id": ID, "outcome": outcome}]}).to_string()).remove(0);
             assert_eq!((member.outcome, member.error), (MemberOutcome::Unclear, Some(told)));
         }

@@ -31,7 +31,7 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
         "gzip" | "x-gzip" => unpack(&body),
         other => {
             let other = beginning(other.as_bytes(), 20);
-            let message = format!("the answer is compressed with `{other}`, gzip or no compression is wanted");
+            let message = format!("the answer is compressed with `{other}`, gzip or no compression is expected");
             Err(CallError::new(Cause::BadAnswer, message))
         }
     }

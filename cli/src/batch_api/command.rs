@@ -13,7 +13,7 @@ use super::process_group::ProcessGroup;
 /// Carries the idempotency key to the program.
 const KEY: &str = "FANFOLD_IDEMPOTENCY_KEY";
 
-/// Bytes of standard error that are kept: its end says why a program failed.
+/// Bytes of standard error that are kept: its end shows why a program failed.
 const STDERR_BYTES: usize = 4 * 1_024;
 
 /// Runs programs in a folder.

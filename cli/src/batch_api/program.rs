@@ -18,7 +18,7 @@ pub(crate) fn check(command: &[String], folder: &Path) -> Result<(), String> {
     };
     let file = found?;
     if file.is_dir() {
-        return Err(format!("`{program}` is a folder, a program is wanted"));
+        return Err(format!("`{program}` is a folder, a program is expected"));
     }
     if !is_executable(&file) {
         return Err(format!("`{program}` is not executable; `chmod +x {}` makes it so", file.display()));

@@ -13,7 +13,7 @@ use super::program;
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Checks that the batch API of a policy is there. The error says what is wrong.
+/// Checks that the batch API of a policy is there. The error names what is wrong.
 pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
     match &batch_api.way {
         Way::Url(url) => {

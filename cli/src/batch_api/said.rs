@@ -1,4 +1,4 @@
-//! What a program last said: the end of its output, to be shown if it fails.
+//! The end of a program's output, to be shown if it fails.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +22,7 @@ struct Lines {
     open: [String; 2],
 }
 
-/// Which of its streams a program says something on.
+/// The stream that a program writes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
     Output = 0,

@@ -62,7 +62,7 @@ impl Process {
         Ok(Self { group, stdin, said, output, port: server.port, patience: server.patience, place, command })
     }
 
-    /// Waits until the server listens. `waiting` gets a line that says what is waited for, again and again.
+    /// Waits until the server listens. `waiting` is called with a line about that, again and again.
     pub(crate) async fn listening(&mut self, waiting: impl Fn(&str)) -> Result<(), Failure> {
         let began = Instant::now();
         let (port, patience, said) = (self.port, self.patience, self.said.clone());
@@ -123,7 +123,7 @@ impl Process {
         self.group.is_over();
     }
 
-    /// What it said last may still be on its way. Somebody else may hold the pipes open.
+    /// Its last output may still be in the pipes. Another process may hold them open.
     async fn last_words(&mut self) {
         let _ = timeout(LAST_WORDS, futures::future::join_all(self.output.drain(..))).await;
     }

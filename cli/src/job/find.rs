@@ -41,7 +41,7 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
             let not_policy = |file: &&PathBuf| !POLICIES.iter().any(|name| file.ends_with(name));
             let hint = of(&["json"]).iter().find(not_policy).map(|file| format!(". {}", other_json(file)));
             let problem =
-                format!("has no tasks; a *.csv, *.ndjson or *.jsonl file is wanted{}", hint.unwrap_or_default());
+                format!("has no tasks; a *.csv, *.ndjson or *.jsonl file is expected{}", hint.unwrap_or_default());
             Err(Fault::new(folder.display(), problem).into())
         }
         _ => {

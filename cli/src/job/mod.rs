@@ -51,7 +51,7 @@ impl Job {
     pub(crate) fn read(folder: &Path, input: Option<&Path>, limit: Option<u64>) -> Result<Self, Failure> {
         if !folder.is_dir() {
             return Err(
-                Fault::new(folder.display(), "is not a folder; one with policy.yaml and tasks is wanted").into()
+                Fault::new(folder.display(), "is not a folder; one with policy.yaml and tasks is expected").into()
             );
         }
         let settings = Settings::read(folder)?;
@@ -83,7 +83,8 @@ pub(crate) fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<Co
     };
     let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `batch_api`")?;
     if server.is_none() && matches!(&policy.batch_api.way, Way::Url(url) if url.contains(PORT)) {
-        let problem = format!("`batch_api.url`: has {PORT}, but no `start` in run.yaml says what is to listen there");
+        let problem =
+            format!("`batch_api.url`: has {PORT}, but run.yaml has no `start`, the command that is to listen there");
         return Err(Fault::new(&place, problem).into());
     }
     CompiledPolicy::new(policy).map_err(|errors| {
@@ -96,7 +97,7 @@ pub(crate) fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<Co
     })
 }
 
-/// A port nobody listens on. Somebody else could take it before the server does; then the server says so.
+/// A free port. Another program could take it before the server does; then the server reports that.
 fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|error| Failure::io("no port of 127.0.0.1 is free", error))

@@ -10,7 +10,7 @@ use super::yaml;
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-/// How long a server may take to listen, unless the settings say so.
+/// How long a server may take to listen, if the settings do not set it.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest it may be given.
 const LONGEST_START: Duration = Duration::from_secs(3_600);
@@ -37,7 +37,7 @@ impl Settings {
             Err(error) => return Err(Fault::new(file.display(), error).into()),
         };
         if settings.start.as_ref().is_some_and(|start| start.first().is_none_or(String::is_empty)) {
-            return Err(Fault::new(file.display(), "`start` is empty, a program and its arguments are wanted").into());
+            return Err(Fault::new(file.display(), "`start` is empty, a program and its arguments are expected").into());
         }
         if let Some(limit) = settings.start_timeout
             && (limit.0.is_zero() || limit.0 > LONGEST_START)

@@ -15,12 +15,12 @@ const BEGINNINGS: &str = "\"'[]{}!&*|>@`%?,#";
 /// Fields that are expressions.
 const EXPRESSIONS: [&str; 2] = ["target", "key"];
 
-/// Reads YAML (JSON is YAML). `wanted` says what should be in it; a fault names line, column and field.
+/// Reads YAML (JSON is YAML). `wanted` is what should be in it, for errors; these name line, column and field.
 pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -> Result<T, Failure> {
     // `no` and `on` are words, as YAML 1.2 has it.
     let options = || serde_saphyr::options! { strict_booleans: true };
     if is_empty(text) {
-        return Err(Fault::new(file.display(), format_args!("is empty; {wanted} is wanted")).into());
+        return Err(Fault::new(file.display(), format_args!("is empty; {wanted} is expected")).into());
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error: serde_saphyr::Error| {
         // The YAML reader knows the line, the JSON reader the field and the value.
@@ -67,7 +67,7 @@ fn misshapen(error: &JsonError, wanted: &str) -> String {
     match error {
         JsonError::Shape(problem) => {
             let found = problem.split(", expected").next().unwrap_or(problem);
-            format!("{}, {wanted} is wanted", found.replace("invalid type: ", "is the "))
+            format!("{}, {wanted} is expected", found.replace("invalid type: ", "is the "))
         }
         // An expression that begins with a bracket is a list to YAML, or a map.
         JsonError::Field(FieldError { field, problem })
@@ -167,8 +167,8 @@ mod tests {
             ("kind: row\nkind: row\n", "the field `kind` is there twice"),
             ("kind: row\ntarget: [a, b]\n", "must be quoted as a whole"),
             ("kind: row\nbatch_api: {command: [true\n", "not valid YAML: unclosed bracket"),
-            ("", "is empty; a thing is wanted"),
-            ("# nothing\n---\n", "is empty; a thing is wanted"),
+            ("", "is empty; a thing is expected"),
+            ("# nothing\n---\n", "is empty; a thing is expected"),
         ] {
             assert!(problem(text).contains(part), "{text:?}: {}", problem(text));
         }

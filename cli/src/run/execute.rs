@@ -1,5 +1,5 @@
 //! Registers the tasks, has them handled, and waits for the end: the notice that the last one is done, a limit that is
-//! reached, or somebody who wants it stopped.
+//! reached, or Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

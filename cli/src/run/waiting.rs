@@ -27,7 +27,7 @@ impl Waiting {
         Self { spinner, lines: how == How::Lines, last: Cell::new(Instant::now()) }
     }
 
-    /// Says how far it is.
+    /// Shows the progress.
     pub(super) fn tell(&self, message: &str) {
         if let Some(spinner) = &self.spinner {
             spinner.set_message(message.to_owned());

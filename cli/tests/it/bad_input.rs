@@ -126,7 +126,7 @@ fn yaml_is_explained() {
     refused(&with_policy(&good.replace("content.shop", "content.shop + \" #1\"")), &["` #`", "comment", "quote"]);
     refused(&with_policy(""), &["policy.yaml: is empty", "`kind`, `target` and `batch_api`"]);
     refused(&with_policy("# to be written\n"), &["policy.yaml: is empty"]);
-    refused(&with_policy("[1]\n"), &["policy.yaml", "`kind`, `target` and `batch_api` is wanted"]);
+    refused(&with_policy("[1]\n"), &["policy.yaml", "`kind`, `target` and `batch_api` is expected"]);
     refused(&with_policy(&format!("{good}kind: row\n")), &["the field `kind` is there twice"]);
 }
 
@@ -145,9 +145,9 @@ fn addresses_to_listen_on() {
     for (address, part) in [
         (":8086", "such as 127.0.0.1:8086 or localhost:8086"),
         ("8086", "such as 127.0.0.1:8086"),
-        ("localhost", "HOST:PORT is wanted"),
+        ("localhost", "HOST:PORT is expected"),
         ("no-such-host.invalid:80", "no-such-host.invalid:80"),
-        ("127.0.0.1:99999", "HOST:PORT is wanted"),
+        ("127.0.0.1:99999", "HOST:PORT is expected"),
     ] {
         let output = folder.run(&["--listen", address]);
         assert_eq!(output.status.code(), Some(2));

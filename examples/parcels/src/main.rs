@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 enum StartError {
     #[error("the environment variable PORT is missing; it says which port of 127.0.0.1 to listen on, e.g. PORT=8088")]
     NoPort,
-    #[error("PORT is {0:?}, which is not a port; a number from 1 to 65535 is wanted")]
+    #[error("PORT is {0:?}, which is not a port; a number from 1 to 65535 is expected")]
     BadPort(String),
     #[error("port {0} of 127.0.0.1 is taken by another program; choose another PORT")]
     PortTaken(u16),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::grouping::{Failures, Follows};
+use fanfold::grouping::{FailureNotice, Follows};
 use fanfold::messages::{LaneBatch, NotifyMessage};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
@@ -90,9 +90,9 @@ impl Ack {
                 }
             };
             match Follows::of(batch, policy.as_deref()).failures {
-                Failures::Untold => notices.push(NotifyMessage::failures(batch)),
-                Failures::BeingTold => {}
-                Failures::Quiet => closed.entry(&batch.lane).or_default().push(batch.id),
+                FailureNotice::Due => notices.push(NotifyMessage::failures(batch)),
+                FailureNotice::Begun => {}
+                FailureNotice::None => closed.entry(&batch.lane).or_default().push(batch.id),
             }
         }
         self.notify.send_all(notices.iter().map(|notice| (notice, std::time::Duration::ZERO))).await?;

@@ -24,13 +24,13 @@ pub fn router(ack: Arc<Ack>) -> Router {
 #[cfg(feature = "openapi")]
 pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("POST", "/acks", "ackItems", "Acks items: they are done")
+        .operation("POST", "/acks", "ackItems", "Acks items, which are done")
         .says(
-            "An item may be acked more than once. The answer shows each fan-out as it stands then, and the groups of \
-             which acks were refused. If everything was refused, it is a problem.",
+            "An item may be acked more than once. The response has each fan-out as it stands then, and the groups of \
+             which acks were refused. If all were refused, the response is a problem.",
         )
         .body::<AckRequest>()
-        .returns::<AckAnswer>("The acks were applied, but for those of the refused groups.")
+        .returns::<AckAnswer>("The acks were applied, except those that `refused` lists.")
         .problem(Code::InvalidAcks)
         .end();
 }
@@ -69,7 +69,7 @@ pub struct RefusedGroup {
     pub group: Uuid,
     /// Why.
     pub problem: String,
-    /// The same, to reckon with.
+    /// The same, typed.
     #[serde(skip)]
     pub refusal: AckRefusal,
 }

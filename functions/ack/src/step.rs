@@ -22,7 +22,7 @@ impl Step for Ack {
                 Ok((refused, unknown)) => {
                     for (delivery, request) in &messages {
                         if let Some(problem) = refusal(request, &refused, &unknown) {
-                            tracing::warn!(message_id = %delivery.message_id, %problem, "not everything can be acked");
+                            tracing::warn!(message_id = %delivery.message_id, %problem, "some acks were refused");
                             failures.push(delivery.message_id.clone());
                         }
                     }

@@ -41,7 +41,7 @@ impl Api {
         })
     }
 
-    /// Whether policies whose batch API is a command are taken: whoever may call the API can then run programs here.
+    /// Whether policies whose batch API is a command are accepted: every caller of the API can then run programs here.
     #[must_use]
     pub fn allow_commands(self, allow_commands: bool) -> Self {
         Self { allow_commands, ..self }

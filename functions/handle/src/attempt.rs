@@ -82,7 +82,7 @@ impl Handle {
         self.end(batch, policy, Ended { result, gone, put_off }).await
     }
 
-    /// Fails the members of a batch that has waited too long for a batch API which lets nobody in.
+    /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
         let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
             Write::Done(batch) => batch,

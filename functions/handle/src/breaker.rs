@@ -130,7 +130,7 @@ impl Handle {
         let probe_at = next_probe(0, called.result, now, self.world.random.next());
         let tell_at = tells(called.policy).then(|| gate.tells_at(now));
         if self.gates.stop(&gate, refusal.answer, probe_at, tell_at).await? {
-            tracing::error!(kind, answer = refusal.answer, "the kind stands still: its batch API lets nobody in");
+            tracing::error!(kind, answer = refusal.answer, "the kind stands still: its batch API refuses every call");
             metrics::counter!(KINDS_STOPPED).increment(1);
             self.hint(kind, tell_at, now).await;
         }

@@ -18,7 +18,7 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
-    /// The attempt does not count, as the batch API lets nobody in; the next one is not before then.
+    /// The attempt does not count, as the batch API refuses every call; the next one is not before then.
     pub(crate) put_off: Option<Timestamp>,
 }
 

@@ -35,7 +35,7 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Whether the receiver wants to hear of it never again.
+    /// Whether the receiver asks for no further tries (410 Gone).
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { status: StatusCode::GONE, .. })
     }
@@ -61,7 +61,7 @@ fn failure(error: &reqwest::Error) -> String {
 
 /// Where notices are posted to.
 pub trait Webhooks: Send + Sync {
-    /// Posts a notice. The header `webhook-id` is the notice's id, as in Standard Webhooks, for receivers to tell repeats.
+    /// Posts a notice. The header `webhook-id` is the notice's id, as in Standard Webhooks, by which receivers recognize repetitions.
     /// Fails if the receiver cannot be reached, or answers anything but success.
     fn post<'a>(&'a self, url: &'a str, notice: &'a Notice, now: Timestamp)
     -> BoxFuture<'a, Result<(), DeliveryError>>;

@@ -49,7 +49,7 @@ impl std::fmt::Debug for Notify {
     }
 }
 
-/// What is to be told could not be looked at or written down; its message comes again.
+/// A notice's record could not be read or written; the message is delivered again.
 #[derive(Debug, thiserror::Error)]
 enum NotifyError {
     #[error(transparent)]
@@ -58,7 +58,7 @@ enum NotifyError {
     Queue(#[from] QueueError),
     #[error("there is no {0}")]
     Unknown(String),
-    #[error("batch {0} is not done; its failures are told together, when it is")]
+    #[error("batch {0} is not done; its failures are reported together, once it is")]
     NotDone(Uuid),
 }
 
@@ -91,7 +91,7 @@ impl Step for Notify {
             let (messages, mut failures) = parse::<NotifyMessage>(deliveries);
             for (delivery, message, result) in self.tell_all(messages).await {
                 if let Err(error) = result {
-                    tracing::error!(%error, ?message, "the step could not do its work");
+                    tracing::error!(%error, ?message, "a notice's message could not be processed");
                     failures.push(delivery.message_id);
                 }
             }

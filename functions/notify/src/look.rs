@@ -1,9 +1,9 @@
-//! What a message asks for, as the record that its notice is about says.
+//! What a message asks for, by the record that its notice is about.
 
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::grouping::{Failures, Follows};
+use fanfold::grouping::{FailureNotice, Follows};
 use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
@@ -35,7 +35,7 @@ pub(crate) struct Due {
 }
 
 impl Notify {
-    /// The records that say how far the telling has come.
+    /// The records with the state of the notice.
     pub(crate) fn tellings(&self, about: &About) -> Tellings {
         match about {
             About::Fanout(_) => self.fanouts.tellings(),
@@ -44,7 +44,7 @@ impl Notify {
         }
     }
 
-    /// Looks what a message asks for.
+    /// Finds out what a message asks for.
     pub(crate) async fn look(&self, message: &NotifyMessage) -> Result<Asked, NotifyError> {
         match &message.about {
             About::Fanout(id) => self.look_at_end(message, *id).await,
@@ -63,15 +63,15 @@ impl Notify {
     async fn look_at_failures(&self, message: &NotifyMessage, named: &LaneBatch) -> Result<Asked, NotifyError> {
         let batch = self.batches.get(named.batch).await?;
         let batch = batch.ok_or_else(|| NotifyError::Unknown(format!("batch {}", named.batch)))?;
-        // Told too early, the notice would keep its id and change its failures.
+        // Sent too early, the notice would have the same id as the final one, and other failures.
         if batch.status != BatchStatus::Done {
             return Err(NotifyError::NotDone(batch.id));
         }
         let policy = self.policies.get(&batch.lane.kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
         let revives = message.undelivered.is_some() && batch.telling.given_up.is_some();
-        let quiet = Follows::of(&batch, policy.as_deref()).failures == Failures::Quiet;
-        let Some(destination) = destination.filter(|_| revives || !quiet) else {
+        let none = Follows::of(&batch, policy.as_deref()).failures == FailureNotice::None;
+        let Some(destination) = destination.filter(|_| revives || !none) else {
             self.locks.closed(&batch.lane, &[batch.id]).await?;
             return Ok(Asked::Nothing);
         };
@@ -82,7 +82,7 @@ impl Notify {
         self.next(message, batch.telling.clone(), destination, || Notice::failed(&batch)).await
     }
 
-    /// A kind is told of as it stands now. A change that another one followed before it could be told is not told.
+    /// A kind's notice reports its present state. A change that another one followed before it was delivered is not reported.
     async fn look_at_kind(&self, message: &NotifyMessage, kind: &str) -> Result<Asked, NotifyError> {
         let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
         let policy = self.policies.get(kind).await?;
@@ -91,7 +91,7 @@ impl Notify {
         self.next(message, gate.telling.clone(), destination, || vec![Notice::of_kind(&gate)]).await
     }
 
-    /// What follows from a message and how far the telling has come.
+    /// What follows from a message and the state of the notice.
     async fn next(
         &self,
         message: &NotifyMessage,

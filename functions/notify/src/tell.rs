@@ -1,4 +1,4 @@
-//! One try to tell a notice, and what follows from it.
+//! One try to deliver a notice, and what follows from it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{DeliveryError, Notify, NotifyError};
 const RETRY: Backoff = Backoff { base: NOTICE_RETRY, max: NOTICE_RETRY_MAX };
 
 impl Notify {
-    /// Takes the turn, tries to deliver, and writes down what came of it. A crash between delivery and mark tells it again,
+    /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
     /// under the same id.
     pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
         let tellings = self.tellings(&due.about);
@@ -60,7 +60,7 @@ impl Notify {
         self.try_again(due, turn, parts, pause, Some(&text)).await
     }
 
-    /// Writes down when the next try is due, then sends its message.
+    /// Records when the next try is due, then sends its message.
     async fn try_again(
         &self,
         due: &Due,
@@ -76,7 +76,7 @@ impl Notify {
         Ok(())
     }
 
-    /// Leaves what was not told to the dead-letter queue, then says so in the record: a crash in between tries once more.
+    /// Sends what was not delivered to the dead-letter queue, then records that: after a crash in between it is tried once more.
     async fn give_up(&self, due: &Due, turn: &Turn, parts: u32, error: &str) -> Result<(), NotifyError> {
         let to = receiver_of(&due.destination);
         let dead = |notice: &Notice| {
@@ -94,7 +94,7 @@ impl Notify {
         self.close(&due.about).await
     }
 
-    /// Whether so many batches of a lane wait for their failures to be told that no more may.
+    /// Whether so many batches of a lane wait for the notice of their failures that no more may.
     pub(crate) async fn crowded(&self, about: &About) -> Result<bool, NotifyError> {
         let About::Batch(named) = about else { return Ok(false) };
         Ok(self.locks.get(&named.lane).await?.closing.len() > CLOSING_MAX)

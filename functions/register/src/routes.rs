@@ -23,8 +23,8 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("POST", "/tasks", "registerTasks", "Registers tasks")
         .says(
-            "All are checked before the first is stored. Tasks that come without an id are given one. A request that got no \
-             answer, or 500 or 503, may have stored some of its tasks, and these are handled: repeated under its \
+            "All are checked before the first is stored. Tasks without an id are given one. A request that got no response, \
+             or 500 or 503, may have stored some of its tasks, and these are handled: repeated under its \
              Idempotency-Key, or with ids that the client chose, it is completed, and no task is stored twice.",
         )
         .idempotent()

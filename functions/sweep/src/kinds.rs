@@ -1,4 +1,4 @@
-//! Kinds that stopped or went on, of which somebody is still to be told.
+//! Kinds that stopped or went on, whose notice is still to be delivered.
 
 use fanfold::messages::About;
 use fanfold::store::gates::Gate;
@@ -6,7 +6,7 @@ use fanfold::store::gates::Gate;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Has it told how kinds stand, where that should long have been. There are few kinds: one a policy.
+    /// Sends the messages of overdue notices of kinds again. There are few kinds: one per policy.
     pub(crate) async fn sweep_kinds(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
         let kinds = self.policies.kinds().await?;
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();

@@ -97,7 +97,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Has lanes elect a leader. Their tasks are old enough for the index to show them to whoever is elected.
+    /// Makes lanes elect a leader. Their tasks are old enough for the index to show them to the leader.
     async fn wake(&self, lanes: &[Lane]) -> Result<(), SweepError> {
         for lanes in lanes.chunks(MESSAGES) {
             let wake = |lane: &Lane| ElectMessage::wake(lane.clone(), self.world.uuid());

@@ -41,7 +41,7 @@ pub struct Sweep {
 pub struct SweepRequest {
     /// Age from which a message is taken for lost. One that was merely slow is sent twice, which does no harm.
     pub min_age: Duration,
-    /// Nobody else works on these tables, and whoever did is gone with its connections: a lease ends when its call's
+    /// No other process works on these tables, and the connections of those that did are closed: a lease ends when its call's
     /// `timeout` is over.
     pub workers_dead: bool,
 }
@@ -63,7 +63,7 @@ pub struct SweepReport {
     pub lanes: u64,
     /// Fan-outs that were completed, or whose notice was sent again.
     pub fanouts: u64,
-    /// Kinds of which it is to be told again how they stand.
+    /// Kinds whose notice was sent again.
     pub kinds: u64,
     /// Idle lanes that were put aside.
     pub retired: u64,

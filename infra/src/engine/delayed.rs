@@ -82,7 +82,7 @@ impl Delayed {
 }
 
 impl Shared {
-    /// Hands over at most `most` messages; tells when the next is due.
+    /// Hands over at most `most` messages; returns when the next is due.
     async fn hand_over(&self, most: usize) -> Option<Instant> {
         let mut held = self.held.lock().await;
         self.hand_over_from(&mut held, most).await;
@@ -128,7 +128,7 @@ async fn run(shared: Weak<Shared>, sooner: Arc<Notify>) {
 }
 
 impl Held {
-    /// Tells whether no other message is due earlier.
+    /// Returns whether no other message is due earlier.
     fn push(&mut self, queue: &str, message: SendMessageInput, due: Instant) -> bool {
         let is_first = self.heap.peek().is_none_or(|Reverse(first)| due < first.due);
         self.heap.push(Reverse(Entry { due, order: self.next_order, queue: queue.to_owned(), message }));

@@ -99,7 +99,7 @@ impl Tables {
 fn metered<Request, Response>(body: &[u8], run: impl FnOnce(Request) -> Result<Response, DynoxideError>) -> Answered
 where
     Request: DeserializeOwned + Ask,
-    Response: Serialize + metering::Tell,
+    Response: Serialize + metering::Report,
 {
     let mut request: Request = match read(body) {
         Ok(request) => request,

@@ -11,7 +11,7 @@ pub enum EngineError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// Another process has the data folder open.
@@ -29,7 +29,7 @@ pub enum EngineError {
     Format {
         /// The folder.
         path: PathBuf,
-        /// The format found, `none` if the folder has data but does not tell.
+        /// The format found, `none` if the folder has data but names no format.
         found: String,
         /// The format this version reads and writes.
         expected: u32,

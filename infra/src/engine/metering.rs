@@ -33,22 +33,22 @@ pub(super) trait Ask {
     /// Whether its units are read units.
     fn reads(&self) -> bool;
 
-    /// Units charged if it is a transaction that is cancelled, which no answer tells.
+    /// Units charged if it is a transaction that is cancelled, which no answer reports.
     fn cancelled_units(&self) -> f64 {
         0.0
     }
 }
 
-/// An answer that tells the units consumed.
-pub(super) trait Tell {
+/// An answer that reports the units consumed.
+pub(super) trait Report {
     /// Visits what was consumed.
     fn consumed(&self, visit: &mut dyn FnMut(&ConsumedCapacity));
 
     /// Takes what was consumed out of the answer.
     fn forget(&mut self);
 
-    /// Units of statements that failed in a batch that tells no capacity.
-    fn untold_units(&self) -> f64 {
+    /// Units of statements that failed in a batch that reports no capacity.
+    fn unreported_units(&self) -> f64 {
         0.0
     }
 }
@@ -61,7 +61,7 @@ pub(super) struct Bill {
     cancelled_units: f64,
 }
 
-/// Makes a request tell its cost, and remembers what its sender did not ask for.
+/// Makes a request report its cost, and remembers what its sender did not ask for.
 pub(super) fn ask(request: &mut impl Ask) -> Bill {
     let (reads, cancelled_units) = (request.reads(), request.cancelled_units());
     let hide_capacity = set_unless_asked(request.capacity(), "TOTAL");
@@ -80,7 +80,7 @@ fn set_unless_asked(mode: &mut Option<String>, value: &str) -> bool {
 
 impl Bill {
     /// The units of an answer, which afterwards is what its receiver asked for.
-    pub(super) fn charge(&self, response: &mut impl Tell) -> Units {
+    pub(super) fn charge(&self, response: &mut impl Report) -> Units {
         let mut units = Units::default();
         response.consumed(&mut |capacity| match capacity.read_capacity_units {
             // A transaction repeated under its token is charged as a read.
@@ -88,7 +88,7 @@ impl Bill {
             None if self.reads => units.read += capacity.capacity_units,
             None => units.write += capacity.capacity_units,
         });
-        units.write += response.untold_units();
+        units.write += response.unreported_units();
         if self.hide_capacity {
             response.forget();
         }
@@ -146,7 +146,7 @@ macro_rules! asks {
 /// Answers with one consumed capacity, or with a list of them by table.
 macro_rules! tells {
     ($($response:ident)*) => {$(
-        impl Tell for $response {
+        impl Report for $response {
             fn consumed(&self, visit: &mut dyn FnMut(&ConsumedCapacity)) {
                 self.consumed_capacity.iter().for_each(visit);
             }
@@ -157,7 +157,7 @@ macro_rules! tells {
         }
     )*};
     (by table: $($response:ident)*) => {$(
-        impl Tell for $response {
+        impl Report for $response {
             fn consumed(&self, visit: &mut dyn FnMut(&ConsumedCapacity)) {
                 self.consumed_capacity.iter().flatten().for_each(visit);
             }
@@ -236,7 +236,7 @@ fn is_select(statement: &str) -> bool {
     statement.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"))
 }
 
-impl Tell for BatchExecuteStatementResponse {
+impl Report for BatchExecuteStatementResponse {
     fn consumed(&self, visit: &mut dyn FnMut(&ConsumedCapacity)) {
         self.consumed_capacity.iter().flatten().for_each(visit);
     }
@@ -245,9 +245,9 @@ impl Tell for BatchExecuteStatementResponse {
         self.consumed_capacity = None;
     }
 
-    /// A batch in which no statement succeeded tells nothing; each failed condition costs what the item it was checked on
-    /// takes to write, as far as the answer tells.
-    fn untold_units(&self) -> f64 {
+    /// A batch in which no statement succeeded reports nothing; each failed condition costs what the item it was checked on
+    /// takes to write, as far as the answer shows.
+    fn unreported_units(&self) -> f64 {
         if self.consumed_capacity.is_some() {
             return 0.0;
         }

@@ -79,7 +79,7 @@ impl Engine {
         self.services.sqs.backlog(queue_url).await
     }
 
-    /// Deletes items whose time to live has passed, as DynamoDB does by itself within days. Answers how many.
+    /// Deletes items whose time to live has passed, as DynamoDB does by itself within days. Returns how many.
     pub fn expire_items(&self) -> Result<usize, EngineError> {
         self.services.dynamodb.expire_items()
     }

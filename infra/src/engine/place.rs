@@ -1,4 +1,4 @@
-//! The account and region the embedded services say they are in, and the names that follow from them.
+//! The account and region that the embedded services report, and the names that follow from them.
 
 /// The region of everything embedded.
 pub(crate) const REGION: &str = "us-east-1";

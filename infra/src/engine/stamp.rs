@@ -1,5 +1,5 @@
 //! The identity of a message that was held: the embedded queue gives it a new id and a new time when it is handed over, so
-//! the ones its sender was told travel in a message attribute and are put back when it is received.
+//! the ones that its sender got travel in a message attribute and are put back when it is received.
 
 use fanfold::clock::World;
 use rustack_sqs_core::message::md5_of_message_attributes;

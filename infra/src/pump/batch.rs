@@ -17,7 +17,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Moves messages from `waiting` until the batch is full or nothing waits; tells whether it is full.
+    /// Moves messages from `waiting` until the batch is full or nothing waits; returns whether it is full.
     pub(super) fn fill(&mut self, waiting: &mut VecDeque<Message>, size: usize) -> bool {
         while self.messages.len() < size {
             let Some(message) = waiting.pop_front() else {

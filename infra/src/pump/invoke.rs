@@ -35,7 +35,12 @@ impl Invoker {
         let ids = messages.iter().filter_map(Message::message_id).collect();
         let Some(failed) = failed(&failures, &ids, self.source.reports_failures) else {
             let (function, count) = (&self.source.function, messages.len());
-            tracing::warn!(function, count, ?failures, "the whole batch failed by what the step reported");
+            tracing::warn!(
+                function,
+                count,
+                ?failures,
+                "the step reported a failure that names no message: the whole batch is delivered again"
+            );
             return;
         };
         let done = messages.iter().filter(|message| !message.message_id().is_some_and(|id| failed.contains(id)));

@@ -60,7 +60,7 @@ impl PumpHandle {
         self.stop.send_replace(true);
         tokio::select! {
             ended = &mut self.task => if let Err(error) = ended {
-                tracing::error!(%error, "a pump ended badly");
+                tracing::error!(%error, "a pump ended with an error");
             },
             () = cut => {
                 self.task.abort();

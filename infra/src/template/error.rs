@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A template that cannot be read, or says something the local runner does not understand.
+/// A template that cannot be read, or that has something the local runner does not support.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {

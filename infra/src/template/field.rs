@@ -1,4 +1,4 @@
-//! One value of a resource with the path to it, so that every complaint says where it is.
+//! One value of a resource with the path to it, so that every error names its place.
 
 use serde_json::Value;
 

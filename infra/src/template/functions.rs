@@ -7,7 +7,7 @@ use super::TemplateError;
 use super::events::{self, EventSource, Route, Schedule};
 use super::field::Field;
 
-/// Seconds a function may run unless the template says otherwise.
+/// Seconds a function may run if the template does not set them.
 const DEFAULT_TIMEOUT: u32 = 3;
 
 /// A Lambda function.
@@ -30,7 +30,7 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Reads a function; `globals` is what the template says of all functions.
+    /// Reads a function; `globals` is what the template sets for all functions.
     pub(super) fn read(name: &str, properties: &Field<'_>, globals: &Field<'_>) -> Result<Self, TemplateError> {
         let timeout = match properties.get("Timeout")? {
             Some(timeout) => Some(timeout),

@@ -23,7 +23,7 @@ use field::Field;
 use functions::Declared;
 use resolve::Scope;
 
-/// What a template says, with every reference resolved for one machine.
+/// A template, with every reference resolved for one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
     tables: BTreeMap<String, Table>,

@@ -11,7 +11,7 @@ pub struct Queue {
     pub name: String,
     /// Seconds a received message stays invisible.
     pub visibility_timeout: u32,
-    /// Seconds every message is delayed unless it says otherwise.
+    /// Seconds every message is delayed if it sets no delay of its own.
     pub delay: u32,
     /// Where messages go that were received too often.
     pub redrive: Option<Redrive>,

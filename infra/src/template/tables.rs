@@ -14,7 +14,7 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// The type of every key attribute (`S`, `N` or `B`), by name.
     pub attributes: Vec<(String, String)>,
-    /// The attribute that says when an item expires.
+    /// The attribute with the time at which an item expires.
     pub ttl: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The kinds of problems. All that is said of one stands here: the answers and the description of the API have it from here.
+//! The kinds of problems. Everything about one stands here: responses and the description of the API take it from here.
 
 use axum::http::StatusCode;
 

@@ -55,7 +55,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     if essence == "application/json" || (essence.contains('/') && essence.ends_with("+json")) {
         return Ok(());
     }
-    let detail = format!("the Content-Type is `{value}`, application/json is wanted");
+    let detail = format!("the Content-Type is `{value}`, application/json is expected");
     Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 

@@ -74,7 +74,7 @@ async fn malformed_json_is_placed() {
     }
     let empty = problem("").await;
     assert_eq!(told(&empty), (400, "malformed_json"));
-    assert_eq!(empty.detail(), "the body is empty, JSON is wanted");
+    assert_eq!(empty.detail(), "the body is empty, JSON is expected");
     assert_eq!(told(&problem(b"{\"items\": 3, \"inner\": [{\"name\": \"\xff\"}]}".to_vec()).await).0, 400);
 }
 

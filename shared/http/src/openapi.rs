@@ -1,4 +1,4 @@
-//! Describes routes: each function says what its routes take and return, from the very types that they read and write.
+//! Describes routes: each function describes what its routes take and return, by the types that they read and write.
 
 mod document;
 mod operation;

@@ -13,7 +13,7 @@ pub trait Segment: Sized {
     /// Reads it from its text, percent-decoded.
     ///
     /// # Errors
-    /// The text is not one; the message names it and what is wanted.
+    /// The text is not one; the message names it and what is expected.
     fn parse(text: &str) -> Result<Self, String>;
 
     /// The texts that are one.

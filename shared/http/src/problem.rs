@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 1_024;
 /// Fields one document names.
 const FIELDS: usize = 100;
 
-/// An answer that says what went wrong, under a code that never changes.
+/// A response that describes what went wrong, under a code that never changes.
 #[derive(Clone, Debug)]
 pub struct Problem {
     code: Code,

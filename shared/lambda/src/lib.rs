@@ -15,7 +15,7 @@ pub use lambda_runtime::Error;
 pub use queue::queue;
 pub use schedule::schedule;
 
-/// Starts logging (as `AWS_LAMBDA_LOG_FORMAT` and `AWS_LAMBDA_LOG_LEVEL` say) and makes clients from the environment: region,
+/// Starts logging (as `AWS_LAMBDA_LOG_FORMAT` and `AWS_LAMBDA_LOG_LEVEL` set) and makes clients from the environment: region,
 /// credentials, and `AWS_ENDPOINT_URL` for an emulator.
 pub async fn start() -> Surroundings {
     lambda_runtime::tracing::init_default_subscriber();

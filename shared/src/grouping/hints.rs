@@ -94,7 +94,7 @@ impl LaneBatch {
 }
 
 impl AckRequest {
-    /// The outcomes of a batch's members, as its record says when they are applied.
+    /// The outcomes of a batch's members, as they are in its record when they are applied.
     #[must_use]
     pub fn of(batch: &Batch) -> Self {
         Self { batch: Some(LaneBatch::of(batch)), ..Self::default() }
@@ -102,7 +102,7 @@ impl AckRequest {
 }
 
 impl NotifyMessage {
-    /// Asks for the first try to tell a batch's failures.
+    /// Asks for the first try of the notice of a batch's failures.
     #[must_use]
     pub fn failures(batch: &Batch) -> Self {
         Self::first(About::Batch(LaneBatch::of(batch)))

@@ -5,6 +5,6 @@ mod outcome;
 mod silence;
 mod size;
 
-pub use self::outcome::{Failures, First, Follows};
+pub use self::outcome::{FailureNotice, First, Follows};
 pub use self::silence::{Patience, remind};
 pub use self::size::BatchSize;

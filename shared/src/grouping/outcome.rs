@@ -3,16 +3,16 @@
 use crate::policy::Policy;
 use crate::store::batches::{Batch, BatchStatus};
 
-/// How it stands with the notice of a batch's failures.
+/// The state of the notice of a batch's failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failures {
-    /// There is nothing to tell, or nobody to be told; or they were told, or given up. Without acks to be applied the batch
-    /// is closed.
-    Quiet,
-    /// They are to be told, and nobody has begun to.
-    Untold,
-    /// Somebody began to tell them; messages of his own go on with it.
-    BeingTold,
+pub enum FailureNotice {
+    /// There is none to deliver: no failures, no receiver, or it was delivered or given up. Without acks to be applied the
+    /// batch is closed.
+    None,
+    /// The notice is to be delivered, and delivery has not begun.
+    Due,
+    /// Delivery has begun; its own messages go on with it.
+    Begun,
 }
 
 /// What is sent first. What comes after acks is sent once they are applied.
@@ -29,24 +29,24 @@ pub enum First {
 pub struct Follows {
     /// Every member has its outcome: the batch leaves its lane's flight. If not, there is a next attempt.
     pub done: bool,
-    /// How it stands with its failures. They are told of a batch that is done, in one notice.
-    pub failures: Failures,
+    /// The notice of its failures: one per batch, once it is done.
+    pub failures: FailureNotice,
     items: bool,
     outcomes: bool,
 }
 
 impl Follows {
-    /// What follows for this batch. Without a policy nobody is to be told.
+    /// What follows for this batch. Without a policy there is no notice.
     #[must_use]
     pub fn of(batch: &Batch, policy: Option<&Policy>) -> Self {
         let done = batch.status == BatchStatus::Done;
         let told = policy.is_some_and(|policy| policy.notify.is_some());
         let failures = if !done || batch.failed.is_zero() || batch.telling.over() || !told {
-            Failures::Quiet
+            FailureNotice::None
         } else if batch.telling.begun() {
-            Failures::BeingTold
+            FailureNotice::Begun
         } else {
-            Failures::Untold
+            FailureNotice::Due
         };
         let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
         Self { done, failures, items: batch.has_items(), outcomes }
@@ -56,7 +56,7 @@ impl Follows {
     /// If not, it is closed at once.
     #[must_use]
     pub fn closing(self) -> bool {
-        self.items || self.failures != Failures::Quiet
+        self.items || self.failures != FailureNotice::None
     }
 
     /// What is sent first.
@@ -65,7 +65,7 @@ impl Follows {
         if self.items && self.outcomes {
             Some(First::Acks)
         } else {
-            (self.failures == Failures::Untold).then_some(First::Notice)
+            (self.failures == FailureNotice::Due).then_some(First::Notice)
         }
     }
 }
@@ -115,21 +115,21 @@ mod tests {
     }
 
     /// What is sent first, how it stands with the failures, whether the batch is closing.
-    fn of(batch: &Batch, policy: Option<&Policy>) -> (Option<First>, Failures, bool) {
+    fn of(batch: &Batch, policy: Option<&Policy>) -> (Option<First>, FailureNotice, bool) {
         let follows = Follows::of(batch, policy);
         (follows.first(), follows.failures, follows.closing())
     }
 
     #[test]
     fn acks_come_before_the_notice() {
-        assert_eq!(of(&done(items()), Some(&telling())), (Some(First::Acks), Failures::Untold, true));
-        assert_eq!(of(&done(items()), Some(&silent())), (Some(First::Acks), Failures::Quiet, true));
-        assert_eq!(of(&done(tasks()), Some(&telling())), (Some(First::Notice), Failures::Untold, true));
+        assert_eq!(of(&done(items()), Some(&telling())), (Some(First::Acks), FailureNotice::Due, true));
+        assert_eq!(of(&done(items()), Some(&silent())), (Some(First::Acks), FailureNotice::None, true));
+        assert_eq!(of(&done(tasks()), Some(&telling())), (Some(First::Notice), FailureNotice::Due, true));
     }
 
     #[test]
     fn a_batch_that_nobody_is_told_of_is_closed_at_once() {
-        let closed = (None, Failures::Quiet, false);
+        let closed = (None, FailureNotice::None, false);
         assert_eq!(of(&done(tasks()), Some(&silent())), closed);
         assert_eq!(of(&done(tasks()), None), closed);
         let succeeded = Batch { succeeded: Bits::ones(2), failed: Bits::default(), ..done(tasks()) };
@@ -140,18 +140,18 @@ mod tests {
     fn failures_are_told_once() {
         let with = |telling| Batch { telling, ..done(tasks()) };
         let begun = with(Telling { tries: 1, ..Telling::default() });
-        assert_eq!(of(&begun, Some(&telling())), (None, Failures::BeingTold, true));
+        assert_eq!(of(&begun, Some(&telling())), (None, FailureNotice::Begun, true));
         let told = with(Telling { tries: 1, told: Some(Timestamp(1)), ..Telling::default() });
-        assert_eq!(of(&told, Some(&telling())), (None, Failures::Quiet, false));
+        assert_eq!(of(&told, Some(&telling())), (None, FailureNotice::None, false));
         let given_up = with(Telling { tries: 1, given_up: Some(Timestamp(1)), ..Telling::default() });
-        assert_eq!(of(&given_up, Some(&telling())), (None, Failures::Quiet, false));
+        assert_eq!(of(&given_up, Some(&telling())), (None, FailureNotice::None, false));
     }
 
     #[test]
     fn before_the_end_there_are_acks_and_no_notice() {
         let going_on = |ids| Batch { status: BatchStatus::InProgress, ..done(ids) };
         assert_eq!(of(&going_on(items()), Some(&telling())).0, Some(First::Acks));
-        assert_eq!(of(&going_on(tasks()), Some(&telling())), (None, Failures::Quiet, false));
+        assert_eq!(of(&going_on(tasks()), Some(&telling())), (None, FailureNotice::None, false));
         assert!(!Follows::of(&going_on(items()), None).done);
         let nothing_yet = Batch { succeeded: Bits::default(), failed: Bits::default(), ..going_on(items()) };
         assert_eq!(of(&nothing_yet, Some(&telling())).0, None);

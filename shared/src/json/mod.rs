@@ -18,7 +18,7 @@ const FIELD_BYTES: usize = 120;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// There is no text.
-    #[error("is empty, JSON is wanted")]
+    #[error("is empty, JSON is expected")]
     Empty,
     /// It is no JSON; why, with the place.
     #[error("is not JSON: {0}")]
@@ -55,7 +55,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
         return Err(JsonError::Malformed(error.to_string()));
     }
     if !object {
-        return Err(JsonError::Shape("is not an object, a JSON object is wanted".to_owned()));
+        return Err(JsonError::Shape("is not an object, a JSON object is expected".to_owned()));
     }
     located(&mut serde_json::Deserializer::from_str(text))
 }

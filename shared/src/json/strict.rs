@@ -268,7 +268,7 @@ impl<'de, A: MapAccess<'de>> EnumAccess<'de> for Field<A> {
             Some(variant) => Ok((variant, self)),
             None => {
                 let names = Names(self.variants);
-                Err(A::Error::custom(format_args!("is an empty object, exactly one of {names} is wanted")))
+                Err(A::Error::custom(format_args!("is an empty object, exactly one of {names} is expected")))
             }
         }
     }

@@ -54,7 +54,7 @@ fn wrong(body: &str) -> (String, String) {
 #[test]
 fn a_field_of_another_shape_is_named_with_what_is_allowed() {
     for (body, field, problem) in [
-        (r#"{"place": {}}"#, "place", "is an empty object, exactly one of `url`, `queue`, `row` is wanted"),
+        (r#"{"place": {}}"#, "place", "is an empty object, exactly one of `url`, `queue`, `row` is expected"),
         (r#"{"place": []}"#, "place", "invalid type: list, expected one of `url`, `queue`, `row`"),
         (r#"{"place": 5}"#, "place", "invalid type: integer `5`, expected one of `url`, `queue`, `row`"),
         (r#"{"place": true}"#, "place", "invalid type: boolean `true`, expected one of `url`, `queue`, `row`"),
@@ -71,7 +71,11 @@ fn a_field_of_another_shape_is_named_with_what_is_allowed() {
         (r#"{"place": {"mail": "x"}}"#, "place.mail", "unknown variant `mail`, expected one of `url`, `queue`, `row`"),
         (r#"{"place": {"url": 5}}"#, "place.url", "invalid type: integer `5`, expected a string"),
         (r#"{"place": {"url": null}}"#, "place.url", "invalid type: null, expected a string"),
-        (r#"{"place": {"queue": {}}}"#, "place.queue", "is an empty object, exactly one of `small`, `large` is wanted"),
+        (
+            r#"{"place": {"queue": {}}}"#,
+            "place.queue",
+            "is an empty object, exactly one of `small`, `large` is expected",
+        ),
         (r#"{"place": {"queue": []}}"#, "place.queue", "invalid type: list, expected one of `small`, `large`"),
         (r#"{"place": {"row": []}}"#, "place.row", "invalid type: list, expected an object"),
         (r#"{"place": {"row": {"inner": ["a", 1]}}}"#, "place.row.inner", "invalid type: list, expected an object"),

@@ -14,7 +14,7 @@ impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match deserializer.deserialize_map(Inner)? {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(D::Error::custom("an object is wanted")),
+            _ => Err(D::Error::custom("an object is expected")),
         }
     }
 }

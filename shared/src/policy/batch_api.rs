@@ -111,7 +111,7 @@ impl BatchApi {
         match &self.way {
             Way::Url(url) => faults.url("batch_api.url", url),
             Way::Command(command) if command.first().is_none_or(String::is_empty) => {
-                faults.add("batch_api.command", "is empty, a program and its arguments are wanted");
+                faults.add("batch_api.command", "is empty, a program and its arguments are expected");
             }
             Way::Command(_) => {}
         }

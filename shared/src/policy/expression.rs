@@ -86,7 +86,7 @@ pub enum ExpressionError {
         reason: String,
     },
     /// It gives a value that cannot be a target or key.
-    #[error("`{source_text}` gives {got}, a string, number, boolean or list of these is wanted")]
+    #[error("`{source_text}` gives {got}, a string, number, boolean or list of these is expected")]
     Type {
         /// The expression.
         source_text: String,
@@ -173,7 +173,7 @@ impl std::fmt::Debug for Expression {
     }
 }
 
-/// One task as expressions see it. Made once a task, for all of a policy's expressions.
+/// One task as expressions see it. Made once per task, for all of a policy's expressions.
 pub struct Subject<'v>(Context<'v, 'v>);
 
 impl Subject<'_> {

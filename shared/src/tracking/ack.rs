@@ -196,7 +196,7 @@ impl Tracking {
         Err(contended(group.id))
     }
 
-    /// Lets others write a record that so many of one's own writes found changed. Says whether it took time: then the record has
+    /// Lets others write a record that so many of one's own writes found changed. Returns whether it took time: then the record has
     /// to be read again, for what the refusal showed is old.
     async fn give_way(&self, refusals: u32) -> bool {
         if refusals < 2 {

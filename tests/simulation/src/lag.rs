@@ -21,7 +21,7 @@ type Past = (Instant, Option<Value>);
 pub(crate) struct Lag(BTreeMap<Record, Vec<Past>>);
 
 impl Lag {
-    /// A record was written; `before` is what it was like until now. Answers what it was like before that.
+    /// A record was written; `before` is what it was like until now. Returns what it was like before that.
     pub(crate) fn wrote(&mut self, record: Record, before: Option<Value>) -> Option<Option<Value>> {
         let now = Instant::now();
         let past = self.0.entry(record).or_default();

@@ -191,7 +191,7 @@ impl Sim {
         *lock(&self.stats).faults.entry(fault).or_default() += 1;
     }
 
-    /// Counts a request of a step, or a crash before or after it. Answers how many there were.
+    /// Counts a request of a step, or a crash before or after it. Returns how many there were.
     pub(crate) fn reach(&self, step: &'static str, kind: &str, fault: Fault) -> Reached {
         let mut stats = lock(&self.stats);
         let reached = stats.reached.entry((step, kind.to_owned())).or_default();

@@ -32,7 +32,7 @@ pub(crate) struct AtOnce {
 }
 
 impl Working {
-    /// A call begins to work. Answers its number, by which it ends.
+    /// A call begins to work. Returns its number, by which it ends.
     pub(crate) fn begin(&mut self, work: Work) -> (u64, AtOnce) {
         let number = self.begun;
         self.begun += 1;

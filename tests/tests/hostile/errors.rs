@@ -55,7 +55,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
             json!({"lane": "parcel:0:1", "batch": NOBODY, "epoch": 1, "tasks": names(2_001)}),
             vec!["`tasks`", "2001 tasks", "at most 2000"],
         ),
-        (Handle, json!([NOBODY, 1]), vec!["a JSON object is wanted"]),
+        (Handle, json!([NOBODY, 1]), vec!["a JSON object is expected"]),
         (Handle, json!({"batch": NOBODY, "attempt": 4_294_967_296_u64}), vec!["`attempt`", "4294967296", "below 2^32"]),
         (Handle, json!({"batch": NOBODY, "attempt": 1}), vec!["there is no batch", NOBODY]),
         (Ack, json!({"items": [NOBODY]}), vec!["`items[0]`", "is not an item id", NOBODY]),
@@ -88,7 +88,7 @@ async fn what_is_no_json_is_told_with_its_place() {
     listen();
     let stack = Stack::with(json!({})).await;
     for queue in QueueName::STEPS {
-        assert!(refusal(&stack, queue, "").await.contains("is empty, JSON is wanted"), "{queue:?}");
+        assert!(refusal(&stack, queue, "").await.contains("is empty, JSON is expected"), "{queue:?}");
         for body in ["x", "{\"x\": NaN}", "{\"x\": [", "{} {}"] {
             let told = refusal(&stack, queue, body).await;
             assert!(told.contains("not JSON") && told.contains("line 1 column"), "{queue:?}, {body}: {told}");
@@ -96,7 +96,7 @@ async fn what_is_no_json_is_told_with_its_place() {
         }
         for body in ["null", "[]", "5", "\"fanout\""] {
             let told = refusal(&stack, queue, body).await;
-            assert!(told.contains("a JSON object is wanted"), "{queue:?}, {body}: {told}");
+            assert!(told.contains("a JSON object is expected"), "{queue:?}, {body}: {told}");
         }
         let deep = format!("{{\"x\": {}", "[".repeat(100_000));
         let told = refusal(&stack, queue, deep).await;

@@ -39,7 +39,7 @@ fn hostile(queue: QueueName, right: &str) -> Vec<Delivery> {
     bodies.into_iter().map(|(name, body)| delivery(format!("bad: {name}"), body)).collect()
 }
 
-/// Hands the right messages with hostile ones before, between and after them. Answers how many right ones there were.
+/// Hands the right messages with hostile ones before, between and after them. Returns how many right ones there were.
 async fn mix(stack: &Stack, queue: QueueName, right: Vec<Delivery>) -> usize {
     let bad = hostile(queue, &right.first().unwrap_or_else(|| panic!("nothing came to {queue:?}")).body);
     let mut expected: Vec<String> = bad.iter().map(|bad| bad.message_id.clone()).collect();

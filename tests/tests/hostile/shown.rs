@@ -94,7 +94,7 @@ async fn what_is_no_answer_is_shown() {
             "",
             b"{\"members\": \"all\"}".to_vec(),
             Cause::BadAnswer,
-            "the answer is not {\"members\": [...]}: its `members` is a text, a list is wanted: {\"members\": \"all\"}"
+            "the answer is not {\"members\": [...]}: its `members` is a text, a list is expected: {\"members\": \"all\"}"
                 .to_owned(),
         ),
         (
@@ -102,7 +102,7 @@ async fn what_is_no_answer_is_shown() {
             "Content-Encoding: br\r\n",
             b"x".to_vec(),
             Cause::BadAnswer,
-            "the answer is compressed with `br`, gzip or no compression is wanted".to_owned(),
+            "the answer is compressed with `br`, gzip or no compression is expected".to_owned(),
         ),
     ] {
         let server = Server::start(move |_, _| Deed::answer(status, headers, &body)).await;

@@ -89,7 +89,7 @@ pub(super) enum MemberState {
     Failed,
 }
 
-/// What the record says of one slot, with the error of one that failed.
+/// What became of the member in one slot, with its error if it failed.
 pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String>) {
     if batch.failed.get(slot) {
         (MemberState::Failed, batch.error(slot).map(str::to_owned))

@@ -31,7 +31,7 @@ struct Health {
     status: &'static str,
     /// Fanfold's version.
     version: &'static str,
-    /// Kinds that stand still, because their batch API says that the caller is wrong or must wait. None: it is left out.
+    /// Kinds that stand still, because their batch API refuses every call. Absent if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     standing_still: Vec<StandingStill>,
 }
@@ -42,11 +42,11 @@ struct Health {
 struct StandingStill {
     /// The kind.
     kind: String,
-    /// Since when, epoch milliseconds.
+    /// Since when, in milliseconds since 1970.
     since: u64,
-    /// What its batch API answered last.
+    /// What its batch API returned last.
     answer: String,
-    /// When the batch API is tried next, epoch milliseconds.
+    /// When the batch API is probed next, in milliseconds since 1970.
     next_probe: u64,
 }
 
@@ -57,7 +57,7 @@ impl StandingStill {
     }
 }
 
-/// Two reads show whether tables can be reached at all.
+/// Two reads find out whether the tables can be reached.
 async fn get(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     let kinds = api.policies.kinds().await?;
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();

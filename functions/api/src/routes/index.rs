@@ -13,7 +13,7 @@ use crate::Api;
 /// The description of the API, made from the code.
 const OPENAPI: &str = include_str!("../../../../docs/openapi.json");
 
-/// The index as a page, for whoever opens the API in a browser.
+/// The index as a page, for browsers.
 const PAGE: &str = include_str!("index.html");
 
 pub(super) fn router() -> Router<Arc<Api>> {
@@ -23,9 +23,9 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/", "index", "Where to begin")
-        .says("A page for browsers (`Accept: text/html`), else JSON.")
-        .returns::<Index>("Paths to begin with.")
+        .operation("GET", "/", "index", "Index of the API")
+        .says("A page for browsers (`Accept: text/html`), otherwise JSON.")
+        .returns::<Index>("Paths to start from.")
         .end();
     describer
         .operation("GET", "/openapi.json", "getDescription", "Describes every route")
@@ -33,7 +33,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .end();
 }
 
-/// Where to begin.
+/// The index of the API.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Index {
@@ -41,11 +41,11 @@ struct Index {
     name: &'static str,
     /// Fanfold's version.
     version: &'static str,
-    /// Paths to begin with.
+    /// Paths to start from.
     links: Links,
 }
 
-/// Paths to begin with.
+/// Paths to start from.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Links {
@@ -90,7 +90,7 @@ const INDEX: Index = Index {
     },
 };
 
-/// JSON, or a page for what would rather have one, as browsers say that they do.
+/// JSON, or a page for clients that accept `text/html`, as browsers do.
 async fn get(headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let page = accept.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "text/html"));

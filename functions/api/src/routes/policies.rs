@@ -46,7 +46,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Policies"))]
 struct List {
-    /// The policies, one a kind.
+    /// The policies, one per kind.
     policies: Vec<Policy>,
 }
 

@@ -47,7 +47,7 @@ struct TaskView {
     partition: u32,
     /// How far it has come.
     status: TaskStatus,
-    /// What the batch API gets for it; none, if it was dropped.
+    /// What the batch API receives for it; absent if it was dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Value>,
     /// The task that has its key, if it was dropped as a duplicate.
@@ -88,7 +88,7 @@ enum TaskStatus {
 async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
     let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
-    // A task's own record says no more than which batch claimed it.
+    // A task's own record holds no more than the batch that claimed it.
     let (status, error) = match task.batch {
         None if task.duplicate_of.is_some() => (TaskStatus::Duplicate, None),
         None => (TaskStatus::Created, None),
@@ -119,7 +119,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json
     }))
 }
 
-/// What a batch's record says of one of its tasks.
+/// What became of one of a batch's tasks.
 fn in_batch(batch: &Batch, id: &TaskId) -> (TaskStatus, Option<String>) {
     let Some(slot) = batch.members.slot(id) else { return (TaskStatus::Batched, None) };
     match outcome(batch, slot) {

@@ -90,7 +90,7 @@ impl<'a> Operation<'a> {
     pub fn idempotent(mut self) -> Self {
         self.parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false, "schema": key::schema().to_value(),
-            "description": "Names the request: repeated under the same key it is done once and answered alike.",
+            "description": "Identifies the request: repeated under the same key, it takes effect once and returns the same.",
         }));
         self.problem(Code::InvalidIdempotencyKey).problem(Code::IdempotencyKeyReused)
     }

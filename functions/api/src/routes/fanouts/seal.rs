@@ -19,7 +19,7 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Declares that no more items come")
+        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Seals a fan-out: no more items come")
         .says("Sealing a fan-out again changes nothing.")
         .path::<Uuid>("id", "The fan-out.")
         .optional_body::<SealRequest>()

@@ -44,19 +44,19 @@ pub(super) struct FanoutView {
     notice: Option<NoticeView>,
 }
 
-/// Whether `done`, `failed`, `duplicates` and `succeeded` are what they say, or may lag.
+/// Whether `done`, `failed`, `duplicates` and `succeeded` are exact, or may lag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Exactness {
-    /// They are what they say.
+    /// They are exact.
     Exact,
     /// They may lag.
     BestEffort,
 }
 
 impl FanoutView {
-    /// A fan-out whose items have come as far as `progress` says, which comes from an index and may be anything. The
+    /// A fan-out with the progress of its items, which comes from an index and may be wrong. The
     /// header is right, and each of its open groups has at least one item that is not done.
     pub(super) fn new(fanout: Fanout, progress: Progress) -> Self {
         let exact = fanout.inline.is_some() || fanout.open_groups == 0;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_lags_tells_nothing_impossible() {
+    fn an_index_that_lags_shows_nothing_impossible() {
         let view = |total, open, done, failed| {
             FanoutView::new(fanout(total, open, 0), Progress { done, failed, duplicates: 0 })
         };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_alone_tells_the_least() {
+    fn the_header_alone_shows_the_least() {
         assert_eq!(counts(&FanoutView::of_header(fanout(10_000, 2, 0))), (0, 0, 0, Exactness::BestEffort));
         assert_eq!(counts(&FanoutView::of_header(fanout(10_000, 1, 7))), (2_832, 7, 2_825, Exactness::BestEffort));
         let mut pending = Bits::ones(3);
