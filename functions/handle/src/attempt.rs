@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
+use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX, REFUSED_MAX};
 use fanfold::messages::HandleMessage;
 use fanfold::metrics::CALLS;
 use fanfold::policy::Policy;
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::breaker::Called;
 use crate::places::{Entry, Pass};
 use crate::settle::Ended;
-use crate::{Handle, HandleError, SHORTEST_DELAY};
+use crate::{Handle, HandleError};
 
 /// What became of the beginning of an attempt.
 enum Begun {
@@ -45,7 +45,7 @@ impl Handle {
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
-            left if left < SHORTEST_DELAY => tokio::time::sleep(left).await,
+            left if left < DELAY_MIN => tokio::time::sleep(left).await,
             left => return self.later(message, left).await,
         }
         let kind = &batch.lane.kind;
@@ -164,7 +164,7 @@ impl Handle {
 
 /// Whether so many workers died over a batch that it may be the one that kills them.
 fn lost_too_often(batch: &Batch) -> bool {
-    batch.attempts - batch.ended > LOST_ATTEMPTS
+    batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
 }
 
 /// What an attempt without a call leads to.
@@ -172,7 +172,7 @@ fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     if !lost_too_often(batch) {
         return Ok(Answer::AllSucceeded);
     }
-    let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
+    let message = format!("{LOST_ATTEMPTS_MAX} workers were lost while they called the batch API");
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
 }
 

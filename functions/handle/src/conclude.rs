@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::grouping::{First, Follows};
+use fanfold::limits::DELAY_MIN;
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
 use crate::settle::{Ended, settle};
-use crate::{Handle, HandleError, SHORTEST_DELAY};
+use crate::{Handle, HandleError};
 
 impl Handle {
     /// Writes down how an attempt ended, and sends what follows.
@@ -29,9 +30,7 @@ impl Handle {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotDispatched(batch.id))?;
         match (batch.status, batch.lease_until) {
             // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
-            (BatchStatus::InProgress, Some(_)) => {
-                self.later(message, from.since(self.world.now()) + SHORTEST_DELAY).await
-            }
+            (BatchStatus::InProgress, Some(_)) => self.later(message, from.since(self.world.now()) + DELAY_MIN).await,
             (BatchStatus::Grouping | BatchStatus::Dispatched, _) => self.later(message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch).await,
         }
@@ -62,7 +61,7 @@ impl Handle {
             && let Some((message, from)) = HandleMessage::awaited(batch)
         {
             let wait = from.since(self.world.now());
-            self.later(message, if wait < SHORTEST_DELAY { Duration::ZERO } else { wait }).await?;
+            self.later(message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
         }
         Ok(())
     }

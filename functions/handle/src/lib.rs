@@ -11,7 +11,6 @@ mod settle;
 mod step;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
@@ -24,9 +23,6 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold_batch_api::Caller;
 use uuid::Uuid;
-
-/// Delays of messages are whole seconds: what waits for less waits in its invocation.
-const SHORTEST_DELAY: Duration = Duration::from_secs(1);
 
 /// Calls batch APIs and records what became of the members.
 pub struct Handle {

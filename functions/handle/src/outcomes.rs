@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
-use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH};
+use fanfold::limits::{ERROR_BYTES_MAX, ERRORS_PER_BATCH_MAX};
 use fanfold::store::batches::Batch;
 use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome};
@@ -61,8 +61,8 @@ impl Outcomes {
     pub(crate) fn fail(&mut self, slot: usize, error: &str) {
         self.failed.set(slot);
         let error = if error.trim().is_empty() { NO_REASON } else { error };
-        let error = shorten(error, ERROR_BYTES);
-        let full = self.errors.len() >= ERRORS_PER_BATCH;
+        let error = shorten(error, ERROR_BYTES_MAX);
+        let full = self.errors.len() >= ERRORS_PER_BATCH_MAX;
         let error = if full && !self.errors.iter().any(|(known, _)| *known == error) { FURTHER } else { &error };
         match self.errors.iter_mut().find(|(known, _)| known == error) {
             Some((_, slots)) => slots.set(slot),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fanfold::backoff::Backoff;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{ERROR_BYTES, REFUSED_MAX, RETRY_AFTER_MAX};
+use fanfold::limits::{ERROR_BYTES_MAX, REFUSED_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -55,7 +55,7 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
-        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES).into_owned()),
+        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES_MAX).into_owned()),
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
         refused,
         retry_at: if retry.is_empty() { None } else { Some(now.plus(delay).max(put_off.unwrap_or_default())) },
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use fanfold::bits::Bits;
     use fanfold::ids::TaskId;
-    use fanfold::limits::ERRORS_PER_BATCH;
+    use fanfold::limits::ERRORS_PER_BATCH_MAX;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
     use fanfold_batch_api::{Cause, MemberAnswer, MemberOutcome, RetryAfter};
@@ -201,8 +201,8 @@ mod tests {
     fn long_and_many_errors_are_bounded() {
         let answer = (0..100).map(|n| member(n, MemberOutcome::Failed, Some(&format!("é{n:0>300}")))).collect();
         let settlement = run(&batch(100, 1), Ok(Answer::Members(answer)));
-        assert!(settlement.errors.len() <= ERRORS_PER_BATCH + 1);
-        assert!(settlement.errors.iter().all(|(error, _)| error.len() <= ERROR_BYTES));
+        assert!(settlement.errors.len() <= ERRORS_PER_BATCH_MAX + 1);
+        assert!(settlement.errors.iter().all(|(error, _)| error.len() <= ERROR_BYTES_MAX));
         assert_eq!(settlement.errors.iter().map(|(_, slots)| slots.count()).sum::<u64>(), 100);
     }
 
