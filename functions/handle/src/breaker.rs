@@ -59,10 +59,10 @@ impl Handle {
         let says = says(result);
         let put_off =
             (says == Says::Refused && policy.refusals == Refusals::Wait) || (pass.probes && says != Says::Works);
-        match self.write_down(pass, batch, policy, says, put_off, result).await {
+        match self.write_down(pass, batch, policy, put_off, result).await {
             Ok(probe_at) => put_off.then_some(probe_at.unwrap_or_default()),
             Err(error) => {
-                tracing::warn!(%error, kind = %batch.lane.kind, "what a call says of its kind was not written down");
+                tracing::warn!(%error, kind = %batch.lane.kind, "the kind's breaker could not be updated after a call");
                 put_off.then_some(Timestamp::default())
             }
         }
@@ -73,11 +73,11 @@ impl Handle {
         pass: &Pass,
         batch: &Batch,
         policy: &Policy,
-        says: Says,
         put_off: bool,
         result: &Result<Answer, CallError>,
     ) -> Result<Option<Timestamp>, StoreError> {
         let (kind, place, now) = (&batch.lane.kind, &pass.place, self.world.now());
+        let says = says(result);
         let answer = result.as_ref().err().map(|error| error.message.as_str()).unwrap_or_default();
         let refusal = Refusal { target: &batch.lane.target, version: policy.version(), answer };
         let probes = pass.gate.stopped.as_ref().map_or(0, |stopped| stopped.probes);
