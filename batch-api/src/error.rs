@@ -1,6 +1,6 @@
 //! A call that brought no outcomes.
 
-use fanfold::limits::ERROR_BYTES;
+use fanfold::limits::ERROR_BYTES_MAX;
 use fanfold::text::shorten;
 
 use crate::{Cause, RetryAfter};
@@ -23,7 +23,7 @@ impl CallError {
     /// A call that ended there. Whether another try may help follows from the cause.
     #[must_use]
     pub fn new(cause: Cause, message: impl AsRef<str>) -> Self {
-        let message = shorten(message.as_ref(), ERROR_BYTES).into_owned();
+        let message = shorten(message.as_ref(), ERROR_BYTES_MAX).into_owned();
         Self { retriable: cause.retriable(), cause, retry_after: None, message }
     }
 

@@ -2,7 +2,7 @@
 
 mod body;
 
-use fanfold::limits::EXCERPT_BYTES;
+use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::shorten;
 use fanfold_http_client::{NoAnswer, innermost, retry_after};
 use reqwest::Client;
@@ -35,7 +35,7 @@ impl UrlCaller {
         let retry_after = retry_after(response.headers());
         let to = response.headers().get(LOCATION).filter(|_| status.is_redirection()).map(|to| {
             let to = String::from_utf8_lossy(to.as_bytes());
-            format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES))
+            format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES_MAX))
         });
         let said = match body::excerpt(response).await {
             said if said.is_empty() => said,

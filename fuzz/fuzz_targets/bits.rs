@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::limits::GROUP_ITEMS;
+use fanfold::limits::GROUP_ITEMS_MAX;
 use fanfold::store::groups::{Group, Mask, clear};
 use libfuzzer_sys::fuzz_target;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
 /// What the bytes say, three at a time: what to do, and with which index. Some beyond a group's end are among them.
 fn steps(bytes: &[u8]) -> impl Iterator<Item = (u8, usize)> + '_ {
     bytes.chunks_exact(3).map(|step| {
-        let index = usize::from(u16::from_be_bytes([step[1], step[2]])) % (GROUP_ITEMS as usize + 9);
+        let index = usize::from(u16::from_be_bytes([step[1], step[2]])) % (GROUP_ITEMS_MAX as usize + 9);
         (step[0], index)
     })
 }
@@ -73,7 +73,7 @@ enum Told {
 /// A group's acks, in any order and number: an item has the outcome that was told first, and is counted once.
 fn acks(bytes: &[u8]) {
     let Some((size, rest)) = bytes.split_first_chunk::<2>() else { return };
-    let size = usize::from(u16::from_be_bytes(*size)) % (GROUP_ITEMS as usize + 1);
+    let size = usize::from(u16::from_be_bytes(*size)) % (GROUP_ITEMS_MAX as usize + 1);
     let mut outcomes: Vec<Option<Told>> = vec![None; size];
     let mut group = Group {
         id: Uuid::nil(),

@@ -3,7 +3,7 @@
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::limits::GROUP_ITEMS;
+use fanfold::limits::GROUP_ITEMS_MAX;
 use fanfold::members::Members;
 use libfuzzer_sys::fuzz_target;
 
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn text_of_ids(text: &str) {
     if let Ok(id) = text.parse::<ItemId>() {
         assert_eq!(id.to_string(), text);
-        assert!(u32::from(id.index) < GROUP_ITEMS);
+        assert!(u32::from(id.index) < GROUP_ITEMS_MAX);
         assert_eq!(text.parse(), Ok(TaskId::Item(id)));
     }
     if let Ok(id) = text.parse::<TaskId>() {

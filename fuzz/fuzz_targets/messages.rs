@@ -2,7 +2,7 @@
 #![no_main]
 
 use fanfold::delivery::read;
-use fanfold::limits::{NAMED_TASKS, PROBLEM_BYTES};
+use fanfold::limits::{NAMED_TASKS_MAX, PROBLEM_BYTES_MAX};
 use fanfold::messages::{
     AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, RegisterRequest, TaskRequest,
 };
@@ -17,10 +17,10 @@ fuzz_target!(|body: &str| {
     message::<HandleMessage>(body);
     message::<NotifyMessage>(body);
     if let Some(elect) = message::<ElectMessage>(body) {
-        assert!(elect.tasks.len() <= NAMED_TASKS);
+        assert!(elect.tasks.len() <= NAMED_TASKS_MAX);
     }
     if let Some(group) = message::<GroupMessage>(body) {
-        assert!(group.tasks.len() <= NAMED_TASKS);
+        assert!(group.tasks.len() <= NAMED_TASKS_MAX);
     }
 });
 
@@ -35,7 +35,7 @@ where
             Some(message)
         }
         Err(error) => {
-            assert!((1..=PROBLEM_BYTES).contains(&error.to_string().len()));
+            assert!((1..=PROBLEM_BYTES_MAX).contains(&error.to_string().len()));
             None
         }
     }

@@ -2,7 +2,7 @@
 //! again and used.
 #![no_main]
 
-use fanfold::limits::TARGET_BYTES;
+use fanfold::limits::TARGET_BYTES_MAX;
 use fanfold::policy::{CompiledPolicy, Policy};
 use libfuzzer_sys::fuzz_target;
 
@@ -21,7 +21,7 @@ fuzz_target!(|input: &str| {
     let Ok(placement) = compiled.place(&content, "fallback") else { return };
     assert_eq!(compiled.place(&content, "fallback").expect("again"), placement, "the same content has the same place");
     assert!(placement.lane.partition < compiled.policy.partitions);
-    assert!(placement.lane.target.len() <= TARGET_BYTES);
-    assert!(placement.key.is_none_or(|key| key.len() <= TARGET_BYTES));
+    assert!(placement.lane.target.len() <= TARGET_BYTES_MAX);
+    assert!(placement.key.is_none_or(|key| key.len() <= TARGET_BYTES_MAX));
     assert_eq!(placement.lane.to_string().parse(), Ok(placement.lane));
 });

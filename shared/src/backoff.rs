@@ -22,6 +22,31 @@ impl Backoff {
         let span = u64::try_from((full - half).as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         half + Duration::from_millis(random % span)
     }
+
+    /// Such pauses, of which all together are no longer than `limit`.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Pauses {
+        Pauses { backoff: self, tries: 0, left: limit }
+    }
+}
+
+/// Pauses between tries, limited by the time that they take in all: so that whoever waits hears of a failure before his own
+/// time is up.
+#[derive(Clone, Copy, Debug)]
+pub struct Pauses {
+    backoff: Backoff,
+    tries: u32,
+    left: Duration,
+}
+
+impl Pauses {
+    /// The pause before the next try; none: it would take too long.
+    pub fn next(&mut self, random: u64) -> Option<Duration> {
+        self.tries = self.tries.saturating_add(1);
+        let pause = self.backoff.after(self.tries, random);
+        self.left = self.left.checked_sub(pause)?;
+        Some(pause)
+    }
 }
 
 /// SQS delays are whole seconds, at most 900: rounds up.
@@ -35,6 +60,7 @@ pub fn delay_seconds(delay: Duration) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
     use proptest::prelude::*;
 
     proptest! {
@@ -45,6 +71,16 @@ mod tests {
             let delay = backoff.after(tries, random).as_millis();
             prop_assert!(delay >= full / 2 && delay <= full, "{delay} of {full}");
             prop_assert!(delay_seconds(Duration::from_millis(max)) <= 900);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pauses_take_no_longer_in_all_than_they_may(randoms in prop::collection::vec(any::<u64>(), 100)) {
+            let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+            let taken: Vec<Duration> = randoms.into_iter().map_while(|random| pauses.next(random)).collect();
+            prop_assert!(taken.iter().sum::<Duration>() <= STORE_WAIT_MAX, "{taken:?}");
+            prop_assert!((6..100).contains(&taken.len()), "{} tries", taken.len());
         }
     }
 

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::limits::{CONTENT_BYTES, CONTENT_DEPTH};
+use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX};
 
 /// A task's content cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// It is nested too deep.
-    #[error("is nested more than {CONTENT_DEPTH} deep")]
+    #[error("is nested more than {CONTENT_DEPTH_MAX} deep")]
     TooDeep,
     /// It is too large.
-    #[error("has {0} bytes as JSON, at most {CONTENT_BYTES} are allowed")]
+    #[error("has {0} bytes as JSON, at most {CONTENT_BYTES_MAX} are allowed")]
     TooLarge(usize),
 }
 
@@ -20,11 +20,11 @@ pub enum ContentError {
 /// # Errors
 /// It is nested too deep, or too large.
 pub fn encode(content: &Value) -> Result<String, ContentError> {
-    if depth(content, CONTENT_DEPTH + 1) > CONTENT_DEPTH {
+    if depth(content, CONTENT_DEPTH_MAX + 1) > CONTENT_DEPTH_MAX {
         return Err(ContentError::TooDeep);
     }
     let text = content.to_string();
-    if text.len() > CONTENT_BYTES { Err(ContentError::TooLarge(text.len())) } else { Ok(text) }
+    if text.len() > CONTENT_BYTES_MAX { Err(ContentError::TooLarge(text.len())) } else { Ok(text) }
 }
 
 /// How deep a value is nested, as far as `limit`.
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn limits_are_inclusive() {
-        assert!(encode(&nested(CONTENT_DEPTH)).is_ok());
-        assert_eq!(encode(&nested(CONTENT_DEPTH + 1)), Err(ContentError::TooDeep));
-        assert!(encode(&Value::String("x".repeat(CONTENT_BYTES - 2))).is_ok());
-        let large = Value::String("x".repeat(CONTENT_BYTES - 1));
-        assert_eq!(encode(&large), Err(ContentError::TooLarge(CONTENT_BYTES + 1)));
+        assert!(encode(&nested(CONTENT_DEPTH_MAX)).is_ok());
+        assert_eq!(encode(&nested(CONTENT_DEPTH_MAX + 1)), Err(ContentError::TooDeep));
+        assert!(encode(&Value::String("x".repeat(CONTENT_BYTES_MAX - 2))).is_ok());
+        let large = Value::String("x".repeat(CONTENT_BYTES_MAX - 1));
+        assert_eq!(encode(&large), Err(ContentError::TooLarge(CONTENT_BYTES_MAX + 1)));
     }
 }

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use crate::json;
-use crate::limits::PROBLEM_BYTES;
+use crate::limits::PROBLEM_BYTES_MAX;
 use crate::text::shorten;
 
 /// One SQS message as a step sees it.
@@ -55,7 +55,8 @@ pub fn parse<M: DeserializeOwned>(deliveries: Vec<Delivery>) -> (Vec<(Delivery, 
 /// # Errors
 /// The body is something else; the error names the field, its value and what is allowed.
 pub fn read<M: DeserializeOwned>(body: &str) -> Result<M, MessageError> {
-    json::read(body.as_bytes()).map_err(|error| MessageError(shorten(&error.to_string(), PROBLEM_BYTES).into_owned()))
+    json::read(body.as_bytes())
+        .map_err(|error| MessageError(shorten(&error.to_string(), PROBLEM_BYTES_MAX).into_owned()))
 }
 
 #[cfg(test)]
@@ -84,6 +85,6 @@ mod tests {
         assert!(error.starts_with("`attempt`: invalid value: integer `-1`, expected a whole number"), "{error}");
         let huge = format!("{{\"{}\": 1}}", "x".repeat(100_000));
         let error = read::<HandleMessage>(&huge).unwrap_err().to_string();
-        assert!(error.len() <= PROBLEM_BYTES && error.ends_with("`batch` or `attempt`"), "{error}");
+        assert!(error.len() <= PROBLEM_BYTES_MAX && error.ends_with("`batch` or `attempt`"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::limits::GROUP_ITEMS;
+use crate::limits::GROUP_ITEMS_MAX;
 
 /// A text is not the id it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ impl FromStr for ItemId {
                 return None;
             }
             let id = Self { fanout: uuid(fanout)?, group: uuid(group)?, index: index.parse().ok()? };
-            (u32::from(id.index) < GROUP_ITEMS).then_some(id)
+            (u32::from(id.index) < GROUP_ITEMS_MAX).then_some(id)
         };
         parse().ok_or_else(|| IdError::new(text, ITEM))
     }
@@ -134,7 +134,7 @@ pub struct ItemGroup {
     /// The group's id.
     pub id: Uuid,
     /// Its items are `<fanout>:<id>:0` to `<fanout>:<id>:<upto - 1>`.
-    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = GROUP_ITEMS)))]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = GROUP_ITEMS_MAX)))]
     pub upto: u32,
 }
 
@@ -142,7 +142,7 @@ impl ItemGroup {
     /// The ids of the group's items.
     pub fn expand(self, fanout: Uuid) -> impl Iterator<Item = ItemId> {
         // `upto` is at most 7,168; anything larger was not made by Fanfold.
-        let upto = u16::try_from(self.upto.min(GROUP_ITEMS)).unwrap_or(0);
+        let upto = u16::try_from(self.upto.min(GROUP_ITEMS_MAX)).unwrap_or(0);
         (0..upto).map(move |index| ItemId { fanout, group: self.id, index })
     }
 }
@@ -154,7 +154,7 @@ pub fn expand(fanout: Uuid, groups: &[ItemGroup]) -> impl Iterator<Item = ItemId
 
 /// How `items` are cut into groups.
 pub fn group_sizes(items: u32) -> impl Iterator<Item = u32> {
-    (0..items.div_ceil(GROUP_ITEMS)).map(move |group| (items - group * GROUP_ITEMS).min(GROUP_ITEMS))
+    (0..items.div_ceil(GROUP_ITEMS_MAX)).map(move |group| (items - group * GROUP_ITEMS_MAX).min(GROUP_ITEMS_MAX))
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
         fn groups_hold_all_items_once(items in 0_u32..100_000) {
             let sizes: Vec<u32> = group_sizes(items).collect();
             prop_assert_eq!(sizes.iter().sum::<u32>(), items);
-            prop_assert!(sizes.iter().all(|size| (1..=GROUP_ITEMS).contains(size)));
+            prop_assert!(sizes.iter().all(|size| (1..=GROUP_ITEMS_MAX).contains(size)));
             let groups: Vec<_> = sizes.iter().enumerate()
                 .map(|(n, upto)| ItemGroup { id: Uuid::from_u128(n as u128), upto: *upto }).collect();
             let ids: std::collections::HashSet<_> = expand(Uuid::nil(), &groups).collect();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::derived;
-use crate::limits::TARGET_BYTES;
+use crate::limits::TARGET_BYTES_MAX;
 use crate::policy::{KIND_ALLOWED, is_kind};
 
 /// One partition of one target of one kind. Its text, `<kind>:<partition>:<target>`, is the key of its lock.
@@ -46,7 +46,7 @@ impl fmt::Display for Lane {
 /// A text is not a lane.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a lane (<kind>:<partition>:<target>, the kind of {KIND_ALLOWED}, the target of at most {TARGET_BYTES} bytes)"
+    "`{0}` is not a lane (<kind>:<partition>:<target>, the kind of {KIND_ALLOWED}, the target of at most {TARGET_BYTES_MAX} bytes)"
 )]
 pub struct LaneError(pub String);
 
@@ -59,7 +59,7 @@ impl FromStr for Lane {
             let (kind, partition, target) = (parts.next()?, parts.next()?, parts.next()?);
             let lane = Self { kind: kind.to_owned(), partition: partition.parse().ok()?, target: target.to_owned() };
             // A lane is the key of its lock. DynamoDB refuses a key that is too long, and with it all keys of one read.
-            let fits = is_kind(kind) && target.len() <= TARGET_BYTES;
+            let fits = is_kind(kind) && target.len() <= TARGET_BYTES_MAX;
             (fits && lane.to_string() == text).then_some(lane)
         };
         parse().ok_or_else(|| LaneError(text.chars().take(120).collect()))
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Lane {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::limits::KIND_BYTES;
+    use crate::limits::KIND_BYTES_MAX;
     use proptest::prelude::*;
 
     proptest! {
@@ -102,10 +102,13 @@ mod tests {
     #[test]
     fn what_can_be_no_key_is_no_lane() {
         let lane = |kind: &str, target: usize| format!("{kind}:0:{}", "7".repeat(target)).parse::<Lane>();
-        assert!(lane(&"k".repeat(KIND_BYTES), TARGET_BYTES).is_ok());
-        for refused in
-            [lane(&"k".repeat(KIND_BYTES + 1), 1), lane("parcel", TARGET_BYTES + 1), lane("a b", 1), lane("", 1)]
-        {
+        assert!(lane(&"k".repeat(KIND_BYTES_MAX), TARGET_BYTES_MAX).is_ok());
+        for refused in [
+            lane(&"k".repeat(KIND_BYTES_MAX + 1), 1),
+            lane("parcel", TARGET_BYTES_MAX + 1),
+            lane("a b", 1),
+            lane("", 1),
+        ] {
             assert!(refused.unwrap_err().to_string().len() < 400);
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::ids::{ItemId, TaskId};
-use crate::limits::GROUP_ITEMS;
+use crate::limits::GROUP_ITEMS_MAX;
 
 const SINGLES: u8 = 0;
 const ITEMS: u8 = 1;
@@ -112,7 +112,7 @@ impl Members {
                     Some((fanout, group)) => {
                         let index = read_u16(take(2)?);
                         // No item has it: its id could be written, but not read again.
-                        if u32::from(index) >= GROUP_ITEMS {
+                        if u32::from(index) >= GROUP_ITEMS_MAX {
                             return Err(MembersError(at - 2));
                         }
                         TaskId::Item(ItemId { fanout, group, index })

@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::NAMED_TASKS;
+use crate::limits::NAMED_TASKS_MAX;
 #[cfg(feature = "openapi")]
-use crate::limits::{CONTENT_BYTES, CONTENT_DEPTH, TASKS_PER_REQUEST};
+use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX, TASKS_PER_REQUEST_MAX};
 use crate::members::Members;
 
 pub use notify::{About, NotifyMessage, Undelivered};
@@ -27,7 +27,7 @@ pub struct TaskRequest {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
     pub kind: String,
     /// What the batch API gets for it: any JSON, neither too large nor nested too deep.
-    #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = CONTENT_BYTES, "x-max-depth" = CONTENT_DEPTH)))]
+    #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = CONTENT_BYTES_MAX, "x-max-depth" = CONTENT_DEPTH_MAX)))]
     pub content: Value,
 }
 
@@ -37,7 +37,7 @@ pub struct TaskRequest {
 #[serde(deny_unknown_fields)]
 pub struct RegisterRequest {
     /// The tasks. Two of them may not have the same id.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = TASKS_PER_REQUEST)))]
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = TASKS_PER_REQUEST_MAX)))]
     pub tasks: Vec<TaskRequest>,
 }
 
@@ -97,10 +97,10 @@ impl TryFrom<RegisterFields> for RegisterMessage {
 /// Tasks that a hint names. With more, a step would exceed its time-out, and fail all messages of the invocation.
 fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
     let tasks = Members::deserialize(deserializer)?;
-    if tasks.len() <= NAMED_TASKS {
+    if tasks.len() <= NAMED_TASKS_MAX {
         return Ok(tasks);
     }
-    let problem = format!("names {} tasks, at most {NAMED_TASKS} are allowed", tasks.len());
+    let problem = format!("names {} tasks, at most {NAMED_TASKS_MAX} are allowed", tasks.len());
     Err(serde::de::Error::custom(problem))
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
-use crate::limits::NOTICE_FAILURES_BYTES;
+use crate::limits::NOTICE_FAILURES_BYTES_MAX;
 use crate::store::batches::Batch;
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::gates::Gate;
@@ -158,7 +158,7 @@ impl Notice {
             let failure = Failure { id, error: batch.error(slot).unwrap_or("").to_owned() };
             let size = serde_json::to_string(&failure).map_or(0, |text| text.len() + 1);
             match parts.last_mut() {
-                Some(part) if bytes + size <= NOTICE_FAILURES_BYTES => {
+                Some(part) if bytes + size <= NOTICE_FAILURES_BYTES_MAX => {
                     bytes += size;
                     part.push(failure);
                 }

@@ -11,7 +11,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::{BATCH_API_TIMEOUT_MAX, DELAY_MAX, GROUP_ITEMS, KIND_BYTES, RETRY_AFTER_MAX, URL_BYTES};
+use crate::limits::{
+    BATCH_API_TIMEOUT_MAX, DELAY_MAX, GROUP_ITEMS_MAX, KIND_BYTES_MAX, RETRY_AFTER_MAX, URL_BYTES_MAX,
+};
 
 /// A UUID in its canonical form.
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
@@ -28,13 +30,13 @@ pub fn uuid() -> Schema {
 /// A task's id in a path.
 #[must_use]
 pub fn task_id() -> Schema {
-    json_schema!({"type": "string", "pattern": format!("^{UUID}(:{UUID}:({}))?$", below(GROUP_ITEMS))})
+    json_schema!({"type": "string", "pattern": format!("^{UUID}(:{UUID}:({}))?$", below(GROUP_ITEMS_MAX))})
 }
 
 /// A kind.
 #[must_use]
 pub fn kind() -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": KIND_BYTES, "pattern": "^[A-Za-z0-9._-]+$"})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": KIND_BYTES_MAX, "pattern": "^[A-Za-z0-9._-]+$"})
 }
 
 pub(crate) fn kind_field(_: &mut SchemaGenerator) -> Schema {
@@ -54,7 +56,7 @@ pub(crate) fn url(_: &mut SchemaGenerator) -> Schema {
         below(u32::from(u16::MAX) + 1),
         letter("/?@"),
     );
-    json_schema!({"type": "string", "format": "uri", "maxLength": URL_BYTES, "pattern": pattern})
+    json_schema!({"type": "string", "format": "uri", "maxLength": URL_BYTES_MAX, "pattern": pattern})
 }
 
 pub(crate) fn optional_url(generator: &mut SchemaGenerator) -> Schema {
@@ -116,7 +118,7 @@ impl JsonSchema for ItemId {
         json_schema!({
             "description": "An item of a fan-out: `<fan-out>:<group>:<index>`.",
             "type": "string",
-            "pattern": format!("^{UUID}:{UUID}:({})$", below(GROUP_ITEMS)),
+            "pattern": format!("^{UUID}:{UUID}:({})$", below(GROUP_ITEMS_MAX)),
         })
     }
 }
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn numbers_below_a_limit_are_all_and_only_matched() {
-        for limit in [1, 2, 9, 10, 11, 99, 100, 101, 110, 1_000, 1_024, GROUP_ITEMS, 10_000] {
+        for limit in [1, 2, 9, 10, 11, 99, 100, 101, 110, 1_000, 1_024, GROUP_ITEMS_MAX, 10_000] {
             let regex = Regex::new(&format!("^({})$", below(limit))).unwrap();
             for number in 0..12_000 {
                 assert_eq!(regex.is_match(&number.to_string()), number < limit, "{number} below {limit}");

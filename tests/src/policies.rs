@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fanfold::limits::POLICY_CACHE;
+use fanfold::limits::POLICY_CACHE_MAX;
 use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
 use serde_json::{Value, json};
@@ -31,6 +31,6 @@ impl Stack {
         policy.check().unwrap();
         let table = self.surroundings().table("POLICIES_TABLE").unwrap();
         Policies::new(table).put(&policy).await.unwrap();
-        tokio::time::sleep(POLICY_CACHE + Duration::from_secs(1)).await;
+        tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold::limits::{PROBE_ASKED, REFUSED_MAX};
+use fanfold::limits::{PROBE_PAUSE_MAX, REFUSED_MAX};
 use fanfold::store::batches::BatchStatus;
 use fanfold::store::gates::{Gate, Refusal};
 use fanfold::store::places::{Party, Place};
@@ -98,7 +98,7 @@ async fn probes_wait_as_the_batch_api_asks_and_no_longer_than_a_limit() {
         stack.deliver(queue).await;
     }
     let stopped = gate(&stack).await.stopped.unwrap();
-    assert_eq!((stopped.probe_at, api.seen().len()), (stopped.since.plus(PROBE_ASKED), 3));
+    assert_eq!((stopped.probe_at, api.seen().len()), (stopped.since.plus(PROBE_PAUSE_MAX), 3));
 }
 
 #[tokio::test(start_paused = true)]

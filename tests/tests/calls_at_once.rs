@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::ids::TaskId;
-use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, MOST_DEAD};
+use fanfold::limits::{ATTEMPT_MARGIN, CALL_WITHIN, DEAD_PLACES_MAX};
 use fanfold::messages::TaskRequest;
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call};
@@ -152,7 +152,7 @@ async fn places_of_the_dead_are_taken_when_their_leases_end() {
         holder: Uuid::from_u128(n as u128),
         until: stack.world.now().plus(TIMEOUT),
     };
-    let dead = MOST_DEAD + 8;
+    let dead = DEAD_PLACES_MAX + 8;
     for n in 0..dead {
         assert!(stack.gates.take(&place(n), dead as u32, stack.world.now()).await.unwrap().is_done());
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::MOST_DEAD;
+use fanfold::limits::DEAD_PLACES_MAX;
 use fanfold::store::places::{Party, Place, Places};
 use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, policy};
 use futures::future::join_all;
@@ -75,7 +75,7 @@ async fn who_holds_a_place_keeps_it_for_another_lease() {
 async fn places_of_the_dead_are_taken_by_others() {
     let (_stack, places) = stack(Crash::never()).await;
     for party in parties() {
-        let dead = MOST_DEAD as u32 + 8;
+        let dead = DEAD_PLACES_MAX as u32 + 8;
         for n in 0..dead {
             assert!(places.take(&place(&party, n.into(), NOW), dead, NOW).await.unwrap());
         }

@@ -3,7 +3,7 @@
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::{ItemId, expand};
-use fanfold::limits::{GROUP_ITEMS, ITEMS_PER_ADD};
+use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use fanfold::messages::AckRequest;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{OpenRequest, TrackingError};
@@ -83,13 +83,13 @@ async fn groups_that_end_together_are_all_counted() {
 async fn a_repeated_add_gives_the_same_items() {
     let stack = stack().await;
     let (fanout, _) = stack.open(0, false).await;
-    let first = stack.tracking.add(fanout, GROUP_ITEMS + 1, Some("k")).await.unwrap();
-    assert_eq!(stack.tracking.add(fanout, GROUP_ITEMS + 1, Some("k")).await.unwrap(), first);
+    let first = stack.tracking.add(fanout, GROUP_ITEMS_MAX + 1, Some("k")).await.unwrap();
+    assert_eq!(stack.tracking.add(fanout, GROUP_ITEMS_MAX + 1, Some("k")).await.unwrap(), first);
     assert!(matches!(stack.tracking.add(fanout, 5, Some("k")).await, Err(TrackingError::KeyReused(_))));
     let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
-    assert_eq!((header.total, header.open_groups), (u64::from(GROUP_ITEMS) + 1, 2));
+    assert_eq!((header.total, header.open_groups), (u64::from(GROUP_ITEMS_MAX) + 1, 2));
     stack.seal(fanout).await;
-    assert_eq!(stack.tracking.add(fanout, GROUP_ITEMS + 1, Some("k")).await.unwrap(), first, "even after the seal");
+    assert_eq!(stack.tracking.add(fanout, GROUP_ITEMS_MAX + 1, Some("k")).await.unwrap(), first, "even after the seal");
     let ids: Vec<ItemId> = expand(fanout, &first).collect();
     assert!(stack.ack.apply(&done(&ids)).await.unwrap().fanouts[0].complete);
 }
@@ -103,7 +103,7 @@ async fn nothing_can_be_added_after_the_seal() {
     let late = stack.tracking.add(fanout, 1, Some("late")).await;
     assert!(matches!(late, Err(TrackingError::NotOpen { state: FanoutState::Sealed, .. })));
     assert!(matches!(stack.tracking.add(Uuid::nil(), 1, None).await, Err(TrackingError::UnknownFanout(_))));
-    for items in [0, ITEMS_PER_ADD + 1] {
+    for items in [0, ITEMS_PER_ADD_MAX + 1] {
         assert!(matches!(stack.tracking.add(fanout, items, None).await, Err(TrackingError::OutOfRange { .. })));
     }
 }
@@ -111,7 +111,7 @@ async fn nothing_can_be_added_after_the_seal() {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_open_gives_the_same_fanout() {
     let stack = stack().await;
-    for (items, seal) in [(0, false), (3, true), (GROUP_ITEMS * 2, false)] {
+    for (items, seal) in [(0, false), (3, true), (GROUP_ITEMS_MAX * 2, false)] {
         let request = || OpenRequest { items, seal, ..OpenRequest::default() };
         let key = format!("{items}");
         let first = stack.tracking.open(request(), Some(&key)).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_repeated_open_gives_the_same_fanout() {
         let other = OpenRequest { user_key: Some("other".to_owned()), ..request() };
         assert!(matches!(stack.tracking.open(other, Some(&key)).await, Err(TrackingError::KeyReused(_))));
         let unlike = OpenRequest { seal: !seal, ..request() };
-        if items > 0 && items <= GROUP_ITEMS {
+        if items > 0 && items <= GROUP_ITEMS_MAX {
             assert!(matches!(stack.tracking.open(unlike, Some(&key)).await, Err(TrackingError::KeyReused(_))));
         }
     }

@@ -1,16 +1,13 @@
 //! Reading a batch API's answer: what is clear counts, and what is not is named.
 
 use fanfold::ids::TaskId;
-use fanfold::limits::{ERROR_BYTES, EXCERPT_BYTES};
+use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::text::{BYTE_ORDER_MARK, beginning};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Answer, MemberAnswer, MemberOutcome};
 use crate::{CallError, Cause};
-
-/// Bytes shown of an entry that names no member.
-const ENTRY_BYTES: usize = 80;
 
 /// An answer's body. Further fields are the batch API's own.
 #[derive(Deserialize)]
@@ -43,7 +40,7 @@ impl Answer {
             return Ok(Self::AllSucceeded);
         }
         let entries = entries(text).map_err(|came| {
-            let shown = beginning(text.as_bytes(), EXCERPT_BYTES);
+            let shown = beginning(text.as_bytes(), EXCERPT_BYTES_MAX);
             CallError::new(Cause::BadAnswer, format!("the answer is not {{\"members\": [...]}}: {came}: {shown}"))
         })?;
         let mut members = Vec::with_capacity(entries.len());
@@ -55,7 +52,7 @@ impl Answer {
             }
         }
         let Some(first) = strange.first() else { return Ok(Self::Members(members)) };
-        let shown = beginning(first.get().as_bytes(), ENTRY_BYTES);
+        let shown = beginning(first.get().as_bytes(), ENTRY_BYTES_MAX);
         let others = if strange.len() > 1 { format!(", nor do {} others", strange.len() - 1) } else { String::new() };
         Ok(Self::Unclear { members, problem: format!("its entry {shown} names no task by its id{others}") })
     }
@@ -82,7 +79,7 @@ fn member(entry: &str) -> Option<MemberAnswer> {
     let (outcome, error) = match entry.outcome.map(|outcome| (outcome, serde_json::from_str(outcome.get()))) {
         Some((_, Ok(outcome))) => (outcome, entry.error.map(error)),
         Some((outcome, Err(_))) => {
-            let outcome = beginning(outcome.get().as_bytes(), ENTRY_BYTES);
+            let outcome = beginning(outcome.get().as_bytes(), ENTRY_BYTES_MAX);
             let problem = format!("the answer's outcome for it is {outcome}, succeeded, failed or retry is expected");
             (MemberOutcome::Unclear, Some(problem))
         }
@@ -98,7 +95,7 @@ fn id(text: &str) -> Option<TaskId> {
 
 /// An error: a text, or any other JSON as it is written.
 fn error(error: &RawValue) -> String {
-    serde_json::from_str(error.get()).unwrap_or_else(|_| beginning(error.get().as_bytes(), ERROR_BYTES))
+    serde_json::from_str(error.get()).unwrap_or_else(|_| beginning(error.get().as_bytes(), ERROR_BYTES_MAX))
 }
 
 /// What something is that should be JSON, by its first character.
@@ -172,7 +169,7 @@ mod tests {
         // The answer to one call is kept for each of up to 10,000 members.
         for huge in [format!("\"{}\"", "x".repeat(1_000_000)), "[".repeat(100_000), "{\"a\":".repeat(100_000)] {
             let error = Answer::read(huge.as_bytes()).unwrap_err();
-            assert!(error.retriable && error.message.len() <= ERROR_BYTES, "{} bytes", error.message.len());
+            assert!(error.retriable && error.message.len() <= ERROR_BYTES_MAX, "{} bytes", error.message.len());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use fanfold::limits::{ANSWER_BYTES, EXCERPT_BYTES};
+use fanfold::limits::{ANSWER_BYTES_MAX, EXCERPT_BYTES_MAX, EXCERPT_READ_BYTES_MAX};
 use fanfold::text::beginning;
 use flate2::read::MultiGzDecoder;
 use reqwest::Response;
@@ -11,9 +11,6 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use super::failure;
 use crate::{CallError, Cause};
 
-/// Bytes read of a body of which only the beginning is shown. A connection whose answer was read to its end is used again.
-const LOOKED_AT: usize = 64 * 1_024;
-
 /// Reads an answer's body.
 ///
 /// # Errors
@@ -21,7 +18,7 @@ const LOOKED_AT: usize = 64 * 1_024;
 pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
-        if body.len() + chunk.len() > ANSWER_BYTES {
+        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
             return Err(too_large());
         }
         body.extend_from_slice(&chunk);
@@ -41,17 +38,17 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
 pub(super) async fn excerpt(mut response: Response) -> String {
     let mut body = Vec::new();
     // What came before the connection broke says more than that it did.
-    while body.len() < LOOKED_AT {
+    while body.len() < EXCERPT_READ_BYTES_MAX {
         let Ok(Some(chunk)) = response.chunk().await else { break };
         body.extend_from_slice(&chunk);
     }
     if encoding(response.headers()).ends_with("gzip") {
         let mut unpacked = Vec::new();
         // Cut off as it may be, it is shown as far as it goes.
-        let _ = MultiGzDecoder::new(body.as_slice()).take(LOOKED_AT as u64).read_to_end(&mut unpacked);
+        let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut unpacked);
         body = unpacked;
     }
-    beginning(&body, EXCERPT_BYTES)
+    beginning(&body, EXCERPT_BYTES_MAX)
 }
 
 fn encoding(headers: &HeaderMap) -> String {
@@ -65,17 +62,17 @@ fn unpack(body: &[u8]) -> Result<Vec<u8>, CallError> {
     if body.is_empty() {
         return Ok(unpacked);
     }
-    let most = ANSWER_BYTES as u64 + 1;
+    let most = ANSWER_BYTES_MAX as u64 + 1;
     if let Err(error) = MultiGzDecoder::new(body).take(most).read_to_end(&mut unpacked) {
-        let shown = beginning(body, EXCERPT_BYTES);
+        let shown = beginning(body, EXCERPT_BYTES_MAX);
         let message = format!("the answer is not {{\"members\": [...]}}: it is no gzip ({error}): {shown}");
         return Err(CallError::new(Cause::BadAnswer, message));
     }
-    if unpacked.len() > ANSWER_BYTES { Err(too_large()) } else { Ok(unpacked) }
+    if unpacked.len() > ANSWER_BYTES_MAX { Err(too_large()) } else { Ok(unpacked) }
 }
 
 fn too_large() -> CallError {
-    CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes"))
+    CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes"))
 }
 
 #[cfg(test)]
@@ -98,9 +95,9 @@ mod tests {
         assert_eq!(unpack(&packed(body)).unwrap(), body);
         assert_eq!(unpack(&[packed(b"{"), packed(b"}")].concat()).unwrap(), b"{}", "two members of one file");
         assert_eq!(unpack(&[]).unwrap(), b"");
-        assert_eq!(unpack(&packed(&vec![b' '; ANSWER_BYTES])).unwrap().len(), ANSWER_BYTES);
-        let bomb = packed(&vec![0; 20 * ANSWER_BYTES]);
-        assert!(bomb.len() < ANSWER_BYTES / 10);
+        assert_eq!(unpack(&packed(&vec![b' '; ANSWER_BYTES_MAX])).unwrap().len(), ANSWER_BYTES_MAX);
+        let bomb = packed(&vec![0; 20 * ANSWER_BYTES_MAX]);
+        assert!(bomb.len() < ANSWER_BYTES_MAX / 10);
         for bad in [bomb, body.to_vec(), packed(body)[..20].to_vec()] {
             assert_eq!(unpack(&bad).unwrap_err().cause, Cause::BadAnswer);
         }

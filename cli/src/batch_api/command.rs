@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fanfold::limits::{ANSWER_BYTES, EXCERPT_BYTES};
+use fanfold::limits::{ANSWER_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::text::{beginning, end};
 use fanfold_batch_api::{Answer, CallError, Calling, Cause, Programs, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,7 +54,7 @@ impl Programs for LocalPrograms {
 
 /// A failed call, with the end of what the program wrote to standard error.
 fn with_errors(cause: Cause, message: &str, errors: &[u8]) -> CallError {
-    match end(errors, EXCERPT_BYTES) {
+    match end(errors, EXCERPT_BYTES_MAX) {
         said if said.is_empty() => CallError::new(cause, message),
         said => CallError::new(cause, format!("{message}; standard error: {said}")),
     }
@@ -73,12 +73,12 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
         let _ = stdin.write_all(&input).await;
     };
     let ((), output, ()) =
-        futures::join!(write, read(stdout, ANSWER_BYTES + 1), read_end(stderr, STDERR_BYTES, errors));
+        futures::join!(write, read(stdout, ANSWER_BYTES_MAX + 1), read_end(stderr, STDERR_BYTES, errors));
     let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
     let status = child.wait().await.map_err(lost)?;
     program.is_over();
     if !status.success() {
-        let said = match (end(errors, EXCERPT_BYTES), beginning(&output, EXCERPT_BYTES)) {
+        let said = match (end(errors, EXCERPT_BYTES_MAX), beginning(&output, EXCERPT_BYTES_MAX)) {
             (errors, _) if !errors.is_empty() => errors,
             (_, output) if !output.is_empty() => format!("it printed {output}"),
             _ => "it said nothing".to_owned(),
@@ -87,8 +87,8 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
         let cause = if status.code().is_some() { Cause::Exit } else { Cause::Silence };
         return Err(CallError::new(cause, format!("the program ended with {status}: {said}")));
     }
-    if output.len() > ANSWER_BYTES {
-        return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES} bytes")));
+    if output.len() > ANSWER_BYTES_MAX {
+        return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes")));
     }
     Answer::read(&output).map_err(|error| with_errors(error.cause, &error.message, errors))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
-use fanfold::limits::{ITEMS_PER_ADD, TASKS_PER_REQUEST};
+use fanfold::limits::{ITEMS_PER_ADD_MAX, TASKS_PER_REQUEST_MAX};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::Fanout;
@@ -35,7 +35,7 @@ pub(crate) async fn open(tracking: &Tracking, key: Uuid, name: &str, tasks: u64)
     let key = key.to_string();
     let mut left = tasks;
     let mut take = || {
-        let items = u32::try_from(left).unwrap_or(u32::MAX).min(ITEMS_PER_ADD);
+        let items = u32::try_from(left).unwrap_or(u32::MAX).min(ITEMS_PER_ADD_MAX);
         left -= u64::from(items);
         (items, left == 0)
     };
@@ -99,7 +99,7 @@ impl<R: Iterator<Item = Result<(serde_json::Value, ItemId), Fault>>> Iterator fo
     fn next(&mut self) -> Option<Self::Item> {
         let mut tasks = Vec::new();
         let mut bytes = 0;
-        while tasks.len() < TASKS_PER_REQUEST && bytes < REGISTRATION_BYTES {
+        while tasks.len() < TASKS_PER_REQUEST_MAX && bytes < REGISTRATION_BYTES {
             match self.rows.next() {
                 None => break,
                 Some(Err(fault)) => return Some(Err(fault)),

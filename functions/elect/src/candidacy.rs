@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fanfold::ids::{TaskId, derived};
-use fanfold::limits::NAMED_TASKS;
+use fanfold::limits::NAMED_TASKS_MAX;
 use fanfold::members::Members;
 use fanfold::messages::ElectMessage;
 
@@ -46,7 +46,7 @@ impl Candidacy {
             return Vec::new();
         };
         let tries = self.messages.iter().map(|(_, message)| message.tries).max().unwrap_or(0);
-        let chunks: Vec<&[TaskId]> = if tasks.is_empty() { vec![&[]] } else { tasks.chunks(NAMED_TASKS).collect() };
+        let chunks: Vec<&[TaskId]> = if tasks.is_empty() { vec![&[]] } else { tasks.chunks(NAMED_TASKS_MAX).collect() };
         let message = |(at, chunk): (usize, &[TaskId])| ElectMessage {
             lane: first.lane.clone(),
             tasks: Members::new(chunk.iter().copied()),

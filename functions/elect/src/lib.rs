@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
-use fanfold::backoff::Backoff;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::grouping::{BatchSize, Patience, remind};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
+use fanfold::limits::{ELECTION_PAUSES, ELECTIONS_AT_ONCE_MAX};
 use fanfold::messages::{ElectMessage, GroupMessage};
 use fanfold::policy::Policy;
 use fanfold::store::locks::{Lock, Locks};
@@ -23,12 +23,6 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 
 use crate::candidacy::Candidacy;
-
-/// Elections run at once by one invocation.
-const CONCURRENT_ELECTIONS: usize = 8;
-
-/// Delays of a workflow that was not elected.
-const RETRY: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
 /// What follows from an election: messages to send.
 #[derive(Debug, Default)]
@@ -110,7 +104,7 @@ impl Elect {
                 elections.push(self.hold(lane, policy, candidacy, tasks, lock).map(|result| (lane.clone(), result)));
             }
         }
-        Ok(stream::iter(elections).buffer_unordered(CONCURRENT_ELECTIONS).collect().await)
+        Ok(stream::iter(elections).buffer_unordered(ELECTIONS_AT_ONCE_MAX).collect().await)
     }
 
     /// Holds the election of one lane.
@@ -172,7 +166,7 @@ impl Elect {
     fn follow(&self, candidates: &[ElectMessage], outbox: &mut Outbox) {
         for message in candidates {
             let again = message.again();
-            let delay = RETRY.after(again.tries, self.world.random.next());
+            let delay = ELECTION_PAUSES.after(again.tries, self.world.random.next());
             outbox.elect.push((again, delay));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fanfold::ids::TaskId;
-use fanfold::limits::{MEMBERS_BYTES, NAMED_TASKS};
+use fanfold::limits::{MEMBERS_BYTES_MAX, NAMED_TASKS_MAX};
 use fanfold::members::Members;
 
 /// Tasks that could be grouped.
@@ -35,7 +35,7 @@ impl Rest {
 
     /// Those a message can name, the ones that nobody else names first.
     pub(crate) fn to_name(&self) -> Members {
-        Members::new(self.named.iter().chain(&self.others).take(NAMED_TASKS).copied())
+        Members::new(self.named.iter().chain(&self.others).take(NAMED_TASKS_MAX).copied())
     }
 }
 
@@ -47,9 +47,9 @@ impl Candidates {
         let all = pending.iter().chain(named).filter(|id| seen.insert(**id)).copied();
         let mut chosen: Vec<TaskId> = all.take(max).collect();
         while let packed = Members::new(chosen.iter().copied()).pack().len()
-            && packed > MEMBERS_BYTES
+            && packed > MEMBERS_BYTES_MAX
         {
-            chosen.truncate(chosen.len() * MEMBERS_BYTES / packed);
+            chosen.truncate(chosen.len() * MEMBERS_BYTES_MAX / packed);
         }
         Self { chosen: Members::new(chosen), named: named.to_vec(), pending }
     }

@@ -10,6 +10,7 @@ use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::grouping::BatchSize;
 use fanfold::ids::{TaskId, derived};
+use fanfold::limits::BATCHES_AT_ONCE_MAX;
 use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
@@ -23,9 +24,6 @@ use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
 
 use crate::candidates::{Candidates, Rest};
-
-/// Batches formed at once by one invocation.
-const CONCURRENT_BATCHES: usize = 8;
 
 /// What follows from forming a batch: messages to send.
 #[derive(Debug, Default)]
@@ -211,7 +209,7 @@ impl Step for Group {
                 let result = self.form(&message).await;
                 (delivery.message_id, message, result)
             });
-            let mut formed = stream::iter(formed).buffer_unordered(CONCURRENT_BATCHES);
+            let mut formed = stream::iter(formed).buffer_unordered(BATCHES_AT_ONCE_MAX);
             let (mut outboxes, mut done) = (Vec::new(), Vec::new());
             while let Some((message_id, message, result)) = formed.next().await {
                 match result {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::aws::StoreError;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{PROBE_ASKED, PROBES};
+use fanfold::limits::{PROBE_PAUSE_MAX, PROBE_PAUSES};
 use fanfold::messages::{About, NotifyMessage};
 use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
@@ -43,7 +43,7 @@ pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
 /// When the next probe is due, after so many that failed.
 fn next_probe(probes: u32, result: &Result<Answer, CallError>, now: Timestamp, random: u64) -> Timestamp {
     let asked = result.as_ref().err().and_then(|error| error.retry_after).map(|asked| asked.delay(now));
-    now.plus(PROBES.after(probes + 1, random).max(asked.unwrap_or(Duration::ZERO).min(PROBE_ASKED)))
+    now.plus(PROBE_PAUSES.after(probes + 1, random).max(asked.unwrap_or(Duration::ZERO).min(PROBE_PAUSE_MAX)))
 }
 
 impl Handle {
@@ -179,6 +179,6 @@ mod tests {
         assert!(next_probe(30, &silent, now, u64::MAX) <= now.plus(Duration::from_secs(120)));
         let day = fanfold::retry_after::RetryAfter::Delay(Duration::from_secs(86_400));
         let busy = Err(CallError { retry_after: Some(day), ..CallError::new(Cause::Status(429), "busy") });
-        assert_eq!(next_probe(0, &busy, now, 0), now.plus(PROBE_ASKED));
+        assert_eq!(next_probe(0, &busy, now, 0), now.plus(PROBE_PAUSE_MAX));
     }
 }

@@ -16,7 +16,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{First, Follows};
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, LOST_ATTEMPTS, REFUSED_MAX};
+use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX, REFUSED_MAX};
 use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
 use fanfold::metrics::{CALLS, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
@@ -32,9 +32,6 @@ use uuid::Uuid;
 
 use crate::places::Entry;
 use crate::settle::Ended;
-
-/// Delays of messages are whole seconds: what waits for less waits in its invocation.
-const SHORTEST_DELAY: Duration = Duration::from_secs(1);
 
 /// Calls batch APIs and records what became of the members.
 pub struct Handle {
@@ -121,7 +118,7 @@ impl Handle {
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
-            left if left < SHORTEST_DELAY => tokio::time::sleep(left).await,
+            left if left < DELAY_MIN => tokio::time::sleep(left).await,
             left => return Ok(self.handle.send_all([(&message, left)]).await?),
         }
         let kind = &batch.lane.kind;
@@ -289,7 +286,7 @@ impl Handle {
         }
         if !follows.done {
             let wait = batch.retry_at.unwrap_or_default().since(self.world.now());
-            let wait = if wait < SHORTEST_DELAY { Duration::ZERO } else { wait };
+            let wait = if wait < DELAY_MIN { Duration::ZERO } else { wait };
             self.handle.send_all([(&HandleMessage::next(batch), wait)]).await?;
         }
         Ok(())
@@ -298,7 +295,7 @@ impl Handle {
 
 /// Whether so many workers died over a batch that it may be the one that kills them.
 fn lost_too_often(batch: &Batch) -> bool {
-    batch.attempts - batch.ended > LOST_ATTEMPTS
+    batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
 }
 
 /// What an attempt without a call leads to.
@@ -306,7 +303,7 @@ fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     if !lost_too_often(batch) {
         return Ok(Answer::AllSucceeded);
     }
-    let message = format!("{LOST_ATTEMPTS} workers were lost while they called the batch API");
+    let message = format!("{LOST_ATTEMPTS_MAX} workers were lost while they called the batch API");
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
 }
 

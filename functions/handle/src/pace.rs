@@ -3,14 +3,8 @@
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::PLACE_WAIT_MAX;
+use fanfold::limits::{PLACE_LOOK_PAUSE, PLACE_PAUSE_MAX, SHORT_CALL_MAX};
 use fanfold::store::gates::Gate;
-
-/// Calls that are older than this are not worth waiting for: others could use this worker.
-const SHORT: Duration = Duration::from_secs(2);
-
-/// Between two looks for a place whose kind has short calls, in milliseconds.
-const LOOK: u64 = 50;
 
 /// For how long the oldest call of a full gate has been running, if all have leases of this length.
 pub(crate) fn oldest(gate: &Gate, lease: Duration, now: Timestamp) -> Duration {
@@ -20,13 +14,13 @@ pub(crate) fn oldest(gate: &Gate, lease: Duration, now: Timestamp) -> Duration {
 
 /// The pause before another look, where calls are short.
 pub(crate) fn look(oldest: Duration, random: u64) -> Option<Duration> {
-    (oldest < SHORT).then(|| Duration::from_millis(LOOK + random % LOOK))
+    (oldest < SHORT_CALL_MAX).then(|| PLACE_LOOK_PAUSE.after(1, random))
 }
 
 /// How long a batch stays away that found no place: about half as long as the oldest call has been running, since what runs
 /// for long will go on for long; from a second, the least that SQS can delay, to half a minute.
 pub(crate) fn wait(oldest: Duration, random: u64) -> Duration {
-    let most = (oldest / 2).clamp(Duration::from_secs(2), PLACE_WAIT_MAX);
+    let most = (oldest / 2).clamp(Duration::from_secs(2), PLACE_PAUSE_MAX);
     let half = most / 2;
     let span = u64::try_from(half.as_millis()).unwrap_or(u64::MAX).max(1);
     half + Duration::from_millis(random % span)

@@ -3,19 +3,13 @@
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
-use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES, REFUSED_MAX};
+use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, REFUSED_MAX};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};
 
 use crate::{Handle, pace};
-
-/// Looks for a place while the calls of its kind are short: one is free soon.
-const LOOKS: u32 = 4;
-
-/// How long a batch waits for the probe of another target.
-const PROBE_WAIT: Duration = Duration::from_secs(5);
 
 /// Who holds a place, and why.
 #[derive(Debug)]
@@ -46,7 +40,7 @@ impl Handle {
         let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
         let mut looks = 1;
-        for _ in 0..CONTENTION_TRIES {
+        for _ in 0..CONTENTION_TRIES_MAX {
             let now = self.world.now();
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
             let gate = match self.gates.take(&place, self.share, now).await? {
@@ -63,7 +57,7 @@ impl Handle {
             let oldest = pace::oldest(&gate, lease, now);
             let random = self.world.random.next();
             match pace::look(oldest, random) {
-                Some(pause) if looks < LOOKS => tokio::time::sleep(pause).await,
+                Some(pause) if looks < PLACE_LOOKS_MAX => tokio::time::sleep(pause).await,
                 _ => return Ok(Entry::Later(pace::wait(oldest, random))),
             }
             looks += 1;
@@ -90,7 +84,7 @@ impl Handle {
             Probe::Now if self.gates.take_probe(&place, gate, stopped, self.share).await? => {
                 Ok(Entry::Pass(Box::new(Pass { place, gate: gate.clone(), probes: true })))
             }
-            Probe::Soon => Ok(Entry::Later(PROBE_WAIT)),
+            Probe::Soon => Ok(Entry::Later(OTHER_PROBE_WAIT)),
             Probe::Now | Probe::No => Ok(Entry::StandsStill),
         }
     }

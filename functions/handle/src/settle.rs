@@ -6,7 +6,7 @@ use fanfold::backoff::Backoff;
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
 use fanfold::ids::TaskId;
-use fanfold::limits::{ERROR_BYTES, ERRORS_PER_BATCH, REFUSED_MAX, RETRY_AFTER_MAX};
+use fanfold::limits::{ERROR_BYTES_MAX, ERRORS_PER_BATCH_MAX, REFUSED_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -73,7 +73,7 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
-        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES).into_owned()),
+        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES_MAX).into_owned()),
         rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
         refused,
         retry_at: if retry.is_empty() { None } else { Some(now.plus(delay).max(put_off.unwrap_or_default())) },
@@ -97,8 +97,8 @@ impl Outcomes {
     fn fail(&mut self, slot: usize, error: &str) {
         self.failed.set(slot);
         let error = if error.trim().is_empty() { "failed, without an error message" } else { error };
-        let error = shorten(error, ERROR_BYTES);
-        let full = self.errors.len() >= ERRORS_PER_BATCH;
+        let error = shorten(error, ERROR_BYTES_MAX);
+        let full = self.errors.len() >= ERRORS_PER_BATCH_MAX;
         let error = if full && !self.errors.iter().any(|(known, _)| *known == error) { FURTHER } else { &error };
         match self.errors.iter_mut().find(|(known, _)| known == error) {
             Some((_, slots)) => slots.set(slot),
@@ -307,8 +307,8 @@ mod tests {
     fn long_and_many_errors_are_bounded() {
         let answer = (0..100).map(|n| member(n, MemberOutcome::Failed, Some(&format!("é{n:0>300}")))).collect();
         let settlement = run(&batch(100, 1), Ok(Answer::Members(answer)));
-        assert!(settlement.errors.len() <= ERRORS_PER_BATCH + 1);
-        assert!(settlement.errors.iter().all(|(error, _)| error.len() <= ERROR_BYTES));
+        assert!(settlement.errors.len() <= ERRORS_PER_BATCH_MAX + 1);
+        assert!(settlement.errors.iter().all(|(error, _)| error.len() <= ERROR_BYTES_MAX));
         assert_eq!(settlement.errors.iter().map(|(_, slots)| slots.count()).sum::<u64>(), 100);
     }
 

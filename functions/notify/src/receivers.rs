@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use fanfold::backoff::Backoff;
 use fanfold::delivery::Delivery;
-use fanfold::limits::{NOTICE_LEASE, PLACE_WAIT, PLACE_WAIT_MAX};
+use fanfold::limits::{NOTICE_LEASE, NOTICES_AT_ONCE_MAX, PLACE_PAUSES};
 use fanfold::messages::NotifyMessage;
 use fanfold::policy::Destination;
 use fanfold::store::places::{Party, Place};
@@ -14,12 +13,6 @@ use futures::{StreamExt, stream};
 use crate::deliver::receiver;
 use crate::look::{Asked, Due};
 use crate::{Notify, NotifyError};
-
-/// Notices looked at, or delivered to one receiver, at once by one invocation.
-const CONCURRENT_NOTICES: usize = 10;
-
-/// Pauses of those that find no place.
-const WAIT: Backoff = Backoff { base: PLACE_WAIT, max: PLACE_WAIT_MAX };
 
 /// A message and what became of it.
 type Handled = (Delivery, NotifyMessage, Result<(), NotifyError>);
@@ -37,7 +30,7 @@ impl Notify {
             };
             (delivery, message, asked)
         });
-        let mut looked = stream::iter(looked).buffer_unordered(CONCURRENT_NOTICES);
+        let mut looked = stream::iter(looked).buffer_unordered(NOTICES_AT_ONCE_MAX);
         let mut handled = Vec::new();
         let mut receivers: BTreeMap<Option<String>, Vec<Ready>> = BTreeMap::new();
         while let Some((delivery, message, asked)) = looked.next().await {
@@ -55,7 +48,7 @@ impl Notify {
         }
         drop(looked);
         let told = receivers.into_iter().map(|(name, ready)| self.tell_receiver(name, ready));
-        let told = stream::iter(told).buffer_unordered(CONCURRENT_NOTICES).collect::<Vec<_>>().await;
+        let told = stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect::<Vec<_>>().await;
         handled.extend(told.into_iter().flatten());
         handled
     }
@@ -89,14 +82,14 @@ impl Notify {
             let result = self.tell(&due).await;
             (delivery, message, result)
         });
-        stream::iter(told).buffer_unordered(CONCURRENT_NOTICES).collect().await
+        stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect().await
     }
 
     async fn wait_for_place(&self, ready: Vec<Ready>) -> Vec<Handled> {
         let mut handled = Vec::with_capacity(ready.len());
         for (delivery, message, due) in ready {
             let waits = message.waits.saturating_add(1);
-            let wait = WAIT.after(waits, self.world.random.next());
+            let wait = PLACE_PAUSES.after(waits, self.world.random.next());
             let again = NotifyMessage { waits, ..message.clone() };
             let result = match self.crowded(&due.about).await {
                 Ok(true) => self.turn_away(&due).await,

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use fanfold::backoff::Backoff;
-use fanfold::limits::{CLOSING_MAX, ERROR_BYTES, NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX, NOTICE_TURN};
+use fanfold::limits::{CLOSING_MAX, ERROR_BYTES_MAX, NOTICE_GIVE_UP, NOTICE_PAUSES, NOTICE_TURN};
 use fanfold::messages::{About, NotifyMessage, Undelivered};
 use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
 use fanfold::notice::Notice;
@@ -13,9 +12,6 @@ use fanfold::text::shorten;
 
 use crate::look::Due;
 use crate::{DeliveryError, Notify, NotifyError};
-
-/// Pauses between tries.
-const RETRY: Backoff = Backoff { base: NOTICE_RETRY, max: NOTICE_RETRY_MAX };
 
 impl Notify {
     /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
@@ -49,12 +45,12 @@ impl Notify {
     async fn failed(&self, due: &Due, turn: &Turn, parts: u32, error: &DeliveryError) -> Result<(), NotifyError> {
         metrics::counter!(NOTICE_TRIES_FAILED).increment(1);
         let text = error.to_string();
-        let text = shorten(&text, ERROR_BYTES);
+        let text = shorten(&text, ERROR_BYTES_MAX);
         let over = error.is_gone() || self.world.now().since(turn.since) >= NOTICE_GIVE_UP;
         if over || self.crowded(&due.about).await? {
             return self.give_up(due, turn, parts, &text).await;
         }
-        let pause = RETRY.after(turn.tries, self.world.random.next()).max(error.retry_after());
+        let pause = NOTICE_PAUSES.after(turn.tries, self.world.random.next()).max(error.retry_after());
         let (to, seconds) = (receiver_of(&due.destination), pause.as_secs());
         tracing::warn!(about = ?due.about, to, tries = turn.tries, error = %text, seconds, "a notice was not delivered");
         self.try_again(due, turn, parts, pause, Some(&text)).await

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fanfold::aws::StoreError;
 use fanfold::content;
 use fanfold::ids::{TaskId, derived};
-use fanfold::limits::TASKS_PER_REQUEST;
+use fanfold::limits::{PROBLEM_FIELDS_MAX, TASKS_PER_REQUEST_MAX};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{CompiledPolicy, KIND_ALLOWED, is_kind};
 use fanfold::store::tasks::Key;
@@ -43,13 +43,10 @@ impl TaskFault {
 
     /// Refuses a request that has faults.
     pub(crate) fn refuse(mut faults: Vec<Self>) -> Result<(), RegisterError> {
-        faults.truncate(FAULTS);
+        faults.truncate(PROBLEM_FIELDS_MAX);
         if faults.is_empty() { Ok(()) } else { Err(RegisterError::Refused(faults)) }
     }
 }
-
-/// Faults reported of one request.
-const FAULTS: usize = 100;
 
 impl Register {
     /// Checks tasks and computes lane and key of each. `answered`: whether the client gets the ids that tasks are given.
@@ -59,8 +56,8 @@ impl Register {
         request_id: &str,
         answered: bool,
     ) -> Result<Vec<Placed>, RegisterError> {
-        if !(1..=TASKS_PER_REQUEST).contains(&tasks.len()) {
-            let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST} are allowed", tasks.len());
+        if !(1..=TASKS_PER_REQUEST_MAX).contains(&tasks.len()) {
+            let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks.len());
             return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]));
         }
         let policies = self.policies_of(&tasks).await?;

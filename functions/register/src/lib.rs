@@ -16,7 +16,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::limits::NAMED_TASKS;
+use fanfold::limits::NAMED_TASKS_MAX;
 use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
@@ -191,7 +191,7 @@ impl Register {
         let mut messages = Vec::with_capacity(awake.len());
         for (lane, tasks) in awake {
             let tasks: Vec<TaskId> = tasks.into_iter().collect();
-            for named in tasks.chunks(NAMED_TASKS) {
+            for named in tasks.chunks(NAMED_TASKS_MAX) {
                 let tasks = Members::new(named.iter().copied());
                 messages.push(ElectMessage::stored(lane.clone(), tasks, self.world.uuid()));
             }

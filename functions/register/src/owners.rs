@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use fanfold::aws::StoreError;
 use fanfold::ids::TaskId;
-use fanfold::limits::CONTENTION_TRIES;
+use fanfold::limits::CONTENTION_TRIES_MAX;
 use fanfold::store::tasks::{Holding, Key, KeyClaim, Stored, Takeover};
 
 use crate::{Placed, Register, RegisterError};
@@ -25,7 +25,7 @@ impl Register {
             placed.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
         let claim = |(at, key): &(usize, &Key)| KeyClaim { key: (*key).clone(), owner: placed[*at].id };
         let claims: Vec<KeyClaim> = keyed.iter().map(claim).collect();
-        for _ in 0..CONTENTION_TRIES {
+        for _ in 0..CONTENTION_TRIES_MAX {
             let mut holdings = self.tasks.take_keys(&claims).await?;
             let others: Vec<TaskId> = foreign(&claims, &holdings).map(|(_, holding)| holding.owner).collect();
             let owners = self.tasks.stored(&others).await?;

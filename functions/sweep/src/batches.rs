@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::{HINT_AGE, REFUSED_MAX, REMINDER_PAUSE};
+use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER, REFUSED_MAX};
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::Gate;
@@ -54,7 +54,7 @@ impl Sweep {
             report.standing += 1;
             let delay = stopped.probe_at.since(self.world.now());
             let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
-            if delay < HINT_AGE {
+            if delay < HINT_LOST_AFTER {
                 messages.extend(batches.get(at).and_then(next).map(|(message, _)| (message, delay)));
             }
         }
@@ -104,10 +104,10 @@ impl Sweep {
             return Ok(self.batches.remind(batch).await?);
         }
         let horizon = self.horizon(request);
-        let horizon = if full { horizon.min(now.minus(REMINDER_PAUSE)) } else { horizon };
+        let horizon = if full { horizon.min(now.minus(BATCH_REMINDER_PAUSE)) } else { horizon };
         // A message that is only late is not sent every minute.
         let patient = batch.reminded_at.filter(|reminded_at| *reminded_at >= due).is_some_and(|reminded_at| {
-            let pause = reminded_at.since(due).min(REMINDER_PAUSE);
+            let pause = reminded_at.since(due).min(BATCH_REMINDER_PAUSE);
             now.since(reminded_at) < pause
         });
         Ok(due <= horizon && !patient && self.batches.remind(batch).await?)

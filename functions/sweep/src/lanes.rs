@@ -5,21 +5,14 @@ use std::time::Duration;
 
 use fanfold::grouping::{Patience, remind};
 use fanfold::lane::Lane;
-use fanfold::limits::{KEYS_PER_READ, LANE_SHARDS};
+use fanfold::limits::{
+    KEYS_PER_READ_MAX, LANE_SHARDS, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_SEGMENTS, SWEEP_WRITES_AT_ONCE_MAX,
+};
 use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
-
-/// Segments the index of unclaimed tasks is read in, in random order: a sweep that is cut short favours none.
-const SEGMENTS: i32 = 4;
-
-/// Locks written at once.
-const CONCURRENT_WRITES: usize = 32;
-
-/// Messages sent together.
-const MESSAGES: usize = 1_000;
 
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
@@ -29,14 +22,14 @@ impl Sweep {
         let mut cleared = BTreeSet::new();
         for at in 0..LANE_SHARDS {
             let lanes = self.locks.busy((first + at) % LANE_SHARDS).await?;
-            for lanes in lanes.chunks(KEYS_PER_READ) {
+            for lanes in lanes.chunks(KEYS_PER_READ_MAX) {
                 let locks = self.locks.get_many(lanes, true).await?;
                 let idle: Vec<&Lock> = locks.iter().filter(|lock| lock.idle()).collect();
                 let mut retired = Vec::with_capacity(idle.len());
                 for lock in &idle {
                     retired.push(self.locks.retire(&lock.lane));
                 }
-                stream::iter(retired).buffer_unordered(CONCURRENT_WRITES).try_collect::<Vec<()>>().await?;
+                stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
                 for lock in &locks {
                     self.remind_leader(lock, request, report).await?;
@@ -79,16 +72,16 @@ impl Sweep {
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
-        let first = i32::try_from(self.world.random.next() % SEGMENTS as u64).unwrap_or(0);
+        let first = i32::try_from(self.world.random.next() % SWEEP_SEGMENTS as u64).unwrap_or(0);
         let mut woken = BTreeSet::new();
-        for at in 0..SEGMENTS {
+        for at in 0..SWEEP_SEGMENTS {
             let mut lanes = BTreeSet::new();
             let old = |_, lane: Lane, created_at| {
                 if created_at <= horizon {
                     lanes.insert(lane);
                 }
             };
-            self.tasks.scan_pending((first + at) % SEGMENTS, SEGMENTS, old).await?;
+            self.tasks.scan_pending((first + at) % SWEEP_SEGMENTS, SWEEP_SEGMENTS, old).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             self.wake(&lanes).await?;
             report.lanes += lanes.len() as u64;
@@ -99,7 +92,7 @@ impl Sweep {
 
     /// Makes lanes elect a leader. Their tasks are old enough for the index to show them to the leader.
     async fn wake(&self, lanes: &[Lane]) -> Result<(), SweepError> {
-        for lanes in lanes.chunks(MESSAGES) {
+        for lanes in lanes.chunks(SWEEP_MESSAGES_AT_ONCE_MAX) {
             let wake = |lane: &Lane| ElectMessage::wake(lane.clone(), self.world.uuid());
             let messages: Vec<ElectMessage> = lanes.iter().map(wake).collect();
             self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?;

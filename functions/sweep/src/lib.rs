@@ -10,7 +10,7 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::limits::HINT_AGE;
+use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::{Gates, share};
@@ -48,7 +48,7 @@ pub struct SweepRequest {
 
 impl Default for SweepRequest {
     fn default() -> Self {
-        Self { min_age: HINT_AGE, workers_dead: false }
+        Self { min_age: HINT_LOST_AFTER, workers_dead: false }
     }
 }
 

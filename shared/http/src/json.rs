@@ -5,7 +5,7 @@ use axum::extract::{DefaultBodyLimit, FromRequest, OptionalFromRequest, Request}
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fanfold::json;
-use fanfold::limits::BODY_BYTES;
+use fanfold::limits::BODY_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -60,10 +60,10 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, Problem> {
-    DefaultBodyLimit::max(BODY_BYTES).apply(&mut request);
+    DefaultBodyLimit::max(BODY_BYTES_MAX).apply(&mut request);
     Bytes::from_request(request, state).await.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let detail = format!("the body is too large, at most {BODY_BYTES} bytes are allowed");
+            let detail = format!("the body is too large, at most {BODY_BYTES_MAX} bytes are allowed");
             return Problem::new(Code::TooLarge, detail);
         }
         Problem::new(Code::UnreadableBody, Code::UnreadableBody.when())

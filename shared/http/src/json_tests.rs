@@ -5,7 +5,7 @@ use axum::body::Body;
 use serde::Deserialize;
 
 use super::*;
-use fanfold::limits::BODY_BYTES;
+use fanfold::limits::BODY_BYTES_MAX;
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,8 +111,8 @@ async fn a_wrong_shape_is_named() {
 #[tokio::test]
 async fn hostile_bodies_are_refused() {
     let exact = |pad: usize| format!(r#"{{"items": 1, "inner": [{{"name": "{}"}}]}}"#, "x".repeat(pad));
-    let exact = exact(BODY_BYTES - exact(0).len());
-    assert_eq!(exact.len(), BODY_BYTES);
+    let exact = exact(BODY_BYTES_MAX - exact(0).len());
+    assert_eq!(exact.len(), BODY_BYTES_MAX);
     assert!(extract(None, exact.clone()).await.is_ok());
     assert_eq!(told(&problem(format!("{exact} ")).await), (413, "too_large"));
     for open in ["[", "{\"a\":"] {

@@ -2,7 +2,7 @@
 
 use axum::extract::OptionalFromRequestParts;
 use axum::http::request::Parts;
-use fanfold::limits::IDEMPOTENCY_KEY_BYTES;
+use fanfold::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 
 use crate::{Code, Problem};
 
@@ -33,7 +33,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
         if bytes.is_empty() {
             return Err(invalid("is empty"));
         }
-        if bytes.len() > IDEMPOTENCY_KEY_BYTES {
+        if bytes.len() > IDEMPOTENCY_KEY_BYTES_MAX {
             return Err(invalid(&format!("has {} bytes", bytes.len())));
         }
         match std::str::from_utf8(bytes) {
@@ -46,12 +46,12 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
 /// What the header may be.
 #[cfg(feature = "openapi")]
 pub(crate) fn schema() -> schemars::Schema {
-    schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES, "pattern": "^[!-~]+$"})
+    schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES_MAX, "pattern": "^[!-~]+$"})
 }
 
 fn invalid(what: &str) -> Problem {
     let detail = format!(
-        "the header Idempotency-Key {what}, 1 to {IDEMPOTENCY_KEY_BYTES} visible ASCII characters without spaces are allowed"
+        "the header Idempotency-Key {what}, 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters without spaces are allowed"
     );
     Problem::new(Code::InvalidIdempotencyKey, detail)
 }
@@ -74,14 +74,14 @@ mod tests {
     #[tokio::test]
     async fn takes_what_is_visible() {
         assert_eq!(extract(&[]).await.unwrap(), None);
-        for key in ["a", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", &"~".repeat(IDEMPOTENCY_KEY_BYTES)] {
+        for key in ["a", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", &"~".repeat(IDEMPOTENCY_KEY_BYTES_MAX)] {
             assert_eq!(extract(&[key.as_bytes()]).await.unwrap(), Some(IdempotencyKey(key.to_owned())));
         }
     }
 
     #[tokio::test]
     async fn refuses_the_rest() {
-        let long = "x".repeat(IDEMPOTENCY_KEY_BYTES + 1);
+        let long = "x".repeat(IDEMPOTENCY_KEY_BYTES_MAX + 1);
         let cases: [&[&[u8]]; 6] = [&[b""], &[b"a b"], &[b"a\tb"], &[b"\xc3\xa4"], &[long.as_bytes()], &[b"a", b"a"]];
         for values in cases {
             let problem = extract(values).await.unwrap_err();

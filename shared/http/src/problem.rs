@@ -4,17 +4,12 @@ use std::fmt::Display;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use fanfold::limits::{PROBLEM_BYTES_MAX, PROBLEM_FIELDS_MAX};
 use fanfold::policy::FieldError;
 use fanfold::text::{causes, shorten};
 use serde::Serialize;
 
 use crate::Code;
-
-/// Bytes of a text that came from outside: an answer does not send a huge value back.
-const TEXT_BYTES: usize = 1_024;
-
-/// Fields one document names.
-const FIELDS: usize = 100;
 
 /// A response that describes what went wrong, under a code that never changes.
 #[derive(Clone, Debug)]
@@ -39,7 +34,7 @@ pub(crate) struct Document<'a> {
     /// What went wrong this time.
     detail: &'a str,
     /// The fields that are wrong; of very many, the first.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = FIELDS)))]
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = PROBLEM_FIELDS_MAX)))]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
 }
@@ -53,7 +48,7 @@ impl Problem {
     /// The problem with the fields that are wrong; of very many, the first hundred.
     #[must_use]
     pub fn with_errors(mut self, errors: impl IntoIterator<Item = FieldError>) -> Self {
-        let errors = errors.into_iter().take(FIELDS);
+        let errors = errors.into_iter().take(PROBLEM_FIELDS_MAX);
         self.errors =
             errors.map(|error| FieldError { field: shown(&error.field), problem: shown(&error.problem) }).collect();
         self
@@ -126,7 +121,7 @@ impl IntoResponse for Problem {
 }
 
 fn shown(text: &str) -> String {
-    shorten(text, TEXT_BYTES).into_owned()
+    shorten(text, PROBLEM_BYTES_MAX).into_owned()
 }
 
 #[cfg(test)]
@@ -180,7 +175,7 @@ mod tests {
         assert!(problem.detail().starts_with("is `ä") && problem.detail().ends_with("less is allowed"));
         assert!(problem.detail().chars().count() < 600);
         let problem = problem.with_errors((0..1_000).map(|_| field(&huge, &huge)));
-        assert_eq!(problem.errors().len(), FIELDS);
+        assert_eq!(problem.errors().len(), PROBLEM_FIELDS_MAX);
         assert!(problem.errors().iter().all(|error| error.field.len() + error.problem.len() < 2_500));
     }
 

@@ -2,7 +2,6 @@
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
-use crate::limits::CONTENTION_TRIES;
 use crate::text::causes;
 
 /// A table could not be read or written.
@@ -41,8 +40,8 @@ pub enum StoreError {
         /// What is wrong with it.
         problem: String,
     },
-    /// Others changed a record faster than it could be changed here.
-    #[error("gave up {what} after {CONTENTION_TRIES} tries")]
+    /// Others changed a record faster than it could be changed here, or DynamoDB throttled for too long.
+    #[error("gave up {what}: others changed it again and again, or it was throttled")]
     Contended {
         /// What was tried.
         what: String,

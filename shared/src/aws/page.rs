@@ -1,11 +1,9 @@
 //! Reads of many items, page by page.
 
+use crate::limits::ITEMS_PER_PAGE_MAX;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{Item, StoreError, Table};
-
-/// Items asked for in one page of an index; DynamoDB ends it at 1 MB in any case.
-const PAGE: usize = 1_000;
 
 /// A part of an index. The index is named after its partition key.
 #[derive(Clone, Debug)]
@@ -51,7 +49,7 @@ impl Table {
             .index_name(part.index)
             .expression_attribute_names("#key", part.index)
             .expression_attribute_values(":key", AttributeValue::S(part.partition))
-            .limit(i32::try_from(part.limit.min(PAGE)).unwrap_or(i32::MAX));
+            .limit(i32::try_from(part.limit.min(ITEMS_PER_PAGE_MAX)).unwrap_or(i32::MAX));
         let mut condition = "#key = :key".to_owned();
         if let Some((key, after)) = part.after {
             condition.push_str(" AND #sort > :after");

@@ -11,10 +11,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
 use crate::backoff::delay_seconds;
-use crate::limits::{MESSAGE_BYTES, MESSAGES_PER_CALL};
-
-/// Calls under way at once.
-const CONCURRENT_CALLS: usize = 8;
+use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_PER_CALL_MAX, SENDS_AT_ONCE_MAX};
 
 /// A message could not be sent.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +36,7 @@ pub enum QueueError {
         message: String,
     },
     /// The message is larger than SQS takes.
-    #[error("a message to {queue} has {bytes} bytes, at most {MESSAGE_BYTES} are allowed")]
+    #[error("a message to {queue} has {bytes} bytes, at most {MESSAGE_BYTES_MAX} are allowed")]
     TooLarge {
         /// The queue's URL.
         queue: String,
@@ -105,11 +102,11 @@ impl<M: Serialize> Queue<M> {
         let mut bytes = 0;
         for (message, delay) in messages {
             let body = sendable(serde_json::to_string(message)?);
-            if body.len() > MESSAGE_BYTES {
+            if body.len() > MESSAGE_BYTES_MAX {
                 return Err(QueueError::TooLarge { queue: self.url.clone(), bytes: body.len() });
             }
             match calls.last_mut() {
-                Some(call) if call.len() < MESSAGES_PER_CALL && bytes + body.len() <= MESSAGE_BYTES => {
+                Some(call) if call.len() < MESSAGES_PER_CALL_MAX && bytes + body.len() <= MESSAGE_BYTES_MAX => {
                     bytes += body.len();
                     call.push((body, delay_seconds(delay)));
                 }
@@ -120,7 +117,7 @@ impl<M: Serialize> Queue<M> {
             }
         }
         stream::iter(calls.into_iter().map(|call| self.call(call)))
-            .buffer_unordered(CONCURRENT_CALLS)
+            .buffer_unordered(SENDS_AT_ONCE_MAX)
             .try_collect::<Vec<()>>()
             .await
             .map(|_| ())

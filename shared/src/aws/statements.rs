@@ -8,10 +8,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 
 use super::{Item, StoreError, Table};
-use crate::limits::{CONTENTION_TRIES, STATEMENTS_PER_CALL, STORE_PAUSES};
-
-/// Calls of BatchExecuteStatement under way at once.
-const CONCURRENT_CALLS: usize = 4;
+use crate::limits::{STATEMENT_CALLS_AT_ONCE_MAX, STATEMENTS_PER_CALL_MAX, STORE_PAUSES, STORE_WAIT_MAX};
 
 /// One statement, to be executed for many rows of parameters.
 pub(crate) struct Statement<'a> {
@@ -53,12 +50,12 @@ impl Statement<'_> {
     ) -> Result<Vec<Refusal>, StoreError> {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..rows.len()).collect();
-        let mut last = String::new();
-        for tries in 1..=CONTENTION_TRIES {
-            let mut again = Vec::new();
-            let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL).map(<[usize]>::to_vec).collect();
+        let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+        loop {
+            let (mut again, mut last) = (Vec::new(), String::new());
+            let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL_MAX).map(<[usize]>::to_vec).collect();
             let calls = chunks.into_iter().map(|chunk| self.call(&rows, chunk));
-            let mut answers = stream::iter(calls).buffer_unordered(CONCURRENT_CALLS);
+            let mut answers = stream::iter(calls).buffer_unordered(STATEMENT_CALLS_AT_ONCE_MAX);
             while let Some(answer) = answers.next().await {
                 let answered = answer?;
                 applied(answered.applied);
@@ -71,9 +68,11 @@ impl Statement<'_> {
                 return Ok(refused);
             }
             open = again;
-            tokio::time::sleep(STORE_PAUSES.after(tries, self.table.world.random.next())).await;
+            let Some(pause) = pauses.next(self.table.world.random.next()) else {
+                return Err(self.failure(format!("gave up: {last}")));
+            };
+            tokio::time::sleep(pause).await;
         }
-        Err(self.failure(format!("gave up after {CONTENTION_TRIES} tries: {last}")))
     }
 
     /// One call, for the rows at these positions.

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{
 
 use super::{Item, StoreError, Write};
 use crate::clock::World;
-use crate::limits::{CONTENTION_TRIES, KEYS_PER_READ, STORE_PAUSES};
+use crate::limits::{KEYS_PER_READ_MAX, STORE_PAUSES, STORE_WAIT_MAX};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -61,7 +61,7 @@ impl Table {
             let mut items = Vec::with_capacity(values.len());
             // DynamoDB refuses a call that asks for one item twice.
             let values: Vec<&String> = values.iter().collect::<BTreeSet<_>>().into_iter().collect();
-            for chunk in values.chunks(KEYS_PER_READ) {
+            for chunk in values.chunks(KEYS_PER_READ_MAX) {
                 let mut keys = KeysAndAttributes::builder().consistent_read(consistent);
                 for value in chunk {
                     keys = keys.keys(HashMap::from([(key.to_owned(), AttributeValue::S((*value).clone()))]));
@@ -75,21 +75,23 @@ impl Table {
                 }
                 let keys = keys.build().map_err(|error| self.unbuilt(&error))?;
                 let mut rest = Some(HashMap::from([(self.name.clone(), keys)]));
-                let mut tries = 0;
+                let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
                 while let Some(request) = rest.take().filter(|request| !request.is_empty()) {
-                    tries += 1;
-                    if tries > CONTENTION_TRIES {
-                        return Err(StoreError::Contended {
-                            what: format!("reading {} items of {}", chunk.len(), self.name),
-                        });
-                    }
                     let answer = self.client.batch_get_item().set_request_items(Some(request)).send().await;
                     let answer = answer.map_err(|error| StoreError::service("BatchGetItem", &self.name, error))?;
+                    let before = items.len();
                     items.extend(answer.responses.unwrap_or_default().into_values().flatten());
                     rest = answer.unprocessed_keys;
                     if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
-                        // Throttled, or more than 16 MB.
-                        tokio::time::sleep(STORE_PAUSES.after(tries, self.world.random.next())).await;
+                        // Throttled, or more than 16 MB: then the next call brings more.
+                        if items.len() > before {
+                            pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+                        }
+                        let Some(pause) = pauses.next(self.world.random.next()) else {
+                            let what = format!("reading {} items of {}", chunk.len(), self.name);
+                            return Err(StoreError::Contended { what });
+                        };
+                        tokio::time::sleep(pause).await;
                     }
                 }
             }

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::statements::Refusal;
 use super::{StoreError, Table, Write};
-use crate::limits::{CONTENTION_TRIES, STORE_PAUSES};
+use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -18,7 +18,8 @@ impl Table {
         actions: &'a [TransactWriteItem],
     ) -> BoxFuture<'a, Result<Write<(), Vec<Refusal>>, StoreError>> {
         async move {
-            for tries in 1..=CONTENTION_TRIES {
+            let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+            loop {
                 let call = self.client.transact_write_items().set_transact_items(Some(actions.to_vec()));
                 let error = match call.send().await {
                     Ok(_) => return Ok(Write::Done(())),
@@ -49,9 +50,12 @@ impl Table {
                 if !reasons.iter().all(|reason| passing(reason.code())) {
                     return Err(StoreError::service("TransactWriteItems", &self.name, error));
                 }
-                tokio::time::sleep(STORE_PAUSES.after(tries, self.world.random.next())).await;
+                let Some(pause) = pauses.next(self.world.random.next()) else {
+                    let what = format!("a transaction of {} actions on {}", actions.len(), self.name);
+                    return Err(StoreError::Contended { what });
+                };
+                tokio::time::sleep(pause).await;
             }
-            Err(StoreError::Contended { what: format!("a transaction of {} actions on {}", actions.len(), self.name) })
         }
         .boxed()
     }

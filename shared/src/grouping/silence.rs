@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::limits::LEASE;
+use crate::limits::LEADER_LEASE;
 use crate::messages::GroupMessage;
 use crate::store::locks::Lock;
 
@@ -25,7 +25,7 @@ pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp)
     let message = GroupMessage::again(lock)?;
     let speaks_by = lock.acquired_at?.plus(linger);
     let silent = match patience {
-        Patience::Lease => speaks_by.plus(LEASE) < now,
+        Patience::Lease => speaks_by.plus(LEADER_LEASE) < now,
         Patience::Under(age) => speaks_by <= now.minus(age),
         Patience::None => true,
     };
@@ -55,8 +55,8 @@ mod tests {
     fn a_leader_may_linger_and_then_has_its_lease() {
         let moment = Duration::from_millis(1);
         assert!(!reminded(Patience::Lease, Duration::ZERO));
-        assert!(!reminded(Patience::Lease, LINGER + LEASE));
-        assert!(reminded(Patience::Lease, LINGER + LEASE + moment));
+        assert!(!reminded(Patience::Lease, LINGER + LEADER_LEASE));
+        assert!(reminded(Patience::Lease, LINGER + LEADER_LEASE + moment));
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_reminds_nobody() {
         for patience in [Patience::Lease, Patience::Under(Duration::ZERO)] {
-            assert_eq!(remind(&led(), LINGER, patience, ACQUIRED.minus(LEASE)), None);
+            assert_eq!(remind(&led(), LINGER, patience, ACQUIRED.minus(LEADER_LEASE)), None);
         }
     }
 

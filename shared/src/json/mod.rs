@@ -6,13 +6,11 @@ mod unique;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::Value;
 
+use crate::limits::FIELD_PATH_BYTES_MAX;
 use crate::policy::FieldError;
 use crate::text::shorten;
 use strict::Strict;
 pub use unique::Unique;
-
-/// Bytes shown of a field's path, which may be nested deep or have a long name.
-const FIELD_BYTES: usize = 120;
 
 /// A text is not what was wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +88,7 @@ fn fault(path: &str, message: &str) -> JsonError {
         (path, Some(name)) => format!("{path}.{name}"),
         (path, None) => path.to_owned(),
     };
-    JsonError::Field(FieldError { field: shorten(&field, FIELD_BYTES).into_owned(), problem })
+    JsonError::Field(FieldError { field: shorten(&field, FIELD_PATH_BYTES_MAX).into_owned(), problem })
 }
 
 /// The message without line and column: the field says where.

@@ -5,7 +5,7 @@ use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr, LiteralValue};
 
 use super::tree::parts;
-use crate::limits::EXPRESSION_GROWTH;
+use crate::limits::EXPRESSION_GROWTH_MAX;
 
 /// Functions whose cost is the product of two texts' sizes: one of them has to stand in the expression.
 const PATTERNED: [&str; 5] = ["replace", "join", "indexOf", "lastIndexOf", "matches"];
@@ -25,7 +25,7 @@ pub(super) enum Excess {
 pub(super) fn check(expression: &IdedExpr) -> Result<(), Excess> {
     let mut growth = 1;
     walk(expression, &mut growth)?;
-    if growth > EXPRESSION_GROWTH { Err(Excess::Growth(growth)) } else { Ok(()) }
+    if growth > EXPRESSION_GROWTH_MAX { Err(Excess::Growth(growth)) } else { Ok(()) }
 }
 
 /// As deep as the expression is nested, which is bounded. `growth` is multiplied by what each call may add to its input, as if

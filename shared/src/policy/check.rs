@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
 use super::{Destination, Expression, Policy, Span, Subject};
-use crate::limits::{ATTEMPTS, BATCH_MEMBERS, DELAY_MAX, IN_FLIGHT, PARTITIONS, RETRY_AFTER_MAX, URL_BYTES};
+use crate::limits::{
+    ATTEMPTS_MAX, BATCH_MEMBERS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX, URL_BYTES_MAX,
+};
 
 /// One field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -56,7 +58,9 @@ impl Faults {
         if !is_callable(url) {
             self.add(
                 field,
-                format!("is `{url}`, an https:// URL of at most {URL_BYTES} bytes is allowed, or http:// on localhost"),
+                format!(
+                    "is `{url}`, an https:// URL of at most {URL_BYTES_MAX} bytes is allowed, or http:// on localhost"
+                ),
             );
         }
     }
@@ -84,10 +88,10 @@ impl Policy {
                 faults.add(field, problem);
             }
         }
-        faults.range("partitions", self.partitions, PARTITIONS);
-        faults.range("max_batch", self.max_batch, BATCH_MEMBERS);
-        faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT);
-        faults.range("max_attempts", self.max_attempts, ATTEMPTS);
+        faults.range("partitions", self.partitions, PARTITIONS_MAX);
+        faults.range("max_batch", self.max_batch, BATCH_MEMBERS_MAX);
+        faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT_MAX);
+        faults.range("max_attempts", self.max_attempts, ATTEMPTS_MAX);
         faults.at_most("linger", self.linger, DELAY_MAX);
         if self.linger.0.subsec_nanos() != 0 {
             faults.add("linger", format!("is {}, whole seconds are allowed (SQS delays are)", self.linger));

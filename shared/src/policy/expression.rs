@@ -6,7 +6,9 @@ use cel::{Context, Env, Program, Value};
 
 use super::bounded::{self, Excess};
 use super::names;
-use crate::limits::{EXPRESSION_BYTES, EXPRESSION_DEPTH, EXPRESSION_GROWTH, EXPRESSION_OPERATORS, TARGET_BYTES};
+use crate::limits::{
+    EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_GROWTH_MAX, EXPRESSION_OPERATORS_MAX, TARGET_BYTES_MAX,
+};
 
 /// The standard environment and the strings extension (`substring`, `split`, `lowerAscii`, …).
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -27,13 +29,13 @@ pub struct Expression {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// It is longer than is allowed.
-    #[error("is {0} bytes long, at most {EXPRESSION_BYTES} are allowed")]
+    #[error("is {0} bytes long, at most {EXPRESSION_BYTES_MAX} are allowed")]
     TooLong(usize),
     /// Its brackets are nested deeper than is allowed.
-    #[error("nests brackets more than {EXPRESSION_DEPTH} deep")]
+    #[error("nests brackets more than {EXPRESSION_DEPTH_MAX} deep")]
     TooDeep,
     /// It has more operators than is allowed.
-    #[error("has {0} operator characters, at most {EXPRESSION_OPERATORS} are allowed")]
+    #[error("has {0} operator characters, at most {EXPRESSION_OPERATORS_MAX} are allowed")]
     TooComplex(usize),
     /// It does not compile.
     #[error("`{source_text}` does not compile: {reason}")]
@@ -69,7 +71,7 @@ pub enum ExpressionError {
     },
     /// It may make a text out of a content that is many times as large.
     #[error(
-        "`{source_text}` may make a text {times} times as large as the content, at most {EXPRESSION_GROWTH} times is allowed"
+        "`{source_text}` may make a text {times} times as large as the content, at most {EXPRESSION_GROWTH_MAX} times is allowed"
     )]
     Growth {
         /// The expression.
@@ -94,7 +96,7 @@ pub enum ExpressionError {
         got: String,
     },
     /// Its value is longer than is allowed.
-    #[error("`{source_text}` gives {bytes} bytes, at most {TARGET_BYTES} are allowed")]
+    #[error("`{source_text}` gives {bytes} bytes, at most {TARGET_BYTES_MAX} are allowed")]
     ValueTooLong {
         /// The expression.
         source_text: String,
@@ -109,14 +111,14 @@ impl Expression {
     /// # Errors
     /// It is too long, does not parse, may take too much time or memory, or names a variable or function that does not exist.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
-        if source.len() > EXPRESSION_BYTES {
+        if source.len() > EXPRESSION_BYTES_MAX {
             return Err(ExpressionError::TooLong(source.len()));
         }
-        if depth(source) > EXPRESSION_DEPTH {
+        if depth(source) > EXPRESSION_DEPTH_MAX {
             return Err(ExpressionError::TooDeep);
         }
         let operators = source.bytes().filter(|byte| b"+-*/%?:&|<>=!.,".contains(byte)).count();
-        if operators > EXPRESSION_OPERATORS {
+        if operators > EXPRESSION_OPERATORS_MAX {
             return Err(ExpressionError::TooComplex(operators));
         }
         let source_text = source.to_owned();
@@ -160,7 +162,7 @@ impl Expression {
             source_text: self.source.clone(),
             got: value.type_of().to_string(),
         })?;
-        if text.len() > TARGET_BYTES {
+        if text.len() > TARGET_BYTES_MAX {
             return Err(ExpressionError::ValueTooLong { source_text: self.source.clone(), bytes: text.len() });
         }
         Ok(text)
@@ -319,7 +321,7 @@ mod tests {
         // As much of each as the limits let through to the parser, and one step more.
         let repeat = |part: &str| {
             let operators = part.bytes().filter(|byte| b"+?:|.!-".contains(byte)).count().max(1);
-            part.repeat((EXPRESSION_OPERATORS / operators).min(EXPRESSION_BYTES / part.len() - 2))
+            part.repeat((EXPRESSION_OPERATORS_MAX / operators).min(EXPRESSION_BYTES_MAX / part.len() - 2))
         };
         for source in [
             repeat("content."),
@@ -330,9 +332,9 @@ mod tests {
             format!("{}kind", repeat("kind||")),
             format!("content{}", repeat("[0]")),
             format!("kind{}", repeat(".a()")),
-            "[".repeat(EXPRESSION_DEPTH),
-            "{1:".repeat(EXPRESSION_DEPTH),
-            format!("{}kind{}", "(".repeat(EXPRESSION_DEPTH), ")".repeat(EXPRESSION_DEPTH)),
+            "[".repeat(EXPRESSION_DEPTH_MAX),
+            "{1:".repeat(EXPRESSION_DEPTH_MAX),
+            format!("{}kind{}", "(".repeat(EXPRESSION_DEPTH_MAX), ")".repeat(EXPRESSION_DEPTH_MAX)),
             repeat("\""),
         ] {
             if let Ok(expression) = Expression::compile(&source) {

@@ -24,7 +24,7 @@ pub use span::Span;
 use crate::backoff::Backoff;
 use crate::ids::derived;
 #[cfg(feature = "openapi")]
-use crate::limits::{ATTEMPTS, BATCH_MEMBERS, EXPRESSION_BYTES, IN_FLIGHT, PARTITIONS};
+use crate::limits::{ATTEMPTS_MAX, BATCH_MEMBERS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX};
 
 /// How tasks of one kind are targeted, grouped, paced and handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,18 +35,18 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
     pub kind: String,
     /// CEL expression over `kind` and `content`: tasks with the same value may share a batch.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES), extend("x-max-bytes" = EXPRESSION_BYTES)))]
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     pub target: String,
     /// CEL expression over `kind` and `content`: a task is accepted once per value. Also decides the partition.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES), extend("x-max-bytes" = EXPRESSION_BYTES)))]
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Lanes each target is split into.
-    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS)))]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,
     /// Members of a batch at most.
-    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS)))]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
     #[serde(default = "hundred", deserialize_with = "crate::whole::u32")]
     pub max_batch: u32,
     /// How long a leader waits for a batch to fill, in whole seconds.
@@ -54,11 +54,11 @@ pub struct Policy {
     #[serde(default = "one_second")]
     pub linger: Span,
     /// Batches of one lane handled at once.
-    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT)))]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub max_in_flight: u32,
     /// Calls of the batch API for one batch before its members fail; those lost with their worker aside.
-    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS)))]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS_MAX)))]
     #[serde(default = "twenty", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.

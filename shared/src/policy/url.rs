@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::limits::URL_BYTES;
+use crate::limits::URL_BYTES_MAX;
 
 /// Whether a URL is `https`, or `http` to this very machine: task contents do not cross a network in the clear.
 pub(super) fn is_callable(url: &str) -> bool {
@@ -15,7 +15,7 @@ pub(super) fn is_callable(url: &str) -> bool {
     let (user, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (host, port) = split_port(place);
     let local = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-    url.len() <= URL_BYTES
+    url.len() <= URL_BYTES_MAX
         && (local || secure && is_host(host))
         && port.is_none_or(is_port)
         && is_written(user, b"")
@@ -114,7 +114,7 @@ mod tests {
         ] {
             assert!(!is_callable(url), "{url}");
         }
-        assert!(is_callable(&format!("https://example.com/{}", "x".repeat(URL_BYTES - 20))));
-        assert!(!is_callable(&format!("https://example.com/{}", "x".repeat(URL_BYTES - 19))));
+        assert!(is_callable(&format!("https://example.com/{}", "x".repeat(URL_BYTES_MAX - 20))));
+        assert!(!is_callable(&format!("https://example.com/{}", "x".repeat(URL_BYTES_MAX - 19))));
     }
 }

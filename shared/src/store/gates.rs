@@ -12,7 +12,7 @@ use super::telling::Tellings;
 use crate::aws::attributes::time;
 use crate::aws::{StoreError, Table, Write};
 use crate::clock::Timestamp;
-use crate::limits::{MOST_DEAD, OTHER_KINDS};
+use crate::limits::{DEAD_PLACES_MAX, OTHER_KINDS_SHARE};
 
 pub use self::breaker::Refusal;
 pub use self::record::{Gate, Probe, Stopped};
@@ -78,7 +78,7 @@ impl Gates {
     pub async fn clear(&self, kind: &str) -> Result<(), StoreError> {
         for gate in self.get_many(&[kind]).await? {
             let places: Vec<(Uuid, Timestamp)> = gate.places.into_iter().collect();
-            for places in places.chunks(MOST_DEAD) {
+            for places in places.chunks(DEAD_PLACES_MAX) {
                 self.0.free(&Party::Kind(kind.to_owned()), places).await?;
             }
             if gate.stopped.is_some() {
@@ -105,7 +105,7 @@ impl Gates {
 /// How many of all calls of batch APIs at once one kind may have: all but what is kept for other kinds, at least one.
 #[must_use]
 pub fn share(concurrency: u32) -> u32 {
-    (concurrency - concurrency.div_ceil(OTHER_KINDS)).max(1)
+    (concurrency - concurrency.div_ceil(OTHER_KINDS_SHARE)).max(1)
 }
 
 fn key(kind: &str) -> String {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::aws::attributes::{Reader, expiry, number, text, time};
 use crate::aws::{Change, Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
-use crate::limits::{CONTENTION_TRIES, MOST_DEAD, PLACES_RETENTION};
+use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACES_RETENTION};
 
 /// What the keys of these records begin with. No lane is called so: there is no `/` in a kind.
 pub const PREFIX: &str = "places/";
@@ -83,7 +83,7 @@ impl Places {
     /// The same, unless the party stands still. Returns its record.
     pub(super) async fn ask(&self, place: &Place, share: u32, now: Timestamp) -> Result<Write<Item, Item>, StoreError> {
         let mut over = Vec::new();
-        for _ in 0..CONTENTION_TRIES {
+        for _ in 0..CONTENTION_TRIES_MAX {
             let item = match self.taking(place, share, &over).send_for_new().await? {
                 Write::Done(item) => return Ok(Write::Done(item)),
                 Write::Refused(None) => {
@@ -100,7 +100,7 @@ impl Places {
             if item.contains_key(STOPPED) || held(&holders, now) >= share as usize {
                 return Ok(Write::Refused(item));
             }
-            over = dead(&holders, now).take(MOST_DEAD).collect();
+            over = dead(&holders, now).take(DEAD_PLACES_MAX).collect();
             if holders.len() - over.len() >= share as usize {
                 self.free(&place.party, &over).await?;
                 over.clear();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::aws::attributes::{Reader, item, text, time};
 use crate::aws::{Item, Segment, StoreError, Table};
 use crate::clock::Timestamp;
-use crate::limits::POLICY_CACHE;
+use crate::limits::POLICY_CACHE_MAX;
 use crate::policy::Policy;
 
 /// The policies, each remembered for some seconds.
@@ -30,7 +30,7 @@ impl Policies {
     pub async fn get(&self, kind: &str) -> Result<Option<Arc<Policy>>, StoreError> {
         let now = self.table.world.now();
         if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
-            && now.since(*read_at) < POLICY_CACHE
+            && now.since(*read_at) < POLICY_CACHE_MAX
         {
             return Ok(Some(Arc::clone(policy)));
         }

@@ -9,15 +9,14 @@ use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::ids::{ItemId, TaskId};
-use crate::limits::{CONTENTION_TRIES, GROUPS_PER_TRANSACTION, OVERTAKEN_PAUSES};
+use crate::limits::{
+    ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, OVERTAKEN_PAUSES, REFUSED_ITEMS_NAMED_MAX,
+};
 use crate::messages::AckRequest;
 use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
 use crate::store::fanouts::Ended;
 use crate::store::groups::{Cleared, Group, Mask, clear};
-
-/// Groups and fan-outs written at once.
-const CONCURRENT_ACKS: usize = 16;
 
 /// Acks by fan-out and item group.
 pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
@@ -122,7 +121,7 @@ impl Tracking {
         }
         let mut refused = Refused::new();
         let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
-        let mut cleared = stream::iter(cleared).buffer_unordered(CONCURRENT_ACKS);
+        let mut cleared = stream::iter(cleared).buffer_unordered(ACKS_AT_ONCE_MAX);
         while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
             if let Some(refusal) = refusal {
                 report(&refusal, acks.get(&(fanout, group)));
@@ -141,7 +140,7 @@ impl Tracking {
         for (fanout, groups) in ending {
             ends.push(self.end(fanout, groups, acks));
         }
-        stream::iter(ends).buffer_unordered(CONCURRENT_ACKS).try_collect::<Vec<()>>().await?;
+        stream::iter(ends).buffer_unordered(ACKS_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
         Ok(refused)
     }
 
@@ -169,7 +168,7 @@ impl Tracking {
 
     /// Clears bits of one group, unless they are its last.
     async fn clear_some(&self, mut group: Group, mask: &Mask) -> Result<Clearing, TrackingError> {
-        for tries in 1..=CONTENTION_TRIES {
+        for tries in 1..=CONTENTION_TRIES_MAX {
             if group.pending.is_zero() {
                 return Ok(Clearing::Ended);
             }
@@ -211,10 +210,10 @@ impl Tracking {
         let mut tries = 0;
         while !groups.is_empty() {
             tries += 1;
-            if tries > CONTENTION_TRIES {
+            if tries > CONTENTION_TRIES_MAX {
                 return Err(contended(fanout));
             }
-            let now = groups.len().min(GROUPS_PER_TRANSACTION);
+            let now = groups.len().min(GROUPS_PER_TRANSACTION_MAX);
             let count = |bits: fn(&Cleared) -> &Bits| groups[..now].iter().map(|end| bits(&end.cleared).count()).sum();
             let ended = Ended { failed: count(|end| &end.failed), duplicates: count(|end| &end.duplicates) };
             let mut actions = Vec::with_capacity(now + 1);
@@ -244,7 +243,7 @@ impl Tracking {
     async fn ack_inline(&self, id: Uuid, mask: &Mask) -> Result<Option<AckRefusal>, TrackingError> {
         let unknown = AckRefusal::UnknownGroup { fanout: id, group: id };
         let Some(mut fanout) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
-        for tries in 1..=CONTENTION_TRIES {
+        for tries in 1..=CONTENTION_TRIES_MAX {
             let Some(group) = fanout.inline_group() else { return Ok(Some(unknown)) };
             let refusal = out_of_range(&group, mask);
             let cleared = clear(&group, mask);
@@ -271,16 +270,13 @@ impl Tracking {
     }
 }
 
-/// Items of one group that are named when their ack is refused.
-const NAMED: usize = 20;
-
 /// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
 fn report(refusal: &AckRefusal, mask: Option<&Mask>) {
     let items = mask.into_iter().flat_map(|mask| mask.done.iter());
     let items: Vec<usize> =
         items.filter(|item| u16::try_from(*item).is_ok_and(|item| refusal.concerns(item))).collect();
     metrics::counter!(ITEMS_REFUSED).increment(items.len() as u64);
-    let named = &items[..items.len().min(NAMED)];
+    let named = &items[..items.len().min(REFUSED_ITEMS_NAMED_MAX)];
     tracing::warn!(%refusal, count = items.len(), indices = ?named, "acks of items that do not exist were refused");
 }
 

@@ -7,7 +7,7 @@ use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::ids::{ItemGroup, derived, group_sizes};
-use crate::limits::{GROUP_ITEMS, ITEMS_PER_ADD, USER_KEY_BYTES};
+use crate::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState, Inline};
 use crate::store::groups::Group;
@@ -19,14 +19,14 @@ use crate::store::telling::Telling;
 #[serde(deny_unknown_fields)]
 pub struct OpenRequest {
     /// Items to add at once.
-    #[cfg_attr(feature = "openapi", schemars(range(max = ITEMS_PER_ADD)))]
+    #[cfg_attr(feature = "openapi", schemars(range(max = ITEMS_PER_ADD_MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32")]
     pub items: u32,
     /// Whether these are all.
     #[serde(default)]
     pub seal: bool,
     /// The producer's own name for it; comes back with every answer and notice.
-    #[cfg_attr(feature = "openapi", schemars(length(max = USER_KEY_BYTES), extend("x-max-bytes" = USER_KEY_BYTES)))]
+    #[cfg_attr(feature = "openapi", schemars(length(max = USER_KEY_BYTES_MAX), extend("x-max-bytes" = USER_KEY_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
     /// Where its end is to be reported.
@@ -52,7 +52,7 @@ impl Tracking {
         check(&request)?;
         let id = key.map_or_else(|| self.world.uuid(), derived::fanout);
         let now = self.world.now();
-        let inline = request.seal && (1..=GROUP_ITEMS).contains(&request.items);
+        let inline = request.seal && (1..=GROUP_ITEMS_MAX).contains(&request.items);
         let sizes: Vec<u32> = if inline { Vec::new() } else { group_sizes(request.items).collect() };
         let groups = name_groups(id, id, &sizes);
         let fanout = Fanout {
@@ -119,7 +119,7 @@ impl Tracking {
     /// The fan-out does not exist or is not open, the key was used for another number of items, or the tables cannot be
     /// written.
     pub async fn add(&self, fanout: Uuid, items: u32, key: Option<&str>) -> Result<Vec<ItemGroup>, TrackingError> {
-        if !(1..=ITEMS_PER_ADD).contains(&items) {
+        if !(1..=ITEMS_PER_ADD_MAX).contains(&items) {
             return Err(items_out_of_range("items", items, 1));
         }
         let sizes: Vec<u32> = group_sizes(items).collect();
@@ -149,21 +149,25 @@ impl Tracking {
 
 /// Checks that a fan-out may have so many items and such a key.
 fn check(request: &OpenRequest) -> Result<(), TrackingError> {
-    if request.items > ITEMS_PER_ADD {
+    if request.items > ITEMS_PER_ADD_MAX {
         return Err(items_out_of_range("items", request.items, 0));
     }
     match request.user_key.as_ref().map(String::len) {
-        Some(bytes) if bytes > USER_KEY_BYTES => Err(TrackingError::OutOfRange {
+        Some(bytes) if bytes > USER_KEY_BYTES_MAX => Err(TrackingError::OutOfRange {
             field: "user_key",
             value: format!("{bytes} bytes long"),
-            allowed: format!("at most {USER_KEY_BYTES} bytes"),
+            allowed: format!("at most {USER_KEY_BYTES_MAX} bytes"),
         }),
         _ => Ok(()),
     }
 }
 
 fn items_out_of_range(field: &'static str, items: u32, least: u32) -> TrackingError {
-    TrackingError::OutOfRange { field, value: items.to_string(), allowed: format!("{least} to {ITEMS_PER_ADD} a call") }
+    TrackingError::OutOfRange {
+        field,
+        value: items.to_string(),
+        allowed: format!("{least} to {ITEMS_PER_ADD_MAX} a call"),
+    }
 }
 
 /// The groups that a fan-out was opened with.

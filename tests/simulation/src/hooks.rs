@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fanfold::backoff::Backoff;
-use fanfold::limits::{NOTICE_RETRY, NOTICE_RETRY_AFTER_MAX, NOTICE_RETRY_MAX};
+use fanfold::limits::{NOTICE_PAUSES, NOTICE_RETRY_AFTER_MAX};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -82,8 +81,7 @@ impl Hooks {
                 self.gone += 1;
             }
             Answer::Refuses(asked) => {
-                let retry = Backoff { base: NOTICE_RETRY, max: NOTICE_RETRY_MAX };
-                let least = retry.after(known.calls, 0).max(asked.min(NOTICE_RETRY_AFTER_MAX));
+                let least = NOTICE_PAUSES.after(known.calls, 0).max(asked.min(NOTICE_RETRY_AFTER_MAX));
                 known.next = Some(Instant::now() + least);
             }
         }

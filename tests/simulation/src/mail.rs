@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::result::ConnectorError;
-use fanfold::limits::{DELAY_MAX, MESSAGES_PER_CALL};
+use fanfold::limits::{DELAY_MAX, MESSAGES_PER_CALL_MAX};
 use fanfold::notice::{Event, FanoutCompleted, Notice};
 use serde_json::{Value, json};
 
@@ -21,7 +21,9 @@ impl Line {
         let queue = queue_of(&request.body).to_owned();
         let entries = request.body["Entries"].as_array().cloned().unwrap_or_default();
         let bytes: usize = entries.iter().map(|entry| entry["MessageBody"].as_str().unwrap_or("").len()).sum();
-        if request.operation != "SendMessageBatch" || !(1..=MESSAGES_PER_CALL).contains(&entries.len()) || bytes > BYTES
+        if request.operation != "SendMessageBatch"
+            || !(1..=MESSAGES_PER_CALL_MAX).contains(&entries.len())
+            || bytes > BYTES
         {
             self.sim.violate(format!("SQS would refuse {} of {} entries, {bytes} bytes", request.kind, entries.len()));
         }

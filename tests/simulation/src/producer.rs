@@ -89,7 +89,7 @@ pub(crate) async fn add(
 
 /// Another number of items under a key that was used: refused, and nothing is added.
 async fn add_others(clients: Arc<Clients>, id: Uuid, key: String, count: u32) {
-    let other = clients.dice.pick(&[1, count.saturating_sub(1), count + 1, fanfold::limits::GROUP_ITEMS]).max(1);
+    let other = clients.dice.pick(&[1, count.saturating_sub(1), count + 1, fanfold::limits::GROUP_ITEMS_MAX]).max(1);
     if other == count {
         return;
     }

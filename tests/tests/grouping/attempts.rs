@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanfold::limits::LOST_ATTEMPTS;
+use fanfold::limits::LOST_ATTEMPTS_MAX;
 use fanfold::messages::HandleMessage;
 use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
@@ -116,7 +116,7 @@ async fn a_batch_that_kills_its_workers_ends() {
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0).id;
-    for attempt in 1..=LOST_ATTEMPTS {
+    for attempt in 1..=LOST_ATTEMPTS_MAX {
         let lost = attempt.saturating_sub(1).max(1);
         assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
         tokio::time::sleep(Duration::from_secs(600)).await;

@@ -1,6 +1,6 @@
 //! Answers of a batch API that are odd, or unclear: every member has one outcome in the end.
 
-use fanfold::limits::ERROR_BYTES;
+use fanfold::limits::ERROR_BYTES_MAX;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, Call};
 use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
@@ -138,6 +138,9 @@ async fn of_odd_answers_counts_what_they_clearly_tell() {
     for (name, script, attempts, failed) in answers {
         let batch = first_answer(script).await;
         assert_eq!((batch.attempts, batch.failed.iter().collect::<Vec<_>>()), (attempts, failed.to_vec()), "{name}");
-        assert!(failed.iter().all(|slot| batch.error(*slot).is_some_and(|error| error.len() <= ERROR_BYTES)), "{name}");
+        assert!(
+            failed.iter().all(|slot| batch.error(*slot).is_some_and(|error| error.len() <= ERROR_BYTES_MAX)),
+            "{name}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::lane::Lane;
-use fanfold::limits::GROUP_ITEMS;
+use fanfold::limits::GROUP_ITEMS_MAX;
 use fanfold::messages::{About, AckRequest, LaneBatch, NotifyMessage};
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, Call, MemberAnswer, MemberOutcome};
@@ -33,7 +33,7 @@ async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
         ("one beyond", ItemId { index: 3, ..ids[0] }),
         ("one beyond a small one", ItemId { fanout: small, group: small, index: 3 }),
         ("the padding's last bit", ItemId { index: 7, ..ids[0] }),
-        ("the largest index", ItemId { index: u16::try_from(GROUP_ITEMS - 1).unwrap(), ..ids[0] }),
+        ("the largest index", ItemId { index: u16::try_from(GROUP_ITEMS_MAX - 1).unwrap(), ..ids[0] }),
     ];
     let mut expected: Vec<&str> = forged.iter().map(|(name, _)| *name).collect();
     expected.sort_unstable();

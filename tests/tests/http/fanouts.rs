@@ -1,6 +1,6 @@
 //! `/fanouts`.
 
-use fanfold::limits::{GROUP_ITEMS, ITEMS_PER_ADD};
+use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server};
@@ -47,9 +47,9 @@ async fn a_fanout_is_opened_and_told() {
 #[tokio::test(start_paused = true)]
 async fn items_beyond_a_group_are_grouped() {
     let server = Server::start().await;
-    let opened = server.post("/fanouts", json!({"items": GROUP_ITEMS + 1})).await.ok(201);
+    let opened = server.post("/fanouts", json!({"items": GROUP_ITEMS_MAX + 1})).await.ok(201);
     let upto: Vec<&Value> = opened["groups"].as_array().unwrap().iter().map(|group| &group["upto"]).collect();
-    assert_eq!(upto, [&json!(GROUP_ITEMS), &json!(1)]);
+    assert_eq!(upto, [&json!(GROUP_ITEMS_MAX), &json!(1)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn a_repeated_open_is_answered_alike() {
     for (key, body) in [
         ("empty", json!({})),
         ("small", json!({"items": 3, "seal": true})),
-        ("large", json!({"items": GROUP_ITEMS * 2, "user_key": "k"})),
+        ("large", json!({"items": GROUP_ITEMS_MAX * 2, "user_key": "k"})),
     ] {
         let first = server.post_once("/fanouts", key, body.clone()).await;
         let again = server.post_once("/fanouts", key, body.clone()).await;
@@ -76,11 +76,11 @@ async fn a_repeated_open_is_answered_alike() {
 #[tokio::test(start_paused = true)]
 async fn an_open_out_of_range_is_refused() {
     let server = Server::start().await;
-    let too_many = server.post("/fanouts", json!({"items": ITEMS_PER_ADD + 1})).await;
+    let too_many = server.post("/fanouts", json!({"items": ITEMS_PER_ADD_MAX + 1})).await;
     let (detail, fields) = too_many.problem(422, "out_of_range");
     assert_eq!(fields, ["items"]);
     assert!(
-        detail.contains(&(ITEMS_PER_ADD + 1).to_string()) && detail.contains(&ITEMS_PER_ADD.to_string()),
+        detail.contains(&(ITEMS_PER_ADD_MAX + 1).to_string()) && detail.contains(&ITEMS_PER_ADD_MAX.to_string()),
         "{detail}"
     );
     let long = server.post("/fanouts", json!({"user_key": "k".repeat(1_025)})).await;
@@ -111,7 +111,7 @@ async fn items_are_added() {
         assert_ne!(second["groups"], first["groups"]);
     }
     assert_eq!(server.get(&path).await.ok(200)["total"], 9);
-    for items in [0, ITEMS_PER_ADD + 1] {
+    for items in [0, ITEMS_PER_ADD_MAX + 1] {
         let reply = server.post(&add, json!({"items": items})).await;
         assert_eq!(reply.problem(422, "out_of_range").1, ["items"]);
     }

@@ -1,6 +1,6 @@
 //! An `Idempotency-Key` that was used is not used for anything else, however little that differs.
 
-use fanfold::limits::{GROUP_ITEMS, ITEMS_PER_ADD};
+use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use fanfold_tests::QueueName;
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ async fn a_used_key_adds_neither_fewer_items_nor_more() {
     let server = Server::start().await;
     let opened = server.post("/fanouts", json!({})).await.ok(201);
     let path = format!("/fanouts/{}", opened["id"].as_str().unwrap());
-    let group = GROUP_ITEMS;
+    let group = GROUP_ITEMS_MAX;
     let mut total = 0;
     for (first, others) in [
         (2 * group, vec![group, 3 * group, 1, 2 * group - 1, 2 * group + 1]),
-        (group, vec![2 * group, ITEMS_PER_ADD, 5]),
+        (group, vec![2 * group, ITEMS_PER_ADD_MAX, 5]),
         (5, vec![3, 6, group, group + 5]),
     ] {
         let (add, key) = (format!("{path}/items"), first.to_string());

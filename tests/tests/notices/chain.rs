@@ -1,6 +1,6 @@
 //! A webhook that does not take a notice is called again: ever more rarely, no sooner than it asks for, and not for ever.
 
-use fanfold::limits::{NOTICE_GIVE_UP, NOTICE_RETRY, NOTICE_RETRY_MAX};
+use fanfold::limits::{NOTICE_GIVE_UP, NOTICE_PAUSES};
 use fanfold::messages::NotifyMessage;
 use fanfold_tests::{QueueName, Reply};
 
@@ -31,7 +31,7 @@ async fn pauses_double_up_to_an_hour_whatever_is_repeated() {
     let pauses = pauses(&stack);
     assert!((15..30).contains(&pauses.len()), "{pauses:?}");
     for (n, pause) in pauses.iter().enumerate() {
-        let full = NOTICE_RETRY_MAX.min(NOTICE_RETRY * 2_u32.pow(n.min(20) as u32));
+        let full = NOTICE_PAUSES.max.min(NOTICE_PAUSES.base * 2_u32.pow(n.min(20) as u32));
         let slack = Duration::from_secs(2) + step;
         assert!(*pause >= full / 2 && *pause <= full + slack, "pause {n} of {pauses:?}");
     }

@@ -8,7 +8,7 @@ use crate::aws::attributes::{id_set, number, text, time};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::ids::derived;
-use crate::limits::REFUSED_TARGETS;
+use crate::limits::REFUSED_TARGETS_MIN;
 use crate::store::places::{MY_PLACE, Place, dead};
 use crate::store::telling::ANEW;
 
@@ -140,7 +140,7 @@ impl Gates {
         refusal: Refusal<'_>,
         probe_at: Timestamp,
     ) -> Result<(), StoreError> {
-        let target = (gate.targets.len() < REFUSED_TARGETS).then(|| id_set([&derived::target(refusal.target)]));
+        let target = (gate.targets.len() < REFUSED_TARGETS_MIN).then(|| id_set([&derived::target(refusal.target)]));
         let change = self
             .0
             .if_held(place)

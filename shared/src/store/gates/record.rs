@@ -6,7 +6,7 @@ use crate::aws::attributes::Reader;
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::derived;
-use crate::limits::{KIND_NOTICES, REFUSALS, REFUSED_TARGETS};
+use crate::limits::{KIND_NOTICES, REFUSALS_MIN, REFUSED_TARGETS_MIN};
 use crate::store::places::{self, Holders};
 use crate::store::telling::Telling;
 
@@ -75,7 +75,7 @@ impl Gate {
     #[must_use]
     pub fn refused_enough(&self, now: Timestamp) -> bool {
         let at_work = u32::try_from(self.held(now)).unwrap_or(u32::MAX);
-        self.stopped.is_none() && self.refusals >= REFUSALS.max(at_work)
+        self.stopped.is_none() && self.refusals >= REFUSALS_MIN.max(at_work)
     }
 
     /// Whether somebody is still to be told how the kind stands since its latest change.
@@ -99,7 +99,7 @@ impl Gate {
     #[must_use]
     pub fn probe(&self, target: &str, now: Timestamp) -> Probe {
         let Some(stopped) = &self.stopped else { return Probe::No };
-        let other = self.targets.len() < REFUSED_TARGETS && !self.targets.contains(&derived::target(target));
+        let other = self.targets.len() < REFUSED_TARGETS_MIN && !self.targets.contains(&derived::target(target));
         let runs = stopped.probing.is_some_and(|until| until >= now);
         match (runs, other || stopped.probe_at <= now) {
             (false, true) => Probe::Now,

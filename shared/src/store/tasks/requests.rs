@@ -6,7 +6,7 @@ use super::Tasks;
 use crate::aws::StoreError;
 use crate::aws::attributes::{Reader, number, text};
 use crate::ids::derived;
-use crate::limits::{CONTENTION_TRIES, REQUEST_RETENTION};
+use crate::limits::{CONTENTION_TRIES_MAX, REQUEST_RETENTION};
 
 /// What a request under an idempotency key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Tasks {
         let id = format!("request:{}", derived::request(request_id));
         let inserts = self.table.inserts("noting a request", &["id", "digest", "tasks", "ttl"]);
         let ttl = self.table.world.now().plus(REQUEST_RETENTION).seconds();
-        for _ in 0..CONTENTION_TRIES {
+        for _ in 0..CONTENTION_TRIES_MAX {
             let row = vec![text(&id), text(note.digest), number(note.tasks), number(ttl)];
             if inserts.execute(vec![row]).await?.is_empty() {
                 return Ok(note);

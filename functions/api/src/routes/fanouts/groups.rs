@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::ids::ItemGroup;
-use fanfold::limits::GROUPS_PER_PAGE;
+use fanfold::limits::GROUPS_PER_PAGE_MAX;
 use fanfold::store::fanouts::Fanout;
 use fanfold_http::{After, Json, Path, Problem};
 use serde::Serialize;
@@ -47,7 +47,7 @@ async fn groups(
     After(after): After,
 ) -> Result<Json<Groups>, Problem> {
     let fanout = find(&api, id).await?;
-    Ok(Json(page(&api, &fanout, after, GROUPS_PER_PAGE).await?))
+    Ok(Json(page(&api, &fanout, after, GROUPS_PER_PAGE_MAX).await?))
 }
 
 /// At most `limit` groups of a fan-out, from the one after `after`.

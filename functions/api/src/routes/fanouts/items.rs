@@ -37,7 +37,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 #[serde(deny_unknown_fields)]
 struct AddRequest {
     /// How many.
-    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = fanfold::limits::ITEMS_PER_ADD)))]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = fanfold::limits::ITEMS_PER_ADD_MAX)))]
     #[serde(deserialize_with = "fanfold::whole::u32")]
     items: u32,
 }

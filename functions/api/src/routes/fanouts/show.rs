@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::limits::GROUPS_AT_ONCE;
+use fanfold::limits::GROUPS_PER_ANSWER_MAX;
 use fanfold_http::{Json, Path, Problem};
 use serde::Serialize;
 use uuid::Uuid;
@@ -40,6 +40,6 @@ struct Shown {
 
 async fn show(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<Shown>, Problem> {
     let fanout = find(&api, id).await?;
-    let groups = page(&api, &fanout, None, GROUPS_AT_ONCE).await?;
+    let groups = page(&api, &fanout, None, GROUPS_PER_ANSWER_MAX).await?;
     Ok(Json(Shown { fanout: view(&api, fanout).await?, groups }))
 }

@@ -1,6 +1,6 @@
 //! A fan-out as the API shows it.
 
-use fanfold::limits::GROUP_ITEMS;
+use fanfold::limits::GROUP_ITEMS_MAX;
 use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::tracking::Progress;
 use serde::Serialize;
@@ -95,7 +95,7 @@ impl FanoutView {
 fn least_done(fanout: &Fanout) -> u64 {
     match fanout.inline {
         Some(_) => 0,
-        None => fanout.total.saturating_sub(fanout.open_groups.saturating_mul(u64::from(GROUP_ITEMS))),
+        None => fanout.total.saturating_sub(fanout.open_groups.saturating_mul(u64::from(GROUP_ITEMS_MAX))),
     }
 }
 

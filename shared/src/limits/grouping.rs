@@ -1,0 +1,67 @@
+//! Tasks, lanes, leaders, and how batches are formed.
+
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+
+/// Members of one batch.
+pub const BATCH_MEMBERS_MAX: u32 = 10_000;
+
+/// Bytes of a batch's packed members: with their outcomes and errors the record stays well below DynamoDB's 400 KB. Only
+/// members of very many item groups take that much.
+pub const MEMBERS_BYTES_MAX: usize = 250 * 1_024;
+
+/// Task ids one elect or group message names; more are found in the index.
+pub const NAMED_TASKS_MAX: usize = 2_000;
+
+/// Tasks in one registration.
+pub const TASKS_PER_REQUEST_MAX: usize = 10_000;
+
+/// Bytes of one task's content as JSON: a task must fit an SQS message and leave room in DynamoDB's 400 KB item.
+pub const CONTENT_BYTES_MAX: usize = 128 * 1_024;
+
+/// Nesting of a task's content: DynamoDB allows 32 levels, most JSON readers 128.
+pub const CONTENT_DEPTH_MAX: usize = 32;
+
+/// Bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+
+/// Bytes of a target or a key. DynamoDB: a partition key holds at most 2,048 bytes, and a lane adds kind and partition.
+pub const TARGET_BYTES_MAX: usize = 1_024;
+
+/// Shards of the sparse index over busy lanes. DynamoDB: 1,000 write units per second for one partition key.
+pub const LANE_SHARDS: u64 = 16;
+
+/// Batches of one lane in flight: their ids live in the lane's lock record.
+pub const IN_FLIGHT_MAX: u32 = 1_000;
+
+/// Batches of one lane whose failures wait to be told: their ids live in the lane's lock record, too (some 17 KB), and make each
+/// write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
+pub const CLOSING_MAX: usize = 1_000;
+
+/// After this the leader's hint is sent again. For liveness only: safety rests on conditions.
+pub const LEADER_LEASE: Duration = Duration::from_secs(60);
+
+/// Age from which `sweep` takes a hint for lost.
+pub const HINT_LOST_AFTER: Duration = Duration::from_secs(120);
+
+/// A batch whose message may only be late is reminded of at once, then after twice its age, then after pauses of this length.
+pub const BATCH_REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
+
+/// Pauses of a workflow that was not elected.
+pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
+
+/// Elections that one invocation holds at once.
+pub const ELECTIONS_AT_ONCE_MAX: usize = 8;
+
+/// Batches that one invocation forms at once.
+pub const BATCHES_AT_ONCE_MAX: usize = 8;
+
+/// Segments in which `sweep` reads the index of unclaimed tasks, in random order: a sweep that is cut short favours none.
+pub const SWEEP_SEGMENTS: i32 = 4;
+
+/// Locks that `sweep` writes at once.
+pub const SWEEP_WRITES_AT_ONCE_MAX: usize = 32;
+
+/// Messages that `sweep` sends together.
+pub const SWEEP_MESSAGES_AT_ONCE_MAX: usize = 1_000;

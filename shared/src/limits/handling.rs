@@ -1,0 +1,74 @@
+//! Calls of batch APIs, and the places that they take.
+
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+
+/// What an attempt has beside its call's own `timeout`, above all to write the outcome, before another worker takes it for
+/// lost. With the longest `timeout` this is the time-out of the handle function in template.yaml.
+pub const ATTEMPT_MARGIN: Duration = Duration::from_secs(30);
+
+/// An attempt that has begun calls within this time, or not at all. So its call is over, and its connection closed, by its
+/// beginning plus this plus `timeout`, however its worker ended.
+pub const CALL_WITHIN: Duration = Duration::from_secs(2);
+
+/// Attempts of one batch that may be lost with their workers: it could be the batch that kills them.
+pub const LOST_ATTEMPTS_MAX: u32 = 32;
+
+/// Bytes of a batch API's answer.
+pub const ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;
+
+/// Bytes shown of an entry of an answer that names no member.
+pub const ENTRY_BYTES_MAX: usize = 80;
+
+/// Bytes shown of a body that is no answer.
+pub const EXCERPT_BYTES_MAX: usize = 200;
+
+/// Bytes read of a body of which only the beginning is shown. A connection whose answer was read to its end is used again.
+pub const EXCERPT_READ_BYTES_MAX: usize = 64 * 1_024;
+
+/// Bytes of a member's error that are kept: an excerpt, with what was wanted instead. With their slots, a batch's errors
+/// take at most 56 KiB.
+pub const ERROR_BYTES_MAX: usize = 512;
+
+/// Different errors one batch record keeps; further ones are counted together.
+pub const ERRORS_PER_BATCH_MAX: usize = 32;
+
+/// The part of all calls of batch APIs at once that no single kind may hold: one in so many, rounded up. An API that hangs
+/// leaves it to the other kinds.
+pub const OTHER_KINDS_SHARE: u32 = 4;
+
+/// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
+pub const DEAD_PLACES_MAX: usize = 32;
+
+/// The longest that a batch, or a notice, waits before it looks for a place again.
+pub const PLACE_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// A place is waited for on the spot while no call of its kind has been running for longer: others could use the worker.
+pub const SHORT_CALL_MAX: Duration = Duration::from_secs(2);
+
+/// The pause between two such looks for a place; jitter may halve it.
+pub const PLACE_LOOK_PAUSE: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_millis(100) };
+
+/// Such looks for a place.
+pub const PLACE_LOOKS_MAX: u32 = 4;
+
+/// Calls of a kind in a row that say that the caller is wrong or must wait, before the kind stands still; and at least as
+/// many as are at work at once, so that what strikes all of them at one moment counts once.
+pub const REFUSALS_MIN: u32 = 3;
+
+/// Targets that were refused before a kind stands still for all of them: those of fewer may be one tenant's trouble.
+pub const REFUSED_TARGETS_MIN: usize = 3;
+
+/// Pauses between probes of a kind that stands still.
+pub const PROBE_PAUSES: Backoff = Backoff { base: Duration::from_secs(5), max: Duration::from_secs(120) };
+
+/// The longest pause between probes that a batch API may ask for.
+pub const PROBE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// How long a batch waits for the probe of another target.
+pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a batch waits for a batch API that lets nobody in, before its members fail: a long weekend. Well below
+/// [`RETENTION`](super::RETENTION).
+pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);

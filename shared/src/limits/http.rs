@@ -1,0 +1,21 @@
+//! The HTTP API, and what it says of bad requests.
+
+use std::time::Duration;
+
+/// The local HTTP API: how long headers of a request are waited for, and the next request on a connection; hyper's own default.
+pub const REQUEST_HEADERS_WAIT: Duration = Duration::from_secs(30);
+
+/// The local HTTP API: how long the whole body of a request is waited for. API Gateway gives a whole request no more.
+pub const REQUEST_BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// The local HTTP API: how long it takes what a client still sends after its answer.
+pub const REQUEST_DRAIN: Duration = Duration::from_secs(5);
+
+/// Bytes shown of what is wrong with a message: enough for a field, its value and what is allowed.
+pub const PROBLEM_BYTES_MAX: usize = 1_024;
+
+/// Fields that one answer about a bad request names.
+pub const PROBLEM_FIELDS_MAX: usize = 100;
+
+/// Bytes shown of a field's path, which may be nested deep or have a long name.
+pub const FIELD_PATH_BYTES_MAX: usize = 120;

@@ -1,0 +1,41 @@
+//! Notices, and whom they are sent to.
+
+use std::time::Duration;
+
+use super::PLACE_PAUSE_MAX;
+use crate::backoff::Backoff;
+
+/// How long one try to deliver a notice may last before another worker takes it for lost: the time-out of the notify function in
+/// template.yaml.
+pub const NOTICE_LEASE: Duration = Duration::from_secs(60);
+
+/// How long a receiver of notices may take.
+pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long one try goes on to the next part of a notice that is delivered in several: with one more time-out it stays below the
+/// lease.
+pub const NOTICE_TURN: Duration = Duration::from_secs(30);
+
+/// Pauses between tries to deliver a notice.
+pub const NOTICE_PAUSES: Backoff = Backoff { base: Duration::from_secs(4), max: Duration::from_secs(3_600) };
+
+/// The longest a receiver of notices may ask to wait by `Retry-After`.
+pub const NOTICE_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// A try that fails so long after the first one is the last. Well below what DynamoDB and the dead-letter queue keep.
+pub const NOTICE_GIVE_UP: Duration = Duration::from_secs(3 * 24 * 3_600);
+
+/// Bytes of the failures in one notice: with its target it fits a message.
+pub const NOTICE_FAILURES_BYTES_MAX: usize = 200 * 1_024;
+
+/// Notices that one invocation looks at, or delivers to one receiver, at once.
+pub const NOTICES_AT_ONCE_MAX: usize = 10;
+
+/// A kind that stops and goes on again and again is told of at most once in this time.
+pub const KIND_NOTICES: Duration = Duration::from_secs(30);
+
+/// One receiver of notices holds at most one in so many of the invocations of notify.
+pub const RECEIVER_SHARE: u32 = 4;
+
+/// Pauses of a notice whose receiver holds its share already.
+pub const PLACE_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: PLACE_PAUSE_MAX };

@@ -1,0 +1,37 @@
+//! What a policy may say.
+
+use std::time::Duration;
+
+/// Bytes of a CEL expression in a policy.
+pub const EXPRESSION_BYTES_MAX: usize = 1_024;
+
+/// Nesting of brackets in an expression: what the parser takes on a thread of 2 MiB with room to spare.
+pub const EXPRESSION_DEPTH_MAX: usize = 24;
+
+/// Operator characters in an expression: parsing and evaluating recurse over chains of them.
+pub const EXPRESSION_OPERATORS_MAX: usize = 64;
+
+/// How many times as large as a task's content an expression may make it while it works: 128 KiB become 8 MiB.
+pub const EXPRESSION_GROWTH_MAX: usize = 64;
+
+/// Bytes of a kind.
+pub const KIND_BYTES_MAX: usize = 64;
+
+/// Bytes of a batch API's URL.
+pub const URL_BYTES_MAX: usize = 2_048;
+
+/// Lanes one target can be split into.
+pub const PARTITIONS_MAX: u32 = 1_024;
+
+/// Attempts of one batch.
+pub const ATTEMPTS_MAX: u32 = 1_000;
+
+/// The longest a batch API may take.
+pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
+
+/// The longest pause between two attempts of a batch, whether a batch API asks for it (`Retry-After`) or a policy
+/// (`backoff.max`): what waits longer is better looked at.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long a policy may be served from a worker's memory.
+pub const POLICY_CACHE_MAX: Duration = Duration::from_secs(5);

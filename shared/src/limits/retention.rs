@@ -1,0 +1,21 @@
+//! How long records are kept.
+
+use std::time::Duration;
+
+/// How long ended tasks, batches, groups and fan-outs are kept (DynamoDB TTL). A key is remembered as long as the task that
+/// has it: unfinished ones keep theirs.
+pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// How long a key's record is kept after it was taken, so that tasks may wait for long. What is remembered is decided by the
+/// task that has the key.
+pub const KEY_RETENTION: Duration = Duration::from_secs(12 * 7 * 24 * 3_600);
+
+/// How long it is remembered what `POST /tasks` asked for under an `Idempotency-Key`. Longer than its tasks, unless these wait
+/// for more than four weeks.
+pub const REQUEST_RETENTION: Duration = Duration::from_secs(6 * 7 * 24 * 3_600);
+
+/// How long an idle lane's lock record is kept.
+pub const LANE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long the record of the places of a receiver of notices is kept after the last one was taken. Those of kinds are kept.
+pub const PLACES_RETENTION: Duration = Duration::from_secs(24 * 3_600);
