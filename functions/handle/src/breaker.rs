@@ -78,7 +78,7 @@ impl Handle {
         match self.write_down(called).await {
             Ok(probe_at) => called.put_off().then_some(probe_at.unwrap_or_default()),
             Err(error) => {
-                tracing::warn!(%error, kind = called.kind(), "what a call says of its kind was not written down");
+                tracing::warn!(%error, kind = called.kind(), "the kind's breaker could not be updated after a call");
                 called.put_off().then_some(Timestamp::default())
             }
         }
