@@ -46,76 +46,95 @@ fn next_probe(probes: u32, result: &Result<Answer, CallError>, now: Timestamp, r
     now.plus(PROBE_PAUSES.after(probes + 1, random).max(asked.unwrap_or(Duration::ZERO).min(PROBE_PAUSE_MAX)))
 }
 
+/// A call that is over.
+pub(crate) struct Called<'a> {
+    pub(crate) pass: &'a Pass,
+    pub(crate) batch: &'a Batch,
+    pub(crate) policy: &'a Policy,
+    pub(crate) result: &'a Result<Answer, CallError>,
+}
+
+impl<'a> Called<'a> {
+    fn kind(&self) -> &'a str {
+        &self.batch.lane.kind
+    }
+
+    /// Whether its attempt does not count.
+    fn put_off(&self) -> bool {
+        let says = says(self.result);
+        (says == Says::Refused && self.policy.refusals == Refusals::Wait) || (self.pass.probes && says != Says::Works)
+    }
+
+    fn refusal(&self) -> Refusal<'a> {
+        let answer = self.result.as_ref().err().map(|error| error.message.as_str()).unwrap_or_default();
+        Refusal { target: &self.batch.lane.target, version: self.policy.version(), answer }
+    }
+}
+
 impl Handle {
     /// The call is over: its place is given back, and what it says of the batch API is written down. Returns from when on the
     /// batch may be called again, if its attempt does not count.
-    pub(crate) async fn leave(
-        &self,
-        pass: &Pass,
-        batch: &Batch,
-        policy: &Policy,
-        result: &Result<Answer, CallError>,
-    ) -> Option<Timestamp> {
-        let says = says(result);
-        let put_off =
-            (says == Says::Refused && policy.refusals == Refusals::Wait) || (pass.probes && says != Says::Works);
-        match self.write_down(pass, batch, policy, says, put_off, result).await {
-            Ok(probe_at) => put_off.then_some(probe_at.unwrap_or_default()),
+    pub(crate) async fn leave(&self, called: &Called<'_>) -> Option<Timestamp> {
+        match self.write_down(called).await {
+            Ok(probe_at) => called.put_off().then_some(probe_at.unwrap_or_default()),
             Err(error) => {
-                tracing::warn!(%error, kind = %batch.lane.kind, "what a call says of its kind was not written down");
-                put_off.then_some(Timestamp::default())
+                tracing::warn!(%error, kind = called.kind(), "the kind's breaker could not be updated after a call");
+                called.put_off().then_some(Timestamp::default())
             }
         }
     }
 
-    async fn write_down(
-        &self,
-        pass: &Pass,
-        batch: &Batch,
-        policy: &Policy,
-        says: Says,
-        put_off: bool,
-        result: &Result<Answer, CallError>,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        let (kind, place, now) = (&batch.lane.kind, &pass.place, self.world.now());
-        let answer = result.as_ref().err().map(|error| error.message.as_str()).unwrap_or_default();
-        let refusal = Refusal { target: &batch.lane.target, version: policy.version(), answer };
-        let probes = pass.gate.stopped.as_ref().map_or(0, |stopped| stopped.probes);
-        if says == Says::Refused && put_off {
+    /// Returns when the kind's next probe is due, if it stands still.
+    async fn write_down(&self, called: &Called<'_>) -> Result<Option<Timestamp>, StoreError> {
+        let (place, says) = (&called.pass.place, says(called.result));
+        if says == Says::Refused && called.put_off() {
             metrics::counter!(CALLS_REFUSED).increment(1);
         }
-        match (says, pass.probes) {
-            (Says::Works, true) => {
-                let tell_at = tells(policy).then(|| pass.gate.tells_at(now));
-                if self.gates.resume(place, tell_at).await? {
-                    tracing::warn!(kind, "the batch API works again: the kind goes on");
-                    metrics::counter!(KINDS_RESUMED).increment(1);
-                    self.hint(kind, tell_at, now).await;
-                }
-                Ok(None)
-            }
-            (_, true) => {
-                let probe_at = next_probe(probes + 1, result, now, self.world.random.next());
-                self.gates.still_stopped(place, &pass.gate, refusal, probe_at).await?;
-                Ok(Some(probe_at))
-            }
+        match (says, called.pass.probes) {
+            (Says::Works, true) => self.resume(called).await.map(|()| None),
+            (_, true) => self.probe_later(called).await.map(Some),
             (Says::Works, false) => self.gates.works(place).await.map(|()| None),
-            (Says::Refused, false) if put_off => {
-                let Some(gate) = self.gates.refuse(place, refusal).await? else { return Ok(None) };
-                if !gate.refused_enough(now) {
-                    return Ok(None);
-                }
-                let probe_at = next_probe(0, result, now, self.world.random.next());
-                let tell_at = tells(policy).then(|| gate.tells_at(now));
-                if self.gates.stop(&gate, answer, probe_at, tell_at).await? {
-                    tracing::error!(kind, answer, "the kind stands still: its batch API refuses every call");
-                    metrics::counter!(KINDS_STOPPED).increment(1);
-                    self.hint(kind, tell_at, now).await;
-                }
-                Ok(Some(probe_at))
-            }
-            _ => self.gates.give_back(place).await.map(|()| None),
+            (Says::Refused, false) if called.put_off() => self.refused(called).await,
+            (Says::Refused | Says::Nothing, false) => self.gates.give_back(place).await.map(|()| None),
         }
+    }
+
+    /// A probe worked: the kind goes on.
+    async fn resume(&self, called: &Called<'_>) -> Result<(), StoreError> {
+        let (kind, now) = (called.kind(), self.world.now());
+        let tell_at = tells(called.policy).then(|| called.pass.gate.tells_at(now));
+        if self.gates.resume(&called.pass.place, tell_at).await? {
+            tracing::warn!(kind, "the batch API works again: the kind goes on");
+            metrics::counter!(KINDS_RESUMED).increment(1);
+            self.hint(kind, tell_at, now).await;
+        }
+        Ok(())
+    }
+
+    /// A probe did not work: there is another one later.
+    async fn probe_later(&self, called: &Called<'_>) -> Result<Timestamp, StoreError> {
+        let gate = &called.pass.gate;
+        let probes = gate.stopped.as_ref().map_or(0, |stopped| stopped.probes);
+        let probe_at = next_probe(probes + 1, called.result, self.world.now(), self.world.random.next());
+        self.gates.still_stopped(&called.pass.place, gate, called.refusal(), probe_at).await?;
+        Ok(probe_at)
+    }
+
+    /// A call was refused: after a few in a row the kind stands still.
+    async fn refused(&self, called: &Called<'_>) -> Result<Option<Timestamp>, StoreError> {
+        let (kind, now, refusal) = (called.kind(), self.world.now(), called.refusal());
+        let Some(gate) = self.gates.refuse(&called.pass.place, refusal).await? else { return Ok(None) };
+        if !gate.refused_enough(now) {
+            return Ok(None);
+        }
+        let probe_at = next_probe(0, called.result, now, self.world.random.next());
+        let tell_at = tells(called.policy).then(|| gate.tells_at(now));
+        if self.gates.stop(&gate, refusal.answer, probe_at, tell_at).await? {
+            tracing::error!(kind, answer = refusal.answer, "the kind stands still: its batch API refuses every call");
+            metrics::counter!(KINDS_STOPPED).increment(1);
+            self.hint(kind, tell_at, now).await;
+        }
+        Ok(Some(probe_at))
     }
 
     /// The kind stands still by another version of its policy: it goes on.

@@ -1,19 +1,16 @@
 //! What an attempt leaves behind. No I/O.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use fanfold::backoff::Backoff;
-use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
-use fanfold::ids::TaskId;
-use fanfold::limits::{ERROR_BYTES_MAX, ERRORS_PER_BATCH_MAX, REFUSED_MAX, RETRY_AFTER_MAX};
+use fanfold::limits::{ERROR_BYTES_MAX, REFUSED_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
-use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome, RetryAfter};
+use fanfold_batch_api::{Answer, CallError};
 
-/// Where errors are counted that are too many to be kept apart.
-const FURTHER: &str = "further errors";
+use crate::outcomes::Outcomes;
 
 /// How an attempt ended.
 pub(crate) struct Ended {
@@ -21,35 +18,21 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
-    /// The attempt does not count, as the batch API lets nobody in; the next one is not before then.
+    /// The attempt does not count, as the batch API refuses every call; the next one is not before then.
     pub(crate) put_off: Option<Timestamp>,
 }
 
 /// Computes what an attempt leaves behind.
 pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
     let Ended { result, gone, put_off } = ended;
+    let asked = result.as_ref().err().and_then(|error| error.retry_after);
+    let asked = asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
     let mut outcomes = Outcomes::of(batch);
-    let mut retry: Vec<(usize, String)> = Vec::new();
-    let mut retry_after = None;
     for slot in &gone {
         outcomes.fail(*slot, "the task's record is gone");
     }
-    let called = batch.unsettled().into_iter().filter(|slot| !gone.contains(slot));
-    // Of an attempt that was lost with its worker nobody knows what it did.
-    let lost = batch.attempts > batch.ended + 1;
-    if lost || result.as_ref().is_err_and(|error| !error.cause.answered()) {
-        outcomes.silent.extend(called.clone());
-    }
-    match result {
-        Ok(Answer::AllSucceeded) => called.for_each(|slot| outcomes.succeeded.set(slot)),
-        Ok(Answer::Members(members)) => retry = outcomes.tell(batch, called, members, None),
-        Ok(Answer::Unclear { members, problem }) => retry = outcomes.tell(batch, called, members, Some(&problem)),
-        Err(error) if error.retriable || put_off.is_some() => {
-            retry_after = error.retry_after;
-            retry = called.map(|slot| (slot, error.message.clone())).collect();
-        }
-        Err(error) => called.for_each(|slot| outcomes.fail(slot, &error.message)),
-    }
+    let called = batch.unsettled().into_iter().filter(|slot| !gone.contains(slot)).collect();
+    let mut retry = outcomes.take(batch, called, result, put_off.is_some());
     let ended = batch.ended + 1;
     let refused = batch.refused + u32::from(put_off.is_some());
     let counted = ended.saturating_sub(refused);
@@ -66,10 +49,9 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
         }
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
-    let asked = retry_after.map(|asked: RetryAfter| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
     let delay = Backoff::from(&policy.backoff).after(ended, random).max(asked);
     Settlement {
-        silent: outcomes.silent.into_iter().filter(|slot| !outcomes.succeeded.get(*slot)).collect(),
+        silent: outcomes.silent(),
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
@@ -80,92 +62,16 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     }
 }
 
-/// The outcomes of a batch so far.
-struct Outcomes {
-    succeeded: Bits,
-    failed: Bits,
-    silent: BTreeSet<usize>,
-    errors: Vec<(String, Bits)>,
-}
-
-impl Outcomes {
-    fn of(batch: &Batch) -> Self {
-        let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
-        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors: batch.errors.clone() }
-    }
-
-    fn fail(&mut self, slot: usize, error: &str) {
-        self.failed.set(slot);
-        let error = if error.trim().is_empty() { "failed, without an error message" } else { error };
-        let error = shorten(error, ERROR_BYTES_MAX);
-        let full = self.errors.len() >= ERRORS_PER_BATCH_MAX;
-        let error = if full && !self.errors.iter().any(|(known, _)| *known == error) { FURTHER } else { &error };
-        match self.errors.iter_mut().find(|(known, _)| known == error) {
-            Some((_, slots)) => slots.set(slot),
-            None => self.errors.push((error.to_owned(), std::iter::once(slot).collect())),
-        }
-    }
-
-    /// Takes the outcomes of members; `problem`: what could not be read. Returns who is to be tried again, and why.
-    fn tell(
-        &mut self,
-        batch: &Batch,
-        called: impl Iterator<Item = usize>,
-        members: Vec<MemberAnswer>,
-        problem: Option<&str>,
-    ) -> Vec<(usize, String)> {
-        // Of two outcomes for one member the first counts.
-        let mut told: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
-        let mut stranger = None;
-        for member in members {
-            // Outcomes for others are no concern of this batch.
-            if batch.members.slot(&member.id).is_none() {
-                stranger.get_or_insert(member.id);
-            }
-            told.entry(member.id).or_insert(member);
-        }
-        let untold = match (problem, stranger) {
-            (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
-            (None, Some(id)) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
-            (None, None) => "the answer has no outcome for it".to_owned(),
-        };
-        let mut retry = Vec::new();
-        for slot in called {
-            let Some(member) = batch.members.ids().get(slot).and_then(|id| told.remove(id)) else {
-                // What could not be read may have been about it.
-                self.silent.extend(problem.map(|_| slot));
-                retry.push((slot, untold.clone()));
-                continue;
-            };
-            match member.outcome {
-                MemberOutcome::Unclear => drop(self.silent.insert(slot)),
-                MemberOutcome::Succeeded | MemberOutcome::Failed => drop(self.silent.remove(&slot)),
-                // It does not say that an earlier call, which nobody heard of, did nothing.
-                MemberOutcome::Retry => {}
-            }
-            let why = member.error.unwrap_or_else(|| "failed, without an error message".to_owned());
-            match member.outcome {
-                MemberOutcome::Succeeded => self.succeeded.set(slot),
-                MemberOutcome::Failed => self.fail(slot, &why),
-                MemberOutcome::Retry | MemberOutcome::Unclear => retry.push((slot, why)),
-            }
-        }
-        retry
-    }
-
-    fn settled(&self) -> usize {
-        usize::try_from(self.succeeded.count() + self.failed.count()).unwrap_or(usize::MAX)
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use fanfold::bits::Bits;
+    use fanfold::ids::TaskId;
+    use fanfold::limits::ERRORS_PER_BATCH_MAX;
     use fanfold::members::Members;
     use fanfold::store::batches::BatchStatus;
-    use fanfold::store::telling::Telling;
-    use fanfold_batch_api::Cause;
+    use fanfold_batch_api::{Cause, MemberAnswer, MemberOutcome, RetryAfter};
     use proptest::prelude::*;
     use std::time::Duration;
     use uuid::Uuid;
@@ -175,26 +81,14 @@ mod tests {
     }
 
     fn batch(size: usize, attempts: u32) -> Batch {
+        let members = Members::new((0..size).map(id));
+        let batch = Batch::intended(Uuid::nil(), "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
         Batch {
-            id: Uuid::nil(),
-            lane: "parcel:0:NY".parse().unwrap(),
             status: BatchStatus::InProgress,
-            members: Members::new((0..size).map(id)),
             attempts,
             ended: attempts.saturating_sub(1),
-            refused: 0,
-            rounds: 0,
             lease_until: Some(Timestamp(1)),
-            retry_at: None,
-            reminded_at: None,
-            succeeded: Bits::default(),
-            failed: Bits::default(),
-            silent: Bits::default(),
-            errors: Vec::new(),
-            last_error: None,
-            telling: Telling::default(),
-            created_at: Timestamp(0),
-            updated_at: Timestamp(0),
+            ..batch
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
+use fanfold::grouping::{FailureNotice, Follows};
 use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
@@ -69,7 +70,8 @@ impl Notify {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
         let revives = message.undelivered.is_some() && batch.telling.given_up.is_some();
-        let Some(destination) = destination.filter(|_| revives || !batch.telling.over()) else {
+        let none = Follows::of(&batch, policy.as_deref()).failures == FailureNotice::None;
+        let Some(destination) = destination.filter(|_| revives || !none) else {
             self.locks.closed(&batch.lane, &[batch.id]).await?;
             return Ok(Asked::Nothing);
         };

@@ -42,11 +42,11 @@ impl Sweep {
                 messages.extend(self.resumed(&batch).await?);
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
                 if self.world.now().since(batch.created_at) > REFUSED_MAX {
-                    messages.extend(next(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                    messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
             } else if self.lost(&batch, request, gate).await? {
-                messages.extend(next(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
             }
         }
         // Of each kind that stands still one batch is to probe, any of those that wait.
@@ -55,7 +55,7 @@ impl Sweep {
             let delay = stopped.probe_at.since(self.world.now());
             let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
             if delay < HINT_LOST_AFTER {
-                messages.extend(batches.get(at).and_then(next).map(|(message, _)| (message, delay)));
+                messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
             }
         }
         // Done so long ago that their records are gone.
@@ -70,7 +70,7 @@ impl Sweep {
     /// Whether a batch is to be called, and is not only to wait for its time or its worker.
     fn waits(&self, batch: &Batch) -> bool {
         let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
-        batch.status != BatchStatus::Done && next(batch).is_some_and(due)
+        batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
     }
 
     /// The message of a batch whose worker is known to be dead. A call of it may go on at the batch API until its `timeout` is
@@ -90,13 +90,13 @@ impl Sweep {
             let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);
             (message, due.since(now))
         };
-        Ok(next(batch).map(|(message, _)| due(message)))
+        Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
     }
 
     /// Whether the message that a batch waits for should long have come. Of a kind whose places are all taken many wait for
     /// one, and come; of one that stood still all were dropped.
     async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
-        let Some((_, due)) = next(batch) else { return Ok(false) };
+        let Some((_, due)) = HandleMessage::awaited(batch) else { return Ok(false) };
         let now = self.world.now();
         let full = gate.is_some_and(|gate| gate.held(now) >= self.share as usize);
         let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
@@ -128,20 +128,5 @@ impl Sweep {
             }
         }
         Ok(())
-    }
-}
-
-/// The message that a batch waits for, and since when or until when.
-fn next(batch: &Batch) -> Option<(HandleMessage, Timestamp)> {
-    match (batch.status, batch.lease_until) {
-        // It is the leader's to finish; a lock names it in flight only after it was dispatched.
-        (BatchStatus::Grouping, _) => None,
-        (BatchStatus::Dispatched, _) => Some((HandleMessage::first(batch.id), batch.updated_at)),
-        (BatchStatus::InProgress, Some(lease_until)) => Some((HandleMessage::again(batch), lease_until)),
-        (BatchStatus::InProgress, None) => {
-            Some((HandleMessage::next(batch), batch.retry_at.unwrap_or(batch.updated_at)))
-        }
-        // What it left behind is sent again: acks, notices, the next batch's wake-up.
-        (BatchStatus::Done, _) => Some((HandleMessage::again(batch), batch.updated_at)),
     }
 }

@@ -7,7 +7,6 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{ClientBuilder, redirect};
 
 /// A client with a pool of connections. It follows no redirects: contents of tasks go where the user said, nowhere else.
-#[must_use]
 pub fn builder() -> ClientBuilder {
     // The first to ask decides for the process; that another part of it did already is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -2,10 +2,11 @@
 
 use uuid::Uuid;
 
+use crate::clock::Timestamp;
 use crate::lane::Lane;
 use crate::members::Members;
 use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, LaneBatch, NotifyMessage};
-use crate::store::batches::Batch;
+use crate::store::batches::{Batch, BatchStatus};
 use crate::store::locks::Lock;
 
 impl ElectMessage {
@@ -65,16 +66,22 @@ impl HandleMessage {
         Self { batch, attempt: 1 }
     }
 
-    /// Names the attempt that began last: once its lease is over, it is taken over; once it ended, what follows is sent again.
+    /// The message that a batch waits for as its record stands, and the moment from which on it has an effect. None: its leader
+    /// has not dispatched it yet.
     #[must_use]
-    pub fn again(batch: &Batch) -> Self {
-        Self { batch: batch.id, attempt: batch.attempts }
-    }
-
-    /// Asks for the attempt after the one that ended.
-    #[must_use]
-    pub fn next(batch: &Batch) -> Self {
-        Self { batch: batch.id, attempt: batch.attempts + 1 }
+    pub fn awaited(batch: &Batch) -> Option<(Self, Timestamp)> {
+        let attempt = |attempt| Self { batch: batch.id, attempt };
+        match (batch.status, batch.lease_until) {
+            (BatchStatus::Grouping, _) => None,
+            (BatchStatus::Dispatched, _) => Some((Self::first(batch.id), batch.updated_at)),
+            // It runs; after its lease it is taken for lost, and is taken over.
+            (BatchStatus::InProgress, Some(lease_until)) => Some((attempt(batch.attempts), lease_until)),
+            (BatchStatus::InProgress, None) => {
+                Some((attempt(batch.attempts + 1), batch.retry_at.unwrap_or(batch.updated_at)))
+            }
+            // What follows is sent again: acks, notices, the next batch's wake-up.
+            (BatchStatus::Done, _) => Some((attempt(batch.attempts), batch.updated_at)),
+        }
     }
 }
 
@@ -132,6 +139,22 @@ mod tests {
         let wake = ElectMessage::wake(lane(), WORKFLOW);
         assert!(wake.tasks.is_empty());
         assert_eq!((wake.lane, wake.workflow, wake.tries), (lane(), WORKFLOW, 0));
+    }
+
+    #[test]
+    fn a_batch_waits_for_the_message_of_its_next_step() {
+        let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks(), Timestamp(5));
+        let awaited = |batch: &Batch| HandleMessage::awaited(batch).map(|(message, from)| (message.attempt, from.0));
+        assert_eq!(awaited(&formed), None, "it is its leader's");
+        let batch = Batch { status: BatchStatus::Dispatched, ..formed };
+        assert_eq!(awaited(&batch), Some((1, 5)));
+        let batch = Batch { status: BatchStatus::InProgress, attempts: 3, lease_until: Some(Timestamp(40)), ..batch };
+        assert_eq!(awaited(&batch), Some((3, 40)), "its worker may be lost");
+        let batch = Batch { lease_until: None, retry_at: Some(Timestamp(30)), ..batch };
+        assert_eq!(awaited(&batch), Some((4, 30)));
+        assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));
+        let batch = Batch { status: BatchStatus::Done, retry_at: None, ..batch };
+        assert_eq!(awaited(&batch), Some((3, 5)), "what it left behind may be lost");
     }
 
     #[test]

@@ -83,26 +83,15 @@ mod tests {
 
     /// A batch that is done: its first member succeeded, its second failed.
     fn done(ids: [TaskId; 2]) -> Batch {
+        let batch =
+            Batch::intended(Uuid::from_u128(9), "parcel:0:NY".parse().unwrap(), Members::new(ids), Timestamp(0));
         Batch {
-            id: Uuid::from_u128(9),
-            lane: "parcel:0:NY".parse().unwrap(),
             status: BatchStatus::Done,
-            members: Members::new(ids),
             attempts: 1,
             ended: 1,
-            refused: 0,
-            rounds: 0,
-            lease_until: None,
-            retry_at: None,
-            reminded_at: None,
             succeeded: Bits::from_iter([0]),
             failed: Bits::from_iter([1]),
-            silent: Bits::default(),
-            errors: Vec::new(),
-            last_error: None,
-            telling: Telling::default(),
-            created_at: Timestamp(0),
-            updated_at: Timestamp(0),
+            ..batch
         }
     }
 

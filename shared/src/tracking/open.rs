@@ -49,16 +49,7 @@ impl Tracking {
     /// # Errors
     /// The request cannot be fulfilled, or the tables cannot be written.
     pub async fn open(&self, request: OpenRequest, key: Option<&str>) -> Result<Opened, TrackingError> {
-        if request.items > ITEMS_PER_ADD_MAX {
-            return Err(items_out_of_range("items", request.items, 0));
-        }
-        if let Some(user_key) = request.user_key.as_ref().filter(|user_key| user_key.len() > USER_KEY_BYTES_MAX) {
-            return Err(TrackingError::OutOfRange {
-                field: "user_key",
-                value: format!("{} bytes long", user_key.len()),
-                allowed: format!("at most {USER_KEY_BYTES_MAX} bytes"),
-            });
-        }
+        check(&request)?;
         let id = key.map_or_else(|| self.world.uuid(), derived::fanout);
         let now = self.world.now();
         let inline = request.seal && (1..=GROUP_ITEMS_MAX).contains(&request.items);
@@ -153,6 +144,21 @@ impl Tracking {
             None => Err(TrackingError::UnknownFanout(fanout)),
             Some(header) => Err(TrackingError::NotOpen { id: fanout, state: header.state }),
         }
+    }
+}
+
+/// Checks that a fan-out may have so many items and such a key.
+fn check(request: &OpenRequest) -> Result<(), TrackingError> {
+    if request.items > ITEMS_PER_ADD_MAX {
+        return Err(items_out_of_range("items", request.items, 0));
+    }
+    match request.user_key.as_ref().map(String::len) {
+        Some(bytes) if bytes > USER_KEY_BYTES_MAX => Err(TrackingError::OutOfRange {
+            field: "user_key",
+            value: format!("{bytes} bytes long"),
+            allowed: format!("at most {USER_KEY_BYTES_MAX} bytes"),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Batch {
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
     pub ended: u32,
-    /// Attempts that ended and do not count: the batch API lets nobody in.
+    /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
@@ -117,7 +117,8 @@ impl Batch {
     }
 
     /// A batch that intends to claim these members. Without any it is done at once.
-    pub(super) fn intended(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
+    #[must_use]
+    pub fn intended(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
         Self {
             id,
             lane,

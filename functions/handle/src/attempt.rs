@@ -1,0 +1,205 @@
+//! One attempt: from its message to the call of the batch API.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fanfold::aws::Write;
+use fanfold::clock::Timestamp;
+use fanfold::ids::TaskId;
+use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX, REFUSED_MAX};
+use fanfold::messages::HandleMessage;
+use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
+use fanfold::policy::Policy;
+use fanfold::store::batches::Batch;
+use fanfold::store::places::Place;
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause};
+use serde_json::value::RawValue;
+
+use crate::breaker::Called;
+use crate::places::{Entry, Pass};
+use crate::settle::Ended;
+use crate::{Handle, HandleError};
+
+/// What became of the beginning of an attempt.
+enum Begun {
+    /// It runs: the batch API may be called.
+    Attempt(Batch, Prepared),
+    /// Somebody else was faster.
+    Refused(Batch),
+    /// It took so long that the call would outlast its leases.
+    TooLate,
+}
+
+/// The members of a call.
+struct Prepared {
+    members: Vec<CallMember>,
+    /// When each was registered.
+    registered: Vec<Timestamp>,
+    /// Slots whose task no longer exists.
+    gone: BTreeSet<usize>,
+}
+
+impl Handle {
+    /// Makes one attempt, unless another worker makes it or made it, it is not due yet, or its kind has no place free.
+    pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
+        let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
+        if !batch.may_begin(message.attempt, self.world.now()) {
+            return self.go_on(&batch).await;
+        }
+        // SQS delays by 15 minutes at most, and by whole seconds.
+        match batch.retry_at.unwrap_or_default().since(self.world.now()) {
+            left if left < DELAY_MIN => tokio::time::sleep(left).await,
+            left => return self.later(message, left).await,
+        }
+        let kind = &batch.lane.kind;
+        let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
+        let pass = match self.enter(&batch, &policy).await? {
+            Entry::Pass(pass) => *pass,
+            Entry::Later(wait) => return self.later(message, wait).await,
+            Entry::StandsStill => return Ok(()),
+            Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
+        };
+        let begun = self.begin(message, &batch, &policy, &pass.place).await;
+        if let Ok(Begun::Attempt(batch, prepared)) = begun {
+            return self.run(&pass, batch, &policy, prepared).await;
+        }
+        self.give_back(&pass).await;
+        match begun? {
+            Begun::Refused(batch) => self.go_on(&batch).await,
+            Begun::Attempt(..) | Begun::TooLate => self.later(message, Duration::ZERO).await,
+        }
+    }
+
+    /// Makes the call of an attempt that has begun.
+    async fn run(&self, pass: &Pass, batch: Batch, policy: &Policy, prepared: Prepared) -> Result<(), HandleError> {
+        let Prepared { members, registered, gone } = prepared;
+        // Nothing is called for nobody, nor for a batch that kills workers.
+        if members.is_empty() || lost_too_often(&batch) {
+            self.give_back(pass).await;
+            let result = not_called(&batch);
+            return self.end(batch, policy, Ended { result, gone, put_off: None }).await;
+        }
+        let result = self.call(&batch, policy, members, &registered).await;
+        // The call is over, whatever becomes of its outcome.
+        let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
+        self.end(batch, policy, Ended { result, gone, put_off }).await
+    }
+
+    /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
+    async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
+        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return self.go_on(&batch).await,
+        };
+        let days = REFUSED_MAX.as_secs() / 86_400;
+        let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
+        self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }).await
+    }
+
+    /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and
+    /// none can have run in between.
+    async fn begin(
+        &self,
+        message: HandleMessage,
+        batch: &Batch,
+        policy: &Policy,
+        place: &Place,
+    ) -> Result<Begun, HandleError> {
+        let prepared = self.prepare(batch).await?;
+        let timeout = policy.batch_api.timeout.0;
+        let began = self.world.now();
+        let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return Ok(Begun::Refused(batch)),
+        };
+        // Others count on it that the call ends before its leases do.
+        let now = self.world.now();
+        if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {
+            self.batches.take_back(&batch).await?;
+            return Ok(Begun::TooLate);
+        }
+        Ok(Begun::Attempt(batch, prepared))
+    }
+
+    /// Reads the members that have no outcome.
+    async fn prepare(&self, batch: &Batch) -> Result<Prepared, HandleError> {
+        let slots = batch.unsettled();
+        let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied().collect();
+        let mut contents = self.tasks.contents(&ids).await?;
+        let mut gone = BTreeSet::new();
+        let mut members = Vec::with_capacity(ids.len());
+        let mut registered = Vec::with_capacity(ids.len());
+        for (slot, id) in slots.into_iter().zip(ids) {
+            match contents.remove(&id).map(|content| (RawValue::from_string(content.json), content.created_at)) {
+                Some((Ok(content), created_at)) => {
+                    members.push(CallMember { id, content });
+                    registered.push(created_at);
+                }
+                _ => {
+                    gone.insert(slot);
+                }
+            }
+        }
+        Ok(Prepared { members, registered, gone })
+    }
+
+    /// Calls the batch API.
+    async fn call(
+        &self,
+        batch: &Batch,
+        policy: &Policy,
+        members: Vec<CallMember>,
+        registered: &[Timestamp],
+    ) -> Result<Answer, CallError> {
+        let call = Call {
+            batch_id: batch.id,
+            kind: batch.lane.kind.clone(),
+            attempt: batch.attempts,
+            target: batch.lane.target.clone(),
+            members,
+        };
+        metrics::counter!(CALLS).increment(1);
+        let called = self.world.now();
+        if batch.attempts == 1 {
+            let waited = metrics::histogram!(REGISTERED_TO_CALLED);
+            registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
+        }
+        let result = self.caller.call(&policy.batch_api, &idempotency_key(batch), &call).await;
+        let took = self.world.now().since(called).as_secs_f64();
+        metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
+        match &result {
+            Err(error) => {
+                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+            }
+            Ok(Answer::Unclear { problem, .. }) => {
+                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
+            }
+            Ok(_) => {}
+        }
+        result
+    }
+}
+
+/// Whether so many workers died over a batch that it may be the one that kills them.
+fn lost_too_often(batch: &Batch) -> bool {
+    batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
+}
+
+/// What an attempt without a call leads to.
+fn not_called(batch: &Batch) -> Result<Answer, CallError> {
+    if !lost_too_often(batch) {
+        return Ok(Answer::AllSucceeded);
+    }
+    let message = format!("{LOST_ATTEMPTS_MAX} workers were lost while they called the batch API");
+    Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
+}
+
+/// Calls with one key have the same members: once a call settled some of them, the next has another key.
+fn idempotency_key(batch: &Batch) -> String {
+    match batch.rounds {
+        0 => batch.id.to_string(),
+        rounds => format!("{}-{rounds}", batch.id),
+    }
+}
