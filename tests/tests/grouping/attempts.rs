@@ -9,6 +9,7 @@ use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
 use futures::future::join_all;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::spoil_policy;
 
@@ -89,6 +90,15 @@ async fn an_attempt_that_could_not_read_does_not_count() {
     assert_eq!((batch.succeeded.count(), stack.api.seen().len()), (2, 1), "{:?}", batch.errors);
 }
 
+/// So many workers in turn begin an attempt of a batch, and die.
+async fn lose_workers(stack: &Stack, batch: Uuid, workers: u32) {
+    for attempt in 1..=workers {
+        let lost = attempt.saturating_sub(1).max(1);
+        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
+        tokio::time::sleep(Duration::from_secs(600)).await;
+    }
+}
+
 /// A worker that dies while it calls is no failure of the batch API: it uses up no attempt of the policy.
 #[tokio::test(start_paused = true)]
 async fn lost_workers_use_up_no_attempts() {
@@ -97,12 +107,7 @@ async fn lost_workers_use_up_no_attempts() {
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0).id;
-    for attempt in 1..=10_u32 {
-        // The worker began the attempt, and died.
-        let lost = attempt.saturating_sub(1).max(1);
-        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
-        tokio::time::sleep(Duration::from_secs(600)).await;
-    }
+    lose_workers(&stack, batch, 10).await;
     stack.sweep().await;
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
@@ -116,11 +121,7 @@ async fn a_batch_that_kills_its_workers_ends() {
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0).id;
-    for attempt in 1..=LOST_ATTEMPTS_MAX {
-        let lost = attempt.saturating_sub(1).max(1);
-        assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
-        tokio::time::sleep(Duration::from_secs(600)).await;
-    }
+    lose_workers(&stack, batch, LOST_ATTEMPTS_MAX).await;
     stack.sweep().await;
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
