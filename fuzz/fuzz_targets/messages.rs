@@ -2,7 +2,7 @@
 #![no_main]
 
 use fanfold::delivery::read;
-use fanfold::limits::{NAMED_TASKS_MAX, PROBLEM_BYTES_MAX};
+use fanfold::limits::{NAMED_RECORDS_MAX, PROBLEM_BYTES_MAX};
 use fanfold::messages::{
     AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, RegisterRequest, TaskRequest,
 };
@@ -17,10 +17,10 @@ fuzz_target!(|body: &str| {
     message::<HandleMessage>(body);
     message::<NotifyMessage>(body);
     if let Some(elect) = message::<ElectMessage>(body) {
-        assert!(elect.tasks.len() <= NAMED_TASKS_MAX);
+        assert!(elect.waiting.records() <= NAMED_RECORDS_MAX);
     }
     if let Some(group) = message::<GroupMessage>(body) {
-        assert!(group.tasks.len() <= NAMED_TASKS_MAX);
+        assert!(group.waiting.records() <= NAMED_RECORDS_MAX);
     }
 });
 

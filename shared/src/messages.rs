@@ -8,10 +8,9 @@ use uuid::Uuid;
 
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::NAMED_TASKS_MAX;
 #[cfg(feature = "openapi")]
 use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX, TASKS_PER_REQUEST_MAX};
-use crate::members::Members;
+use crate::waiting::Waiting;
 
 pub use notify::{About, NotifyMessage, Undelivered};
 
@@ -94,16 +93,6 @@ impl TryFrom<RegisterFields> for RegisterMessage {
     }
 }
 
-/// Tasks that a hint names. With more, a step would exceed its time-out, and fail all messages of the invocation.
-fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
-    let tasks = Members::deserialize(deserializer)?;
-    if tasks.len() <= NAMED_TASKS_MAX {
-        return Ok(tasks);
-    }
-    let problem = format!("names {} tasks, at most {NAMED_TASKS_MAX} are allowed", tasks.len());
-    Err(serde::de::Error::custom(problem))
-}
-
 /// Items that are done: what `POST /acks` and the ack queue take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
@@ -148,9 +137,9 @@ pub struct LaneBatch {
 pub struct ElectMessage {
     /// The lane.
     pub lane: Lane,
-    /// The tasks the workflow stands for: it ends when none of them is unclaimed. Empty: only wakes the lane.
-    #[serde(default, deserialize_with = "named")]
-    pub tasks: Members,
+    /// What the workflow stands for: it ends when nothing of it waits any more. Empty: only wakes the lane.
+    #[serde(default)]
+    pub waiting: Waiting,
     /// The workflow.
     pub workflow: Uuid,
     /// How often the workflow lost; each try that wins forms a batch of its own.
@@ -168,9 +157,9 @@ pub struct GroupMessage {
     pub batch: Uuid,
     /// The election that made it the leader.
     pub epoch: u64,
-    /// Tasks the leader knows of; the index may not show them yet.
-    #[serde(default, deserialize_with = "named")]
-    pub tasks: Members,
+    /// What the leader knows of; the index may not show it yet.
+    #[serde(default)]
+    pub waiting: Waiting,
 }
 
 /// A batch is to be handed to the batch API.

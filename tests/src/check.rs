@@ -1,7 +1,8 @@
 //! What must hold when everything is quiet (DESIGN: "What must hold, always").
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::notice::{Event, FanoutCompleted, Notice};
@@ -13,18 +14,26 @@ use crate::queues::QueueName;
 use crate::stack::Stack;
 
 impl Stack {
+    /// Every record of a table.
+    pub async fn scan(&self, table: &str) -> Vec<HashMap<String, AttributeValue>> {
+        let mut pages = self.dynamodb.scan().table_name(table).into_paginator().items().send();
+        let mut records = Vec::new();
+        while let Some(record) = pages.next().await {
+            records.push(record.unwrap());
+        }
+        records
+    }
+
     /// Every batch there is.
     pub async fn all_batches(&self) -> Vec<Batch> {
-        let scan = self.dynamodb.scan().table_name("BatchesTable").send().await.unwrap();
-        let ids: Vec<Uuid> =
-            scan.items().iter().map(|item| item["id"].as_s().unwrap().parse::<Uuid>().unwrap()).collect();
+        let records = self.scan("BatchesTable").await;
+        let ids: Vec<Uuid> = records.iter().map(|item| item["id"].as_s().unwrap().parse::<Uuid>().unwrap()).collect();
         self.batches.get_many(&ids).await.unwrap()
     }
 
     /// Records of a table that DynamoDB will delete some day.
     pub async fn expiring(&self, table: &str) -> usize {
-        let scan = self.dynamodb.scan().table_name(table).send().await.unwrap();
-        scan.items().iter().filter(|item| item.contains_key("ttl")).count()
+        self.scan(table).await.iter().filter(|item| item.contains_key("ttl")).count()
     }
 
     /// Checks that the stack is idle and that each of `tasks` ended in exactly one batch, all members of which share its
@@ -66,8 +75,8 @@ impl Stack {
 
     /// No lane has a leader, or a batch in flight or closing; no call holds a place.
     pub async fn assert_locks_free(&self) {
-        let scan = self.dynamodb.scan().table_name("LocksTable").send().await.unwrap();
-        let keys: Vec<&String> = scan.items().iter().map(|item| item["lane"].as_s().unwrap()).collect();
+        let records = self.scan("LocksTable").await;
+        let keys: Vec<&String> = records.iter().map(|item| item["lane"].as_s().unwrap()).collect();
         for kind in keys.iter().filter_map(|key| Party::kind(key)) {
             assert_eq!(self.places(kind).await, 0, "places of kind {kind}");
         }

@@ -11,6 +11,7 @@ mod queues;
 mod requests;
 mod stack;
 mod told;
+mod waiting;
 mod webhooks;
 mod world;
 

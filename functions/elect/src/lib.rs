@@ -11,7 +11,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::grouping::{BatchSize, Patience, remind};
-use fanfold::ids::{TaskId, derived};
+use fanfold::ids::derived;
 use fanfold::lane::Lane;
 use fanfold::limits::{ELECTION_PAUSES, ELECTIONS_AT_ONCE_MAX};
 use fanfold::messages::{ElectMessage, GroupMessage};
@@ -19,6 +19,7 @@ use fanfold::policy::Policy;
 use fanfold::store::locks::{Lock, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
+use fanfold::waiting::Waiting;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 
@@ -79,7 +80,7 @@ impl Elect {
         let names: Vec<Lane> = lanes.keys().cloned().collect();
         let locks = self.locks(&names).await?;
         let mut policies = HashMap::new();
-        let mut doubtful = Vec::new();
+        let mut doubtful = Waiting::default();
         for (lane, candidacy) in lanes {
             if !policies.contains_key(&lane.kind) {
                 policies
@@ -92,16 +93,16 @@ impl Elect {
                 lock.is_none_or(|lock| lock.holder.is_none() && !lock.full(policy.max_in_flight) && !lock.paused)
             });
             if free && (candidacy.tried() || lock.is_some_and(|lock| lock.epoch > 0)) {
-                doubtful.extend(candidacy.tasks());
+                doubtful = doubtful.union(&candidacy.waiting());
             }
         }
-        let claimed = self.tasks.claimed(&doubtful).await?;
+        let taken = self.tasks.taken(&doubtful).await?;
         let mut elections = Vec::with_capacity(lanes.len());
         for (lane, candidacy) in lanes {
-            if let Some(tasks) = candidacy.open_tasks(&claimed) {
+            if let Some(waiting) = candidacy.open(&taken) {
                 let lock = locks.get(lane).cloned().unwrap_or_else(|| Lock::free(lane.clone()));
                 let policy = policy_of(&policies, lane);
-                elections.push(self.hold(lane, policy, candidacy, tasks, lock).map(|result| (lane.clone(), result)));
+                elections.push(self.hold(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)));
             }
         }
         Ok(stream::iter(elections).buffer_unordered(ELECTIONS_AT_ONCE_MAX).collect().await)
@@ -113,12 +114,12 @@ impl Elect {
         lane: &Lane,
         policy: Result<Arc<Policy>, ElectError>,
         candidacy: &Candidacy,
-        tasks: Vec<TaskId>,
+        waiting: Waiting,
         lock: Lock,
     ) -> Result<Outbox, ElectError> {
         let policy = policy?;
         let mut outbox = Outbox::default();
-        let candidates = candidacy.merged(&tasks);
+        let candidates = candidacy.merged(&waiting);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
         // Nobody repeats a wake-up, so it does not rely on what may be an old view of the lock.
@@ -127,7 +128,7 @@ impl Elect {
                 Write::Done(lock) => {
                     let size = BatchSize::of(&policy);
                     let known = self.known(size, candidacy, candidate).await?;
-                    let message = GroupMessage::elected(&lock, batch, candidate.tasks.clone());
+                    let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
                     outbox.group.push((message, size.linger(known)));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
@@ -142,7 +143,7 @@ impl Elect {
             self.locks.wait(lane).await?;
         }
         // A wake-up that finds a leader has done its work.
-        if !tasks.is_empty() {
+        if !waiting.is_empty() {
             self.follow(&candidates, &mut outbox);
         }
         Ok(outbox)
@@ -155,11 +156,11 @@ impl Elect {
         candidacy: &Candidacy,
         candidate: &ElectMessage,
     ) -> Result<usize, ElectError> {
-        let named = candidate.tasks.len();
+        let named = candidate.waiting.len();
         if size.is_full(named) || !candidacy.wakes() {
             return Ok(named);
         }
-        Ok(self.tasks.pending(&candidate.lane, size.most()).await?.len())
+        Ok(self.tasks.find(&candidate.lane, &candidate.waiting, size.most()).await?.waiting())
     }
 
     /// Workflows that were not elected retry later: the leader may not have seen their tasks.

@@ -2,16 +2,17 @@
 
 mod candidates;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
+use fanfold::bits::Bits;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::grouping::BatchSize;
+use fanfold::grouping::{BatchSize, Bundle};
 use fanfold::ids::{TaskId, derived};
-use fanfold::limits::BATCHES_AT_ONCE_MAX;
-use fanfold::members::Members;
+use fanfold::limits::{BATCHES_AT_ONCE_MAX, BUNDLE_FILLING_MAX};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
 use fanfold::policy::Policy;
@@ -19,6 +20,7 @@ use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
+use fanfold::waiting::Waiting;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
@@ -82,22 +84,24 @@ impl Group {
         let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
         let policy = policy.as_ref();
         if !self.leads(message).await? {
-            let left = self.tasks.unclaimed(message.tasks.ids(), &message.lane).await?;
-            return Ok(self.wake(message, &left));
+            let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
+            return Ok(self.wake(message, left));
         }
-        let candidates = self.candidates(message, policy).await?;
-        let batch = self.batches.intend(message.batch, &message.lane, &candidates.chosen).await?;
+        let (candidates, freed) = self.candidates(message, policy).await?;
+        let Candidates { chosen, bundles, .. } = &candidates;
+        let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles).await?;
         let rest = candidates.rest(&batch.members);
-        let batch = if batch.status == BatchStatus::Grouping { self.claim(batch).await? } else { batch };
+        let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {
-            return self.resign(message, &batch).await;
+            let outbox = self.resign(message).await?;
+            return Ok(self.and_wake(message, freed, outbox));
         }
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
             outbox.handle.push(HandleMessage::first(batch.id));
         }
-        Ok(outbox)
+        Ok(self.and_wake(message, freed, outbox))
     }
 
     /// Whether the batch leads its lane, or did: then its record is there. Of anything else the lock would know nothing.
@@ -106,21 +110,35 @@ impl Group {
         Ok(lock.holder == Some(message.batch) || self.batches.get(message.batch).await?.is_some())
     }
 
-    /// Tasks for the batch: the lane's oldest, and those the message names.
-    async fn candidates(&self, message: &GroupMessage, policy: &Policy) -> Result<Candidates, GroupError> {
+    /// Tasks for the batch: the lane's oldest, and those the message names. Fewer named ones do not mean that there are no
+    /// others. Also returns whether tasks were freed, which the index does not show yet.
+    async fn candidates(&self, message: &GroupMessage, policy: &Policy) -> Result<(Candidates, bool), GroupError> {
         let size = BatchSize::of(policy);
-        let named = message.tasks.ids();
-        // Fewer named ones do not mean that there are no others.
-        let enough = size.with_next();
-        let pending =
-            if named.len() >= enough { Vec::new() } else { self.tasks.pending(&message.lane, enough).await? };
-        Ok(Candidates::choose(named, pending, size.most()))
+        let found = self.tasks.find(&message.lane, &message.waiting, size.with_next()).await?;
+        let stuck = self.world.now().minus(BUNDLE_FILLING_MAX);
+        let mut freed = false;
+        for bundle in found.unfilled.iter().filter(|bundle| bundle.created_at < stuck) {
+            freed = true;
+            tracing::warn!(lane = %bundle.lane, bundle = %bundle.id, "a worker was lost while it stored tasks; they wait on their own");
+            self.tasks.bury(bundle).await?;
+        }
+        Ok((Candidates::choose(message.waiting.clone(), found.sources, size.most()), freed))
     }
 
     /// Claims the intended members, and dispatches those that were won.
-    async fn claim(&self, batch: Batch) -> Result<Batch, GroupError> {
-        let claimed = self.tasks.claim(batch.members.ids(), &batch.lane, batch.id).await?;
-        let batch = self.batches.dispatch(&batch, Members::new(claimed)).await?;
+    async fn claim(&self, batch: Batch, candidates: &Candidates) -> Result<Batch, GroupError> {
+        let bundles = self.tasks.claim_bundles(&batch.bundles, candidates.read(), &batch.lane, batch.id).await?;
+        let ids = |bundle: &Bundle, slots: &Bits| -> Vec<TaskId> {
+            slots.iter().filter_map(|slot| bundle.members.ids().get(slot)).copied().collect()
+        };
+        let of_bundles: HashSet<TaskId> = bundles
+            .iter()
+            .flat_map(|(bundle, _)| ids(bundle, batch.bundles.get(bundle.id).unwrap_or(&Bits::default())))
+            .collect();
+        let alone: Vec<TaskId> = batch.members.ids().iter().filter(|id| !of_bundles.contains(id)).copied().collect();
+        let alone = self.tasks.claim(&alone, &batch.lane, batch.id).await?;
+        let won = bundles.iter().flat_map(|(bundle, won)| ids(bundle, won));
+        let batch = self.batches.dispatch(&batch, won.chain(alone).collect()).await?;
         if batch.status == BatchStatus::Dispatched {
             metrics::counter!(BATCHES_DISPATCHED).increment(1);
             metrics::counter!(TASKS_BATCHED).increment(batch.members.len() as u64);
@@ -129,12 +147,10 @@ impl Group {
     }
 
     /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again.
-    async fn resign(&self, message: &GroupMessage, batch: &Batch) -> Result<Outbox, GroupError> {
-        let left: Vec<TaskId> =
-            message.tasks.ids().iter().filter(|id| batch.members.slot(id).is_none()).copied().collect();
-        let left = self.tasks.unclaimed(&left, &message.lane).await?;
+    async fn resign(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
+        let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
         self.locks.resign(&leader(message)).await?;
-        Ok(self.wake(message, &left))
+        Ok(self.wake(message, left))
     }
 
     /// The batch is dispatched: the lock goes to the next batch of the lane if there is more and room for it, else it is
@@ -155,23 +171,28 @@ impl Group {
             return Ok((lead_next(message, policy, next, message.epoch.saturating_add(1), rest), true));
         }
         match self.locks.step_down(&leader, more).await? {
-            Write::Done(()) => Ok((self.wake(message, &rest.named), true)),
+            Write::Done(()) => Ok((self.wake(message, rest.named.clone()), true)),
             // An earlier delivery handed the lock over, but died before it sent the message.
             Write::Refused(lock) if lock.holder == Some(next) => {
                 Ok((lead_next(message, policy, next, lock.epoch, rest), lock.names(message.batch)))
             }
-            Write::Refused(lock) => Ok((self.wake(message, &rest.named), lock.names(message.batch))),
+            Write::Refused(lock) => Ok((self.wake(message, rest.named.clone()), lock.names(message.batch))),
         }
     }
 
-    /// Has the lane elect another leader for these tasks, if there are any.
-    fn wake(&self, message: &GroupMessage, tasks: &[TaskId]) -> Outbox {
-        if tasks.is_empty() {
+    /// Has the lane elect another leader for what waits, if anything does.
+    fn wake(&self, message: &GroupMessage, waiting: Waiting) -> Outbox {
+        if waiting.is_empty() {
             return Outbox::default();
         }
-        let tasks = Members::new(tasks.iter().copied());
-        let message = ElectMessage::left(message.lane.clone(), tasks, self.world.uuid());
-        Outbox { elect: vec![message], ..Outbox::default() }
+        let message = |portion| ElectMessage::left(message.lane.clone(), portion, self.world.uuid());
+        Outbox { elect: waiting.portions().into_iter().map(message).collect(), ..Outbox::default() }
+    }
+
+    /// Has the lane look for tasks that were freed, too.
+    fn and_wake(&self, message: &GroupMessage, freed: bool, mut outbox: Outbox) -> Outbox {
+        outbox.elect.extend(freed.then(|| ElectMessage::wake(message.lane.clone(), self.world.uuid())));
+        outbox
     }
 
     async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {

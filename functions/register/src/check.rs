@@ -117,7 +117,7 @@ fn place(
     let placement = policy.place(&task.content, &id.to_string());
     let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
     let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
-    Ok(Placed { id, lane: placement.lane, key, content, told })
+    Ok(Placed { id, lane: placement.lane, key, content, max_batch: policy.policy.max_batch as usize, told })
 }
 
 /// A key is unique among the tasks of its kind: those of its fan-out, or those on their own.

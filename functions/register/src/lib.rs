@@ -1,5 +1,6 @@
 //! The step `register`: computes the lanes of tasks, stores the tasks, and wakes the lanes.
 
+mod bundles;
 mod check;
 mod compiled;
 mod items;
@@ -8,7 +9,7 @@ mod owners;
 mod routes;
 mod step;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError};
@@ -16,8 +17,6 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::limits::NAMED_TASKS_MAX;
-use fanfold::members::Members;
 use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::store::policies::Policies;
@@ -25,6 +24,7 @@ use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
+use bundles::{Awake, bundle};
 pub use check::TaskFault;
 use compiled::CompiledPolicies;
 pub use once::request_id;
@@ -102,6 +102,8 @@ pub(crate) struct Placed {
     pub(crate) lane: Lane,
     pub(crate) key: Option<Key>,
     pub(crate) content: String,
+    /// Members of a batch of its kind at most.
+    pub(crate) max_batch: usize,
     /// Whether a client knows its id, and may ask for it.
     pub(crate) told: bool,
 }
@@ -139,40 +141,35 @@ impl Register {
         self.store(&placed).await
     }
 
-    /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists.
+    /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists. Then the bundles,
+    /// so that `sweep` finds a task whose worker died right after it was stored.
     pub(crate) async fn store(&self, placed: &[Placed]) -> Result<Vec<Registered>, RegisterError> {
         let owners = self.owners(placed).await?;
-        let tasks = to_store(placed, &owners);
+        let mut tasks = to_store(placed, &owners);
+        let max_batch = placed.iter().map(|task| (task.lane.kind.as_str(), task.max_batch)).collect();
+        let bundles = bundle(&mut tasks, &max_batch, || self.world.uuid());
+        self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
+        let mut awake = self.open(&bundles, &tasks, &known).await?;
         let dropped = to_drop(placed, &owners);
         let noted = self.tasks.insert_duplicates(&dropped).await?;
         let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
         let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
-        let new: HashMap<TaskId, &Lane> = tasks
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !known.contains(at))
-            .map(|(_, task)| (task.id, &task.lane))
-            .collect();
+        let new: HashSet<TaskId> =
+            tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)).map(|(_, task)| task.id).collect();
         let mut duplicates = Vec::new();
-        let mut awake: BTreeMap<&Lane, BTreeSet<TaskId>> = BTreeMap::new();
         let mut registered = Vec::with_capacity(placed.len());
         for (task, owner) in placed.iter().zip(&owners.of) {
             let id = task.id;
-            if let Some(lane) = new.get(owner) {
-                awake.entry(lane).or_default().insert(*owner);
-            }
             let outcome = match before.get(&id) {
                 // The hint of the delivery that stored it may never have been sent. Once a batch has it, it needs none.
                 Some(Stored::Task { lane, waits }) => {
-                    if *waits {
-                        awake.entry(lane).or_default().insert(id);
-                    }
+                    waits.iter().for_each(|waits| awake.add(lane, id, *waits));
                     Outcome::Known
                 }
                 Some(Stored::Duplicate(of)) => Outcome::Duplicate { of: *of },
                 None if *owner != id => Outcome::Duplicate { of: *owner },
-                None if new.contains_key(&id) => Outcome::Registered,
+                None if new.contains(&id) => Outcome::Registered,
                 None => Outcome::Known,
             };
             if matches!(outcome, Outcome::Duplicate { .. }) {
@@ -186,15 +183,12 @@ impl Register {
         Ok(registered)
     }
 
-    /// One message per lane, naming its tasks.
-    async fn wake(&self, awake: BTreeMap<&Lane, BTreeSet<TaskId>>) -> Result<(), RegisterError> {
-        let mut messages = Vec::with_capacity(awake.len());
-        for (lane, tasks) in awake {
-            let tasks: Vec<TaskId> = tasks.into_iter().collect();
-            for named in tasks.chunks(NAMED_TASKS_MAX) {
-                let tasks = Members::new(named.iter().copied());
-                messages.push(ElectMessage::stored(lane.clone(), tasks, self.world.uuid()));
-            }
+    /// One message per lane, naming what waits there.
+    async fn wake(&self, awake: Awake) -> Result<(), RegisterError> {
+        let mut messages = Vec::new();
+        for (lane, waiting) in awake.lanes() {
+            let message = |portion| ElectMessage::stored(lane.clone(), portion, self.world.uuid());
+            messages.extend(waiting.portions().into_iter().map(message));
         }
         Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
     }
@@ -241,6 +235,7 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
         lane: task.lane.clone(),
         content: task.content.clone(),
         key: task.key.clone(),
+        bundle: None,
     };
     themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()
 }

@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fanfold::grouping::{Patience, remind};
+use fanfold::grouping::{BundleState, Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{
-    KEYS_PER_READ_MAX, LANE_SHARDS, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_SEGMENTS, SWEEP_WRITES_AT_ONCE_MAX,
+    BUNDLED_RETENTION, KEYS_PER_READ_MAX, LANE_SHARDS, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_SEGMENTS,
+    SWEEP_WRITES_AT_ONCE_MAX,
 };
 use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
+use fanfold::store::tasks::Pending;
 use futures::{StreamExt, TryStreamExt, stream};
+use uuid::Uuid;
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
@@ -73,19 +76,50 @@ impl Sweep {
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
         let first = i32::try_from(self.world.random.next() % SWEEP_SEGMENTS as u64).unwrap_or(0);
+        let half = self.world.now().minus(BUNDLED_RETENTION / 2);
         let mut woken = BTreeSet::new();
         for at in 0..SWEEP_SEGMENTS {
             let mut lanes = BTreeSet::new();
-            let old = |_, lane: Lane, created_at| {
-                if created_at <= horizon {
+            let (mut unfilled, mut long) = (Vec::new(), Vec::new());
+            let visit = |pending: Pending, lane: Lane| {
+                if pending.created_at <= horizon {
                     lanes.insert(lane);
                 }
+                unfilled.extend(pending.record.bundle().filter(|_| request.workers_dead));
+                long.extend(pending.record.bundle().filter(|_| pending.created_at <= half));
             };
-            self.tasks.scan_pending((first + at) % SWEEP_SEGMENTS, SWEEP_SEGMENTS, old).await?;
+            self.tasks.scan_pending((first + at) % SWEEP_SEGMENTS, SWEEP_SEGMENTS, visit).await?;
+            self.bury(&unfilled).await?;
+            self.keep(&long).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             self.wake(&lanes).await?;
             report.lanes += lanes.len() as u64;
             woken.extend(lanes);
+        }
+        Ok(())
+    }
+
+    /// Nobody fills bundles any more: what was stored for those that are not full waits on its own.
+    async fn bury(&self, bundles: &[Uuid]) -> Result<(), SweepError> {
+        for ids in bundles.chunks(KEYS_PER_READ_MAX) {
+            for bundle in self.tasks.bundles(ids, true).await?.values() {
+                if matches!(bundle.state, BundleState::Filling | BundleState::Dead) {
+                    self.tasks.bury(bundle).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tasks of bundles have a time to live from the beginning: those that still wait get another one.
+    async fn keep(&self, bundles: &[Uuid]) -> Result<(), SweepError> {
+        let soon = self.world.now().plus(BUNDLED_RETENTION / 2);
+        for ids in bundles.chunks(KEYS_PER_READ_MAX) {
+            for bundle in self.tasks.bundles(ids, true).await?.values() {
+                if bundle.waiting() > 0 && bundle.kept_until.is_none_or(|until| until < soon) {
+                    self.tasks.keep(bundle).await?;
+                }
+            }
         }
         Ok(())
     }
@@ -113,7 +147,7 @@ impl Sweep {
 }
 
 /// The lane of every batch that a lock names.
-pub(crate) fn batches_of(locks: &[Lock]) -> BTreeMap<uuid::Uuid, &Lane> {
+pub(crate) fn batches_of(locks: &[Lock]) -> BTreeMap<Uuid, &Lane> {
     let of = |lock: &'_ Lock| lock.in_flight.iter().chain(&lock.closing).copied().collect::<Vec<_>>();
     locks.iter().flat_map(|lock| of(lock).into_iter().map(move |batch| (batch, &lock.lane))).collect()
 }

@@ -1,9 +1,10 @@
 //! Reads of many items, page by page.
 
-use crate::limits::ITEMS_PER_PAGE_MAX;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{Item, StoreError, Table};
+use crate::limits::ITEMS_PER_PAGE_MAX;
 
 /// A part of an index. The index is named after its partition key.
 #[derive(Clone, Debug)]
@@ -42,21 +43,7 @@ impl Segment {
 impl Table {
     /// The items of a part of an index, ascending, as the index shows them: it may lag behind.
     pub(crate) async fn query(&self, part: Part) -> Result<Vec<Item>, StoreError> {
-        let mut query = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .index_name(part.index)
-            .expression_attribute_names("#key", part.index)
-            .expression_attribute_values(":key", AttributeValue::S(part.partition))
-            .limit(i32::try_from(part.limit.min(ITEMS_PER_PAGE_MAX)).unwrap_or(i32::MAX));
-        let mut condition = "#key = :key".to_owned();
-        if let Some((key, after)) = part.after {
-            condition.push_str(" AND #sort > :after");
-            query = query.expression_attribute_names("#sort", key);
-            query = query.expression_attribute_values(":after", AttributeValue::S(after));
-        }
-        let mut found = query.key_condition_expression(condition).into_paginator().items().send();
+        let mut found = self.part(&part, ITEMS_PER_PAGE_MAX).into_paginator().items().send();
         let mut items = Vec::new();
         while items.len() < part.limit
             && let Some(item) = found.next().await
@@ -64,6 +51,37 @@ impl Table {
             items.push(item.map_err(|error| StoreError::service("Query", &self.name, error))?);
         }
         Ok(items)
+    }
+
+    /// A page of them, of at most `size` items, and where the next one begins.
+    pub(crate) async fn page(
+        &self,
+        part: &Part,
+        size: usize,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+        let answer = self.part(part, size).set_exclusive_start_key(start).send().await;
+        let answer = answer.map_err(|error| StoreError::service("Query", &self.name, error))?;
+        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+    }
+
+    /// Asks for pages of at most `size` items.
+    fn part(&self, part: &Part, size: usize) -> QueryFluentBuilder {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .index_name(part.index)
+            .expression_attribute_names("#key", part.index)
+            .expression_attribute_values(":key", AttributeValue::S(part.partition.clone()))
+            .limit(i32::try_from(part.limit.min(size)).unwrap_or(i32::MAX));
+        match &part.after {
+            None => query.key_condition_expression("#key = :key"),
+            Some((key, after)) => query
+                .key_condition_expression("#key = :key AND #sort > :after")
+                .expression_attribute_names("#sort", *key)
+                .expression_attribute_values(":after", AttributeValue::S(after.clone())),
+        }
     }
 
     /// Hands `visit` every item of a share of the table, or of an index; an index may lag behind.

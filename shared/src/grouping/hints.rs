@@ -4,31 +4,31 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::lane::Lane;
-use crate::members::Members;
 use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, LaneBatch, NotifyMessage};
 use crate::store::batches::{Batch, BatchStatus};
 use crate::store::locks::Lock;
+use crate::waiting::Waiting;
 
 impl ElectMessage {
     /// Tasks that were just stored, or are known to wait. It has not tried yet: its tasks are not looked up before the lane's
     /// first election, as nobody can have claimed them.
     #[must_use]
-    pub fn stored(lane: Lane, tasks: Members, workflow: Uuid) -> Self {
-        Self { lane, tasks, workflow, tries: 0 }
+    pub fn stored(lane: Lane, waiting: Waiting, workflow: Uuid) -> Self {
+        Self { lane, waiting, workflow, tries: 0 }
     }
 
     /// Tasks that a leader knew of and left out of its batch. Its try counts as the first: others may have claimed them since,
     /// so they are looked up before the election.
     #[must_use]
-    pub fn left(lane: Lane, tasks: Members, workflow: Uuid) -> Self {
-        Self { lane, tasks, workflow, tries: 1 }
+    pub fn left(lane: Lane, waiting: Waiting, workflow: Uuid) -> Self {
+        Self { lane, waiting, workflow, tries: 1 }
     }
 
     /// Wakes a lane for whatever waits there. It names no tasks, so there is nothing to look up, and whoever loses does not
     /// try again.
     #[must_use]
     pub fn wake(lane: Lane, workflow: Uuid) -> Self {
-        Self { lane, tasks: Members::default(), workflow, tries: 0 }
+        Self { lane, waiting: Waiting::default(), workflow, tries: 0 }
     }
 
     /// The workflow lost, and tries once more.
@@ -41,21 +41,21 @@ impl ElectMessage {
 impl GroupMessage {
     /// To the leader that was just elected, with tasks it may not find in the index yet.
     #[must_use]
-    pub fn elected(lock: &Lock, batch: Uuid, tasks: Members) -> Self {
-        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks }
+    pub fn elected(lock: &Lock, batch: Uuid, waiting: Waiting) -> Self {
+        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting }
     }
 
     /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None without a leader.
     #[must_use]
     pub fn again(lock: &Lock) -> Option<Self> {
         let batch = lock.holder?;
-        Some(Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, tasks: Members::default() })
+        Some(Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting: Waiting::default() })
     }
 
     /// To the leader that takes over from the one this message was for.
     #[must_use]
-    pub fn next(&self, batch: Uuid, epoch: u64, tasks: Members) -> Self {
-        Self { lane: self.lane.clone(), batch, epoch, tasks }
+    pub fn next(&self, batch: Uuid, epoch: u64, waiting: Waiting) -> Self {
+        Self { lane: self.lane.clone(), batch, epoch, waiting }
     }
 }
 
@@ -121,8 +121,8 @@ mod tests {
         "parcel:0:NY".parse().unwrap()
     }
 
-    fn tasks() -> Members {
-        Members::new([TaskId::Single(Uuid::from_u128(1))])
+    fn tasks() -> Waiting {
+        Waiting::alone([TaskId::Single(Uuid::from_u128(1))])
     }
 
     #[test]
@@ -137,13 +137,13 @@ mod tests {
     #[test]
     fn who_wakes_a_lane_names_no_tasks() {
         let wake = ElectMessage::wake(lane(), WORKFLOW);
-        assert!(wake.tasks.is_empty());
+        assert!(wake.waiting.is_empty());
         assert_eq!((wake.lane, wake.workflow, wake.tries), (lane(), WORKFLOW, 0));
     }
 
     #[test]
     fn a_batch_waits_for_the_message_of_its_next_step() {
-        let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks(), Timestamp(5));
+        let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks().tasks, Timestamp(5));
         let awaited = |batch: &Batch| HandleMessage::awaited(batch).map(|(message, from)| (message.attempt, from.0));
         assert_eq!(awaited(&formed), None, "it is its leader's");
         let batch = Batch { status: BatchStatus::Dispatched, ..formed };
@@ -162,11 +162,11 @@ mod tests {
         let batch = Uuid::from_u128(2);
         let lock = Lock { holder: Some(batch), epoch: 5, ..Lock::free(lane()) };
         let elected = GroupMessage::elected(&lock, batch, tasks());
-        assert_eq!((elected.epoch, &elected.tasks), (5, &tasks()));
-        let again = GroupMessage { tasks: Members::default(), ..elected.clone() };
+        assert_eq!((elected.epoch, &elected.waiting), (5, &tasks()));
+        let again = GroupMessage { waiting: Waiting::default(), ..elected.clone() };
         assert_eq!(GroupMessage::again(&lock), Some(again));
         assert_eq!(GroupMessage::again(&Lock::free(lane())), None);
-        let next = elected.next(Uuid::from_u128(3), 6, Members::default());
+        let next = elected.next(Uuid::from_u128(3), 6, Waiting::default());
         assert_eq!((next.lane, next.batch, next.epoch), (lane(), Uuid::from_u128(3), 6));
     }
 }

@@ -1,10 +1,12 @@
 //! The rules of lanes and batches, each in one place. No I/O: steps and `sweep` read, ask here, and write.
 
+mod bundle;
 mod hints;
 mod outcome;
 mod silence;
 mod size;
 
+pub use self::bundle::{Bundle, BundleState, Claim, cut};
 pub use self::outcome::{FailureNotice, First, Follows};
 pub use self::silence::{Patience, remind};
 pub use self::size::BatchSize;

@@ -11,8 +11,17 @@ pub const BATCH_MEMBERS_MAX: u32 = 10_000;
 /// members of very many item groups take that much.
 pub const MEMBERS_BYTES_MAX: usize = 250 * 1_024;
 
-/// Task ids one elect or group message names; more are found in the index.
-pub const NAMED_TASKS_MAX: usize = 2_000;
+/// Records that one elect or group message names, of tasks on their own and of bundles; more are found in the index.
+pub const NAMED_RECORDS_MAX: usize = 2_000;
+
+/// Bytes of a bundle's record with its claims. DynamoDB: one write unit.
+pub const BUNDLE_BYTES_MAX: usize = 1_024;
+
+/// Bundles that a leader reads at once. A batch seldom takes more of them, and each is charged for.
+pub const BUNDLES_PER_READ: usize = 8;
+
+/// A bundle whose tasks are not stored after this time is declared dead. Longer than any function may run.
+pub const BUNDLE_FILLING_MAX: Duration = HINT_LOST_AFTER;
 
 /// Tasks in one registration.
 pub const TASKS_PER_REQUEST_MAX: usize = 10_000;

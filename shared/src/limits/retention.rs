@@ -6,6 +6,10 @@ use std::time::Duration;
 /// has it: unfinished ones keep theirs.
 pub const RETENTION: Duration = Duration::from_secs(14 * 24 * 3_600);
 
+/// How long a task of a bundle is kept from when it was stored, and a bundle from its last claim. A task that still waits after
+/// half of it is kept for longer, so that whatever becomes of it, it stays for [`RETENTION`] from then.
+pub const BUNDLED_RETENTION: Duration = Duration::from_secs(2 * RETENTION.as_secs());
+
 /// How long a key's record is kept after it was taken, so that tasks may wait for long. What is remembered is decided by the
 /// task that has the key.
 pub const KEY_RETENTION: Duration = Duration::from_secs(12 * 7 * 24 * 3_600);

@@ -10,6 +10,7 @@ use super::telling::Tellings;
 use crate::aws::attributes::{text, time};
 use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
+use crate::masks::Masks;
 use crate::members::Members;
 
 pub use self::record::{Batch, BatchStatus};
@@ -51,13 +52,14 @@ impl Batches {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
     }
 
-    /// Writes down what a batch is going to claim. Without members the batch is done at once: nobody may form it later.
+    /// Writes down what a batch is going to claim: `members`, those of bundles as slots of these. Without members the batch is done at once: nobody may form it later.
     /// Returns the batch as it stands: an earlier delivery may have written another intent, which then counts.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members) -> Result<Batch, StoreError> {
+    pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members, bundles: &Masks) -> Result<Batch, StoreError> {
         let batch = Batch::intended(id, lane.clone(), members.clone(), self.table.world.now());
+        let batch = Batch { bundles: bundles.clone(), ..batch };
         let written = self.table.insert("id", batch.encode()).await?.decode_refused(Batch::decode)?;
         written.map(|()| batch).stands().ok_or_else(|| StoreError::Contended { what: format!("forming batch {id}") })
     }
@@ -68,7 +70,8 @@ impl Batches {
     /// The table cannot be written, or the record is corrupt.
     pub async fn dispatch(&self, batch: &Batch, claimed: Members) -> Result<Batch, StoreError> {
         let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Dispatched };
-        let after = Batch { status, members: claimed, updated_at: self.table.world.now(), ..batch.clone() };
+        let updated_at = self.table.world.now();
+        let after = Batch { status, members: claimed, bundles: Masks::default(), updated_at, ..batch.clone() };
         let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
         let change = change.when_is("status", text(BatchStatus::Grouping.as_str()));
         let written = change.send().await?.decode_refused(Batch::decode)?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::aws::Table;
 use fanfold::clock::World;
+use fanfold::grouping::BundleState;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
@@ -109,7 +110,16 @@ async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
 async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), String> {
     let tasks = Tasks::new(table(engine, sim, "TASKS_TABLE"));
     let mut stored = BTreeSet::new();
-    for id in keys(engine, sim, "TASKS_TABLE", "id").await? {
+    let ids = keys(engine, sim, "TASKS_TABLE", "id").await?;
+    let bundles: Vec<Uuid> =
+        ids.iter().filter_map(|id| id.strip_prefix("bundle:")).filter_map(|id| id.parse().ok()).collect();
+    *lock(&sim.stats).brought.entry("bundles").or_default() += bundles.len() as u64;
+    for bundle in tasks.bundles(&bundles, true).await.map_err(|error| error.to_string())?.values() {
+        if !bundle.free.is_zero() || !matches!(bundle.state, BundleState::Taken | BundleState::Dead) {
+            sim.violate(format!("a bundle did not end: {bundle:?}"));
+        }
+    }
+    for id in ids {
         let Ok(id) = id.parse::<TaskId>() else { continue };
         let task = tasks.get(&id).await.map_err(|error| error.to_string())?;
         if task.as_ref().is_some_and(|task| task.duplicate_of.is_some()) {

@@ -4,6 +4,7 @@ use aws_smithy_types::base64;
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
+use fanfold::masks::Masks;
 use fanfold::store::places::Party;
 use serde_json::Value;
 
@@ -33,6 +34,7 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
             Some(kind) => kinds::transition(sim, kind, &earlier, now),
             None => leadership(&earlier, now),
         },
+        "TasksTable" if key.starts_with("bundle:") => bundle(&earlier, now),
         "TasksTable" => task(&earlier, now).or_else(|| owner(sim, key, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
         "FanoutsTable" => fanout(&earlier, now),
@@ -87,8 +89,42 @@ fn binary_id(id: &str) -> Option<Value> {
     Some(Value::from(base64::encode(id.as_bytes())))
 }
 
+/// A bundle's tasks are claimed once each, after it was opened; what was claimed stays claimed.
+fn bundle(earlier: &Value, now: &Value) -> Option<String> {
+    let allowed = match (text(earlier, "state"), text(now, "state")) {
+        (before, after) if before == after => true,
+        ("filling", "waiting" | "taken" | "dead") | ("waiting", "taken") => true,
+        _ => false,
+    };
+    if !allowed {
+        return Some("went back".to_owned());
+    }
+    if earlier["members"] != now["members"] || earlier["lane"] != now["lane"] {
+        return Some("changed its members".to_owned());
+    }
+    let (claimed, claims) = (claims(earlier)?, claims(now)?);
+    if claimed.iter().any(|(batch, slots)| claims.get(batch) != Some(slots)) {
+        return Some("forgot a claim".to_owned());
+    }
+    let mut left = bits(earlier, "free");
+    for (_, slots) in claims.iter().filter(|(batch, _)| claimed.get(*batch).is_none()) {
+        if !slots.minus(&left).is_zero() {
+            return Some("was claimed where it was not free".to_owned());
+        }
+        left = left.minus(slots);
+    }
+    let opened = text(earlier, "state") == "filling";
+    (!opened && bits(now, "free") != left).then(|| "lost or found tasks".to_owned())
+}
+
+fn claims(bundle: &Value) -> Option<Masks> {
+    Masks::unpack(&base64::decode(bundle["claims"]["B"].as_str().unwrap_or("")).ok()?).ok()
+}
+
+/// A task is in one batch, or in one bundle until that is dead.
 fn task(earlier: &Value, now: &Value) -> Option<String> {
-    let claimed = !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
+    let moved = !now["bundle"].is_null() && earlier["bundle"] != now["bundle"];
+    let claimed = moved || !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
     let dropped = text(earlier, "status") == "duplicate" && earlier != now;
     (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
 }

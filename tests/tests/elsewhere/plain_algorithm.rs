@@ -1,9 +1,12 @@
 //! The plain group-batching algorithm.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
+use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
+use fanfold::masks::Masks;
 use fanfold::members::Members;
+use fanfold::waiting::Waiting;
 use fanfold_batch_api::Answer;
 use fanfold_tests::QueueName;
 use serde_json::json;
@@ -37,7 +40,7 @@ async fn tasks_that_an_index_shows_too_long_are_not_claimed_again() {
     stack.register_items(&ids[..3]).await;
     stack.drain().await;
     let mut stale = elected(&stack, &ids[3..]).await;
-    stale.tasks = Members::new(ids.iter().copied().map(TaskId::Item));
+    stale.waiting = Waiting::alone(ids.iter().copied().map(TaskId::Item)).union(&stale.waiting);
     stack.send(QueueName::Group, json!(stale)).await;
     stack.drain().await;
     let batches: BTreeSet<_> =
@@ -50,11 +53,15 @@ async fn tasks_that_an_index_shows_too_long_are_not_claimed_again() {
 async fn a_crash_between_claiming_and_dispatching_loses_nothing() {
     let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
     let (_, ids) = stack.open(4, true).await;
-    let leader = elected(&stack, &ids).await;
+    let leader = elected(&stack, &ids[..2]).await;
+    stack.register_items(&ids[2..]).await;
     let tasks: Vec<TaskId> = ids.iter().copied().map(TaskId::Item).collect();
-    stack.batches.intend(leader.batch, &leader.lane, &Members::new(tasks.iter().copied())).await.unwrap();
-    let claimed = stack.tasks.claim(&tasks[..2], &leader.lane, leader.batch).await.unwrap();
-    assert_eq!(claimed.len(), 2, "half of them are claimed when the worker dies");
+    let bundles: Masks = stack.waiting(&tasks).await.bundles.keys().map(|id| (*id, Bits::ones(2))).collect();
+    let members = Members::new(tasks.iter().copied());
+    stack.batches.intend(leader.batch, &leader.lane, &members, &bundles).await.unwrap();
+    let first: Masks = bundles.iter().take(1).map(|(id, slots)| (id, slots.clone())).collect();
+    stack.tasks.claim_bundles(&first, HashMap::new(), &leader.lane, leader.batch).await.unwrap();
+    assert_eq!(stack.claimed(&tasks).await, 2, "half of them are claimed when the worker dies");
     stack.drain().await;
     stack.sweep().await;
     stack.drain().await;

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use fanfold::ids::TaskId;
-use fanfold::members::Members;
 use fanfold::messages::ElectMessage;
+use fanfold::waiting::Waiting;
 use fanfold_batch_api::Answer;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
 use serde_json::json;
 
 use super::lane;
 
-fn elect(stack: &Stack, at: &str, tasks: &[TaskId]) -> ElectMessage {
-    ElectMessage { lane: lane(at), tasks: Members::new(tasks.to_vec()), workflow: stack.world.uuid(), tries: 0 }
+fn elect(stack: &Stack, at: &str, waiting: Waiting) -> ElectMessage {
+    ElectMessage { lane: lane(at), waiting, workflow: stack.world.uuid(), tries: 0 }
 }
 
 /// DynamoDB refuses a read that names one item twice; the lanes of an invocation must not suffer for one another.
@@ -26,9 +25,9 @@ async fn a_task_named_by_two_lanes_does_not_stop_all_elections() {
     let innocent = stack.register_orders("331", 0..1).await;
     stack.take(QueueName::Elect).await;
     let deliveries = vec![
-        message("a", &elect(&stack, "parcel:0:117", &task)),
-        message("b", &elect(&stack, "parcel:0:900", &task)),
-        message("c", &elect(&stack, "parcel:0:331", &innocent)),
+        message("a", &elect(&stack, "parcel:0:117", Waiting::alone(task.clone()))),
+        message("b", &elect(&stack, "parcel:0:900", Waiting::alone(task))),
+        message("c", &elect(&stack, "parcel:0:331", Waiting::alone(innocent))),
     ];
     assert_eq!(stack.hand(QueueName::Elect, deliveries).await, Vec::<String>::new());
 }
@@ -37,12 +36,12 @@ async fn a_task_named_by_two_lanes_does_not_stop_all_elections() {
 #[tokio::test(start_paused = true)]
 async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
     let stack = Stack::with(json!({})).await;
-    let done = stack.register_orders("117", 0..2).await;
+    let done = stack.waiting(&stack.register_orders("117", 0..2).await).await;
     stack.drain().await;
     stack.register_orders("117", 2..4).await;
     stack.take(QueueName::Elect).await;
-    let wake_up = message("wake-up", &elect(&stack, "parcel:0:117", &[]));
-    let loser = message("loser", &elect(&stack, "parcel:0:117", &done));
+    let wake_up = message("wake-up", &elect(&stack, "parcel:0:117", Waiting::default()));
+    let loser = message("loser", &elect(&stack, "parcel:0:117", done));
     stack.hand(QueueName::Elect, vec![wake_up, loser]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(stack.take(QueueName::Group).await.len(), 1, "nobody leads");
@@ -96,7 +95,7 @@ async fn requests_of_a_lane(tasks: usize) -> u64 {
         ids.extend(stack.register_orders("117", from..from + 500).await);
     }
     stack.drain().await;
-    assert_eq!(stack.tasks.claimed(&ids).await.unwrap().len(), tasks);
+    assert_eq!(stack.claimed(&ids).await, tasks);
     requests(&stack)
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
-use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold_tests::{QueueName, Stack, delivery, order};
 use futures::future::join_all;
@@ -59,10 +58,11 @@ async fn many_leaders_compete_for_a_lane() {
     let tasks = stack.register_orders("117", 0..200).await;
     stack.take(QueueName::Elect).await;
     // Every task has a workflow of its own, and all of them are delivered at once, each to a worker of its own.
+    let all = stack.waiting(&tasks).await;
     let elections = tasks.iter().map(|task| {
         let message = ElectMessage {
             lane: "parcel:0:117".parse().unwrap(),
-            tasks: Members::new([*task]),
+            waiting: all.clone(),
             workflow: stack.world.uuid(),
             tries: 0,
         };
@@ -79,7 +79,7 @@ async fn many_leaders_compete_for_a_lane() {
     assert_eq!(leaders.iter().map(batch).collect::<Vec<_>>(), [lock.holder.unwrap()]);
     assert!(stack.hand(QueueName::Group, leaders).await.is_empty());
     let batches = stack.all_batches().await;
-    assert_eq!((batches.len(), batches[0].members.len(), stack.tasks.claimed(&tasks).await.unwrap().len()), (1, 7, 7));
+    assert_eq!((batches.len(), batches[0].members.len(), stack.claimed(&tasks).await), (1, 7, 7));
     stack.drain().await;
     stack.assert_settled(&tasks, 7).await;
 }
@@ -197,7 +197,7 @@ async fn forged_messages_change_nothing() {
     let tasks = stack.register_orders("117", 0..3).await;
     let batch = Uuid::from_u128(9);
     let lane = || "parcel:0:117".parse().unwrap();
-    let group = GroupMessage { lane: lane(), batch, epoch: 3, tasks: Members::new(tasks.clone()) };
+    let group = GroupMessage { lane: lane(), batch, epoch: 3, waiting: stack.waiting(&tasks).await };
     let bodies = [
         (QueueName::Handle, serde_json::to_string(&HandleMessage { batch, attempt: 1 }).unwrap(), 1),
         (QueueName::Elect, "{\"lane\":\"nonsense\"}".to_owned(), 1),
@@ -210,7 +210,7 @@ async fn forged_messages_change_nothing() {
     // A leader that was never elected claims nothing.
     let body = serde_json::to_string(&group).unwrap();
     stack.hand(QueueName::Group, vec![delivery("m", body)]).await;
-    assert_eq!((stack.all_batches().await.len(), stack.tasks.claimed(&tasks).await.unwrap().len()), (0, 0));
+    assert_eq!((stack.all_batches().await.len(), stack.claimed(&tasks).await), (0, 0));
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
 }

@@ -69,8 +69,7 @@ async fn a_sweep_goes_on_past_a_record_that_it_cannot_read() {
         let _ = stack.sweeper.sweep(SweepRequest::default()).await;
     }
     stack.drain().await;
-    let claimed = stack.tasks.claimed(&tasks).await.unwrap();
-    assert_eq!(claimed.len(), 2, "tasks of another kind wait for ever");
+    assert_eq!(stack.claimed(&tasks).await, 2, "tasks of another kind wait for ever");
 }
 
 /// A queue that is an hour behind must not get a message a minute for each of its batches.

@@ -3,7 +3,8 @@
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
-use fanfold::store::tasks::{Key, KeyClaim};
+use fanfold::store::tasks::{Found, Key, KeyClaim};
+use fanfold::waiting::Waiting;
 use fanfold_register::Outcome;
 use fanfold_tests::{QueueName, Stack, delivery, order, policy};
 use serde_json::json;
@@ -107,7 +108,8 @@ async fn a_request_with_a_bad_task_stores_nothing() {
     let error = stack.register.register(vec![order(None, "117", 1), bad], "a").await.unwrap_err();
     assert!(error.to_string().contains("tasks[1].target"), "{error}");
     assert_eq!(stack.backlog().await, 0);
-    assert_eq!(stack.tasks.pending(&"parcel:0:117".parse().unwrap(), 10).await.unwrap(), []);
+    let found = stack.tasks.find(&"parcel:0:117".parse().unwrap(), &Waiting::default(), 10).await.unwrap();
+    assert_eq!(found, Found::default());
 }
 
 #[tokio::test(start_paused = true)]

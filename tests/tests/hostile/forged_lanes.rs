@@ -1,8 +1,8 @@
 //! Well-formed messages that nobody should have sent, about lanes and tasks: to the queues `elect` and `register`.
 
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::members::Members;
 use fanfold::messages::{ElectMessage, TaskRequest};
+use fanfold::waiting::Waiting;
 use fanfold_tests::{QueueName, Stack, delivery, message, order};
 use serde_json::json;
 use uuid::Uuid;
@@ -10,8 +10,13 @@ use uuid::Uuid;
 use super::{assert_unharmed, hand};
 
 fn elect(lane: &str, tasks: &[TaskId]) -> ElectMessage {
-    let tasks = Members::new(tasks.iter().copied());
-    ElectMessage { lane: lane.parse().unwrap(), tasks, workflow: Uuid::from_u128(7), tries: 0 }
+    let waiting = Waiting::alone(tasks.iter().copied());
+    ElectMessage { lane: lane.parse().unwrap(), waiting, workflow: Uuid::from_u128(7), tries: 0 }
+}
+
+/// A bundle that is not there.
+fn unknown_bundle() -> Waiting {
+    Waiting { bundles: [(Uuid::max(), 7)].into(), ..Waiting::default() }
 }
 
 /// Elections of lanes that no task is in, for tasks that are elsewhere or nowhere, in another's name and number.
@@ -26,8 +31,10 @@ fn forgeries(right: &ElectMessage, tasks: &[TaskId]) -> Vec<ElectMessage> {
         elect(&format!("parcel:0:{}", "7".repeat(1_024)), tasks),
         elect("parcel:0:117", &strangers),
         ElectMessage { workflow: right.workflow, ..elect("parcel:0:900", tasks) },
+        ElectMessage { lane: "parcel:0:900".parse().unwrap(), ..right.clone() },
+        ElectMessage { waiting: unknown_bundle(), ..right.clone() },
         ElectMessage { tries: u32::MAX, ..right.clone() },
-        ElectMessage { tasks: Members::default(), ..right.clone() },
+        ElectMessage { waiting: Waiting::default(), ..right.clone() },
         ElectMessage { workflow: Uuid::nil(), ..right.clone() },
     ]
 }

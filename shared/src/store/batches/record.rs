@@ -12,6 +12,7 @@ use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
+use crate::masks::Masks;
 use crate::members::Members;
 use crate::store::telling::Telling;
 
@@ -54,6 +55,8 @@ pub struct Batch {
     pub status: BatchStatus,
     /// Its members; slots are positions in this list.
     pub members: Members,
+    /// Until it is dispatched: the members that come from bundles, as slots of these.
+    pub bundles: Masks,
     /// Attempts begun.
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
@@ -124,6 +127,7 @@ impl Batch {
             lane,
             status: if members.is_empty() { BatchStatus::Done } else { BatchStatus::Grouping },
             members,
+            bundles: Masks::default(),
             attempts: 0,
             ended: 0,
             refused: 0,
@@ -151,6 +155,7 @@ impl Batch {
             ("lane", Some(text(&self.lane))),
             ("status", Some(text(self.status.as_str()))),
             ("members", Some(binary(&self.members.pack()))),
+            ("bundles", (!self.bundles.is_empty()).then(|| binary(&self.bundles.pack()))),
             ("attempts", count(self.attempts)),
             ("ended", count(self.ended)),
             ("refused", count(self.refused)),
@@ -196,6 +201,7 @@ impl Batch {
             lane: reader.parsed("lane")?,
             status,
             members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
+            bundles: Masks::unpack(reader.bytes("bundles")?).map_err(|error| reader.corrupt("bundles", error))?,
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
             refused: reader.small("refused")?,
@@ -256,6 +262,7 @@ mod tests {
                     lane,
                     status,
                     members,
+                    bundles: [(group, Bits::ones(rounds as usize % 9 + 1))].into_iter().collect(),
                     attempts,
                     ended,
                     refused,

@@ -3,9 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CREATED, DUPLICATE, Tasks};
+use uuid::Uuid;
+
+use super::{CREATED, DUPLICATE, Tasks, bundle_of};
 use crate::aws::StoreError;
 use crate::aws::attributes::{Reader, number, text, time};
+use crate::grouping::BundleState;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
@@ -28,11 +31,20 @@ pub enum Stored {
     Task {
         /// The lane it is in.
         lane: Lane,
-        /// Whether no batch has claimed it yet.
-        waits: bool,
+        /// How it waits; none, if a batch has claimed it, or its bundle still fills.
+        waits: Option<Waits>,
     },
     /// It was dropped as a duplicate of this task.
     Duplicate(TaskId),
+}
+
+/// How a task waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// On its own.
+    Alone,
+    /// In a bundle, of which so many tasks wait.
+    In(Uuid, u16),
 }
 
 impl Tasks {
@@ -53,21 +65,39 @@ impl Tasks {
     }
 
     /// What is stored under ids of tasks, strongly consistent; unknown ones are left out. The lane of a task need not be the
-    /// one that its policy would place it in now.
+    /// one that its policy would place it in now. A task of a dead bundle is freed first: perhaps nobody else knows of it.
     ///
     /// # Errors
-    /// The table cannot be read, or a record is corrupt.
+    /// The table cannot be read or written, or a record is corrupt.
     pub async fn stored(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Stored>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let items = self.table.get_many("id", &keys, &["id", "lane", "status", "of"], true).await?;
-        let readers = items.iter().map(|item| Reader::new("tasks", "id", item));
-        let stored = |reader: Reader<'_>| {
-            let stored = match reader.text("status")? {
-                DUPLICATE => Stored::Duplicate(reader.parsed("of")?),
-                status => Stored::Task { lane: reader.parsed("lane")?, waits: status == CREATED },
-            };
-            Ok((reader.parsed("id")?, stored))
-        };
-        readers.map(stored).collect()
+        let items = self.table.get_many("id", &keys, &["id", "lane", "status", "of", "bundle"], true).await?;
+        let readers: Vec<Reader<'_>> = items.iter().map(|item| Reader::new("tasks", "id", item)).collect();
+        let mut named = Vec::new();
+        for reader in &readers {
+            named.extend(bundle_of(reader)?);
+        }
+        let bundles = self.bundles(&named, true).await?;
+        let mut stored = HashMap::with_capacity(readers.len());
+        for reader in &readers {
+            let id: TaskId = reader.parsed("id")?;
+            let status = reader.text("status")?;
+            if status == DUPLICATE {
+                stored.insert(id, Stored::Duplicate(reader.parsed("of")?));
+                continue;
+            }
+            let lane: Lane = reader.parsed("lane")?;
+            let mut waits = (status == CREATED).then_some(Waits::Alone);
+            if let Some(bundle) = bundle_of(reader)?.and_then(|bundle| bundles.get(&bundle)) {
+                if bundle.state == BundleState::Dead {
+                    self.free(bundle.id, &lane, &[id]).await?;
+                    waits = Some(Waits::Alone);
+                } else if bundle.members.slot(&id).is_some_and(|slot| bundle.waits(slot)) {
+                    waits = Some(Waits::In(bundle.id, bundle.waiting()));
+                }
+            }
+            stored.insert(id, Stored::Task { lane, waits });
+        }
+        Ok(stored)
     }
 }

@@ -1,0 +1,265 @@
+//! Bundles: tasks of one lane that were registered together wait, and are claimed, as one record.
+
+use uuid::Uuid;
+
+use crate::bits::Bits;
+use crate::clock::Timestamp;
+use crate::ids::TaskId;
+use crate::lane::Lane;
+use crate::limits::BUNDLE_BYTES_MAX;
+use crate::masks::{ENTRY_BYTES, Masks};
+use crate::members::Members;
+
+/// How far a bundle has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BundleState {
+    /// Its tasks are being stored; no batch may claim them yet.
+    Filling,
+    /// Tasks of it wait.
+    Waiting,
+    /// No task of it waits any more.
+    Taken,
+    /// Whoever stored its tasks took too long. Each of them is, or is to be, made a task that waits on its own.
+    Dead,
+}
+
+impl BundleState {
+    /// The state as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Filling => "filling",
+            Self::Waiting => "waiting",
+            Self::Taken => "taken",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] gives.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Filling, Self::Waiting, Self::Taken, Self::Dead].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// Its id.
+    pub id: Uuid,
+    /// The lane of all its tasks.
+    pub lane: Lane,
+    /// How far it has come.
+    pub state: BundleState,
+    /// Its tasks; slots are positions in this list. While it fills, and when it is dead, some may not be stored, or belong to
+    /// other bundles.
+    pub members: Members,
+    /// Slots that wait.
+    pub free: Bits,
+    /// Slots that batches have claimed.
+    pub claims: Masks,
+    /// Until when its tasks are kept, if that was postponed.
+    pub kept_until: Option<Timestamp>,
+    /// When it was begun.
+    pub created_at: Timestamp,
+}
+
+/// What a claim comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// There is nothing to write: the batch has these slots. None, if others were faster.
+    Stands(Bits),
+    /// To be written, if the bundle is as it was read.
+    Takes {
+        /// What the batch has then.
+        won: Bits,
+        /// What is free then.
+        free: Bits,
+        /// Who has what then.
+        claims: Masks,
+    },
+}
+
+impl Bundle {
+    /// Whether a slot waits.
+    #[must_use]
+    pub fn waits(&self, slot: usize) -> bool {
+        self.state == BundleState::Waiting && self.free.get(slot)
+    }
+
+    /// How many of its tasks wait.
+    #[must_use]
+    pub fn waiting(&self) -> u16 {
+        let free = if self.state == BundleState::Waiting { self.free.count() } else { 0 };
+        u16::try_from(free).unwrap_or(u16::MAX)
+    }
+
+    /// Claims slots for a batch. A batch that has claimed before has what it got then, and no more.
+    #[must_use]
+    pub fn claim(&self, batch: Uuid, wanted: &Bits) -> Claim {
+        if let Some(has) = self.claims.get(batch) {
+            return Claim::Stands(has.clone());
+        }
+        let won = self.free.and(wanted);
+        if self.state != BundleState::Waiting || won.is_zero() {
+            return Claim::Stands(Bits::default());
+        }
+        let mut claims = self.claims.clone();
+        claims.add(batch, &won);
+        Claim::Takes { free: self.free.minus(&won), won, claims }
+    }
+}
+
+/// Cuts tasks of one lane into bundles, each of which stays within one DynamoDB write unit with the claims of batches of
+/// `max_batch` members: a longer record would make every claim dearer. One that has a single task is better stored alone.
+#[must_use]
+pub fn cut(tasks: Members, lane: &Lane, max_batch: usize) -> Vec<Members> {
+    let lane = lane.to_string().len();
+    let mut bundles = Vec::new();
+    let mut rest = tasks.ids();
+    while !rest.is_empty() {
+        // Tasks of one item group take two bytes each, others 16: the size is not known before they are packed.
+        let (mut fits, mut most) = (1, rest.len());
+        while fits < most {
+            let middle = (fits + most).div_ceil(2);
+            if record_bytes(&rest[..middle], lane, max_batch) <= BUNDLE_BYTES_MAX {
+                fits = middle
+            } else {
+                most = middle - 1
+            }
+        }
+        let (bundle, others) = rest.split_at(fits);
+        bundles.push(bundle.iter().copied().collect());
+        rest = others;
+    }
+    bundles
+}
+
+/// Bytes of a bundle's record once it is claimed. DynamoDB counts names and values of attributes.
+fn record_bytes(tasks: &[TaskId], lane: usize, max_batch: usize) -> usize {
+    /// Names of all attributes, id, state, and times.
+    const FIXED: usize = 140;
+    let slots = tasks.len().div_ceil(8);
+    // Its tasks fill batches, and the first and last of these may be shared with other bundles.
+    let claims = tasks.len().div_ceil(max_batch.max(1)) + 1;
+    let packed: Members = tasks.iter().copied().collect();
+    FIXED + 2 * lane + packed.pack().len() + slots + claims * (ENTRY_BYTES + slots)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ids::ItemId;
+    use proptest::prelude::*;
+
+    const BATCH: Uuid = Uuid::from_u128(7);
+    const OTHER: Uuid = Uuid::from_u128(8);
+
+    fn lane() -> Lane {
+        "parcel:0:NY".parse().unwrap()
+    }
+
+    fn tasks(number: usize) -> Members {
+        (0..number).map(|id| TaskId::Single(Uuid::from_u128(id as u128))).collect()
+    }
+
+    fn items(number: u16) -> Members {
+        (0..number).map(|index| TaskId::Item(ItemId { fanout: Uuid::nil(), group: Uuid::nil(), index })).collect()
+    }
+
+    fn bundle(size: usize) -> Bundle {
+        Bundle {
+            id: Uuid::from_u128(1),
+            lane: lane(),
+            state: BundleState::Waiting,
+            members: tasks(size),
+            free: Bits::ones(size),
+            claims: Masks::default(),
+            kept_until: None,
+            created_at: Timestamp(0),
+        }
+    }
+
+    /// The bundle after a claim, and what the batch got.
+    fn claimed(bundle: &Bundle, batch: Uuid, wanted: &Bits) -> (Bundle, Bits) {
+        match bundle.claim(batch, wanted) {
+            Claim::Stands(has) => (bundle.clone(), has),
+            Claim::Takes { won, free, claims } => (Bundle { free, claims, ..bundle.clone() }, won),
+        }
+    }
+
+    #[test]
+    fn a_batch_claims_what_is_free_once() {
+        let (after, won) = claimed(&bundle(10), BATCH, &Bits::ones(4));
+        assert_eq!((won.count(), after.waiting()), (4, 6));
+        // The same claim again, and a later one that wants more.
+        assert_eq!(after.claim(BATCH, &Bits::ones(4)), Claim::Stands(won.clone()));
+        assert_eq!(after.claim(BATCH, &Bits::ones(10)), Claim::Stands(won));
+        let (after, won) = claimed(&after, OTHER, &Bits::ones(10));
+        assert_eq!((won.iter().collect::<Vec<_>>(), after.waiting()), ((4..10).collect(), 0));
+        assert_eq!(
+            [0, 3, 4, 9].map(|slot| after.claims.holder(slot)),
+            [Some(BATCH), Some(BATCH), Some(OTHER), Some(OTHER)]
+        );
+    }
+
+    #[test]
+    fn only_what_waits_can_be_claimed() {
+        for state in [BundleState::Filling, BundleState::Taken, BundleState::Dead] {
+            let bundle = Bundle { state, ..bundle(3) };
+            assert_eq!(bundle.claim(BATCH, &Bits::ones(3)), Claim::Stands(Bits::default()), "{state:?}");
+            assert_eq!((bundle.waiting(), bundle.waits(0)), (0, false));
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_they_are_stored() {
+        for state in [BundleState::Filling, BundleState::Waiting, BundleState::Taken, BundleState::Dead] {
+            assert_eq!(BundleState::parse(state.as_str()), Some(state));
+        }
+        assert_eq!(BundleState::parse("created"), None);
+    }
+
+    #[test]
+    fn a_bundle_is_about_forty_tasks_or_three_hundred_items() {
+        let sizes = |tasks, max_batch| cut(tasks, &lane(), max_batch).iter().map(Members::len).collect::<Vec<_>>();
+        assert_eq!(sizes(tasks(100), 100), [47, 47, 6]);
+        assert_eq!(sizes(items(700), 100), [275, 275, 150]);
+        assert_eq!(sizes(tasks(1), 100), [1]);
+        assert_eq!(sizes(tasks(0), 100), [0; 0]);
+        // Small batches claim a bundle many times, and each claim is kept.
+        assert_eq!(sizes(tasks(100), 1)[0], 22);
+    }
+
+    proptest! {
+        #[test]
+        fn every_slot_goes_to_one_batch_whatever_they_want(
+            size in 1_usize..80,
+            wants in prop::collection::vec((0_u128..6, prop::collection::btree_set(0_usize..80, 0..40)), 0..20),
+        ) {
+            let mut bundle = bundle(size);
+            let mut owners = std::collections::BTreeMap::new();
+            for (batch, wanted) in wants {
+                let (batch, wanted) = (Uuid::from_u128(batch), wanted.into_iter().collect::<Bits>());
+                let (after, won) = claimed(&bundle, batch, &wanted);
+                for slot in won.iter() {
+                    prop_assert!(slot < size);
+                    prop_assert_eq!(*owners.entry(slot).or_insert(batch), batch);
+                }
+                prop_assert_eq!(usize::from(after.waiting()) + owners.len(), size);
+                bundle = after;
+            }
+        }
+
+        #[test]
+        fn every_task_is_in_one_bundle(number in 0_u16..900, max_batch in 1_usize..500) {
+            let bundles = cut(items(number), &lane(), max_batch);
+            let all: Members = bundles.iter().flat_map(|bundle| bundle.ids()).copied().collect();
+            prop_assert_eq!(all, items(number));
+            for bundle in &bundles {
+                prop_assert!(bundle.len() == 1 || record_bytes(bundle.ids(), lane().to_string().len(), max_batch) <= BUNDLE_BYTES_MAX);
+            }
+        }
+    }
+}

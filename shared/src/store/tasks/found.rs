@@ -1,0 +1,116 @@
+//! What waits in a lane, as its next leader finds it.
+
+use std::collections::HashSet;
+
+use uuid::Uuid;
+
+use super::{Pending, PendingRecord, Tasks};
+use crate::aws::{Part, StoreError};
+use crate::grouping::{Bundle, BundleState};
+use crate::ids::TaskId;
+use crate::lane::Lane;
+use crate::limits::{BUNDLES_PER_READ, KEYS_PER_READ_MAX};
+use crate::waiting::Waiting;
+
+/// A record that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A task on its own. The index may lag behind: perhaps it is claimed.
+    Task(TaskId),
+    /// A bundle of which tasks wait.
+    Bundle(Box<Bundle>),
+}
+
+impl Source {
+    /// How many tasks wait in it.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        match self {
+            Self::Task(_) => 1,
+            Self::Bundle(bundle) => usize::from(bundle.waiting()),
+        }
+    }
+}
+
+/// What waits in a lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What can be claimed: first what the index shows, oldest first, then what was named beside.
+    pub sources: Vec<Source>,
+    /// Bundles that the index shows and that may be stuck: they fill, or are dead.
+    pub unfilled: Vec<Bundle>,
+}
+
+impl Found {
+    /// How many tasks wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.sources.iter().map(Source::waiting).sum()
+    }
+}
+
+impl Tasks {
+    /// Finds what waits in a lane: what is named, which the index may not show yet, and, if those are fewer than `enough` tasks,
+    /// what the index shows. Bundles are read strongly consistent.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn find(&self, lane: &Lane, named: &Waiting, enough: usize) -> Result<Found, StoreError> {
+        let mut found = Found::default();
+        let mut seen = HashSet::new();
+        let part = Part::all("pending", lane);
+        let mut start = None;
+        while named.len() < enough {
+            let (items, next) = self.table.page(&part, KEYS_PER_READ_MAX, start).await?;
+            let records: Result<Vec<Pending>, StoreError> = items.iter().map(super::pending).collect();
+            let records: Vec<PendingRecord> = records?.into_iter().map(|pending| pending.record).collect();
+            seen.extend(records.iter().copied());
+            self.look(lane, &records, enough, &mut found).await?;
+            start = next;
+            if start.is_none() || found.waiting() >= enough {
+                break;
+            }
+        }
+        let tasks = named.tasks.ids().iter().copied().map(PendingRecord::Task);
+        let bundles = named.bundles.keys().copied().map(PendingRecord::Bundle);
+        let beside: Vec<PendingRecord> = tasks.chain(bundles).filter(|record| !seen.contains(record)).collect();
+        self.look(lane, &beside, usize::MAX, &mut found).await?;
+        Ok(found)
+    }
+
+    /// Adds records until there are enough tasks.
+    async fn look(
+        &self,
+        lane: &Lane,
+        records: &[PendingRecord],
+        enough: usize,
+        found: &mut Found,
+    ) -> Result<(), StoreError> {
+        for records in records.chunk_by(|a, b| a.bundle().is_some() == b.bundle().is_some()) {
+            for records in
+                records.chunks(if records[0].bundle().is_some() { BUNDLES_PER_READ } else { KEYS_PER_READ_MAX })
+            {
+                if found.waiting() >= enough {
+                    return Ok(());
+                }
+                let ids: Vec<Uuid> = records.iter().filter_map(|record| record.bundle()).collect();
+                let mut bundles = self.bundles(&ids, true).await?;
+                for record in records {
+                    match record {
+                        PendingRecord::Task(id) => found.sources.push(Source::Task(*id)),
+                        PendingRecord::Bundle(id) => match bundles.remove(id).filter(|bundle| bundle.lane == *lane) {
+                            Some(bundle) if bundle.waiting() > 0 => {
+                                found.sources.push(Source::Bundle(Box::new(bundle)))
+                            }
+                            Some(bundle) if matches!(bundle.state, BundleState::Filling | BundleState::Dead) => {
+                                found.unfilled.push(bundle);
+                            }
+                            _ => {}
+                        },
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
