@@ -19,7 +19,7 @@ pub trait Programs: Send + Sync {
 }
 
 /// Calls each batch API in the way that its policy says.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[allow(missing_debug_implementations)]
 pub struct Callers {
     url: UrlCaller,
@@ -28,11 +28,9 @@ pub struct Callers {
 
 impl Callers {
     /// The ways that Lambda functions have: all but programs.
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub fn new() -> Result<Self, reqwest::Error> {
-        Ok(Self { url: UrlCaller::new()?, programs: None })
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// These, and programs.

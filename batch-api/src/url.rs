@@ -4,28 +4,20 @@ mod body;
 
 use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::shorten;
-use fanfold_http_client::{NoAnswer, innermost, retry_after};
-use reqwest::Client;
+use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 
 use crate::{Answer, CallError, Cause, Request};
 
 /// Calls HTTP endpoints.
-#[derive(Clone, Debug)]
-pub(crate) struct UrlCaller(Client);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UrlCaller(HttpClient);
 
 impl UrlCaller {
-    /// A client with a pool of connections.
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        fanfold_http_client::builder().build().map(Self)
-    }
-
     /// Posts one call.
     pub(crate) async fn post(&self, url: &str, request: Request<'_>) -> Result<Answer, CallError> {
-        let post = self.0.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT_ENCODING, "gzip");
+        let post = self.0.post(url).map_err(|error| CallError::new(Cause::Tls, error.to_string()))?;
+        let post = post.header(CONTENT_TYPE, "application/json").header(ACCEPT_ENCODING, "gzip");
         let post = post.header("Idempotency-Key", request.key).timeout(request.timeout);
         let response = post.body(request.body()?).send().await.map_err(|error| failure(&error))?;
         let status = response.status();

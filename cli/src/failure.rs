@@ -39,8 +39,6 @@ pub(crate) enum Failure {
     Sweep(#[from] SweepError),
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
-    #[error("TLS cannot be set up: {0}")]
-    Tls(String),
     #[error("the batch API ended ({status}) before the run did{}", introduce(.said))]
     BatchApiEnded { status: String, said: String },
     #[error("{} cannot be read: {problem}", .file.display())]

@@ -46,7 +46,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
         policies.put(policy).await?;
     }
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
-    let running = stack.start(batch_api::local(folder)?, None, takes_commands(&listener)).await?;
+    let running = stack.start(batch_api::local(folder), None, takes_commands(&listener)).await?;
     let server = start(listener, &running)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", server.address));
     stop.asked().await;

@@ -106,7 +106,7 @@ impl Stack {
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {
-        let webhooks = Arc::new(Http::new().map_err(|error| Failure::Tls(error.to_string()))?);
+        let webhooks = Arc::new(Http::default());
         let steps = Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, commands })?;
         steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();

@@ -27,7 +27,7 @@ pub fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let subscriber = tracing_subscriber::fmt().with_writer(|| Here).with_ansi(false).without_time();
-        subscriber.with_env_filter("info,aws_smithy=off,aws_config=off").init();
+        subscriber.with_env_filter("info,aws_smithy=off").init();
     });
     told();
 }

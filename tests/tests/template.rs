@@ -118,7 +118,7 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
         };
         Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup)
     };
-    let webhooks = Arc::new(fanfold_notify::Http::new().unwrap());
+    let webhooks = Arc::new(fanfold_notify::Http::default());
     let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, commands: false };
     let steps = Steps::new(surroundings, outside).unwrap();
     for function in template.functions() {

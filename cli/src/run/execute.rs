@@ -46,7 +46,7 @@ impl Run<'_> {
         let began = Instant::now();
         let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
         let commands = listener.as_ref().is_some_and(serve::takes_commands);
-        let callers = batch_api::local(self.job.folder.clone())?;
+        let callers = batch_api::local(self.job.folder.clone());
         let running = begun.stack.start(callers, limit.clone(), commands).await?;
         let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
         let mut notices = Notices::of(&begun.stack, &begun.opened.fanout)?;

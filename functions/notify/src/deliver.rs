@@ -6,11 +6,11 @@ use fanfold::aws::QueueError;
 use fanfold::clock::Timestamp;
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::Notice;
-use fanfold_http_client::{NoAnswer, innermost, retry_after};
+use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{StatusCode, Url};
 
 /// A notice was not delivered.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum DeliveryError {
     /// It did not get into the queue.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// The receiver cannot be reached, or did not answer.
+    /// The receiver cannot be reached (TLS cannot be set up, for one), or did not answer.
     #[error("{0}")]
     Silent(String),
     /// The receiver did not take it.
@@ -68,23 +68,20 @@ pub trait Webhooks: Send + Sync {
 }
 
 /// Posts notices to HTTPS endpoints. Follows no redirects.
-#[derive(Clone, Debug)]
-pub struct Http(Client);
+#[derive(Clone, Debug, Default)]
+pub struct Http(HttpClient);
 
 impl Http {
-    /// A client with a pool of connections.
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub fn new() -> Result<Self, reqwest::Error> {
-        fanfold_http_client::builder().timeout(NOTICE_TIMEOUT).build().map(Self)
-    }
-
     async fn send(&self, url: &str, notice: &Notice, now: Timestamp) -> Result<(), DeliveryError> {
         let body = serde_json::to_vec(notice)?;
-        let request =
-            self.0.post(url).header(CONTENT_TYPE, "application/json").header("webhook-id", notice.id.to_string());
-        let answer = request.body(body).send().await.map_err(|error| DeliveryError::Silent(failure(&error)))?;
+        let request = self.0.post(url).map_err(|error| DeliveryError::Silent(error.to_string()))?;
+        let request = request.header(CONTENT_TYPE, "application/json").header("webhook-id", notice.id.to_string());
+        let answer = request
+            .timeout(NOTICE_TIMEOUT)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| DeliveryError::Silent(failure(&error)))?;
         let status = answer.status();
         if status.is_success() {
             return Ok(());

@@ -7,6 +7,6 @@ use fanfold_notify::{Http, Notify};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let surroundings = fanfold_lambda::start().await;
-    fanfold_lambda::queue(Notify::from_environment(&surroundings, Arc::new(Http::new()?))?).await
+    let surroundings = fanfold_lambda::start();
+    fanfold_lambda::queue(Notify::from_environment(&surroundings, Arc::new(Http::default()))?).await
 }

@@ -1,16 +1,37 @@
 //! The HTTP client for what stands outside AWS: batch APIs and receivers of notices.
 
 use std::error::Error;
+use std::sync::{Arc, OnceLock};
 
 use fanfold::retry_after::RetryAfter;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{ClientBuilder, redirect};
+use reqwest::{Client, RequestBuilder, redirect};
 
-/// A client with a pool of connections. It follows no redirects: contents of tasks go where the user said, nowhere else.
-pub fn builder() -> ClientBuilder {
-    // The first to ask decides for the process; that another part of it did already is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    ClientBuilder::new().redirect(redirect::Policy::none()).user_agent("fanfold")
+/// A client with a pool of connections. It follows no redirects: contents of tasks go where the user said, nowhere else. It is set
+/// up when it is first used: a function that starts need not read hundreds of certificates before it asks for work.
+#[derive(Clone, Debug, Default)]
+pub struct HttpClient(Arc<OnceLock<Client>>);
+
+/// TLS cannot be set up: no request was made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("TLS cannot be set up: {0}")]
+pub struct TlsError(String);
+
+impl HttpClient {
+    /// Begins a POST.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn post(&self, url: &str) -> Result<RequestBuilder, TlsError> {
+        if let Some(client) = self.0.get() {
+            return Ok(client.post(url));
+        }
+        // The first to ask decides for the process; that another part of it did already is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder().redirect(redirect::Policy::none()).user_agent("fanfold").build();
+        let client = client.map_err(|error| TlsError(innermost(&error).unwrap_or_else(|| error.to_string())))?;
+        Ok(self.0.get_or_init(|| client).post(url))
+    }
 }
 
 /// Why there is no answer to a request.

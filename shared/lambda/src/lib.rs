@@ -2,11 +2,13 @@
 //! the steps.
 
 mod http;
+mod https;
+mod logs;
 mod queue;
 mod schedule;
 
-use aws_config::BehaviorVersion;
-use aws_smithy_http_client::{Builder, tls};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, IdentityCache, Region, SharedCredentialsProvider};
+use aws_types::SdkConfig;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 
@@ -15,17 +17,36 @@ pub use lambda_runtime::Error;
 pub use queue::queue;
 pub use schedule::schedule;
 
-/// Starts logging (as `AWS_LAMBDA_LOG_FORMAT` and `AWS_LAMBDA_LOG_LEVEL` set) and makes clients from the environment: region,
-/// credentials, and `AWS_ENDPOINT_URL` for an emulator.
-pub async fn start() -> Surroundings {
-    lambda_runtime::tracing::init_default_subscriber();
-    let tls = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
-    let client = Builder::new().tls_provider(tls).build_https();
-    let config = aws_config::defaults(BehaviorVersion::latest()).http_client(client).load().await;
+/// Starts logging, and makes clients from what Lambda sets: region, credentials, and `AWS_ENDPOINT_URL` for an emulator. Other
+/// sources (profiles, instances' metadata, roles to be assumed) do not exist in a function, and are not built in. Nothing is
+/// connected, and no certificate is read, before the first request.
+#[must_use]
+pub fn start() -> Surroundings {
+    logs::start();
+    let config = sdk_config(variable);
     Surroundings::new(
         aws_sdk_dynamodb::Client::new(&config),
         aws_sdk_sqs::Client::new(&config),
         World::system(),
-        |name| std::env::var(name).ok(),
+        variable,
     )
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn sdk_config(variable: impl Fn(&str) -> Option<String>) -> SdkConfig {
+    let credentials = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
+    let credentials = credentials
+        .map(|(id, secret)| Credentials::new(id, secret, variable("AWS_SESSION_TOKEN"), None, "environment"));
+    let mut config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(variable("AWS_REGION").map(Region::new))
+        .identity_cache(IdentityCache::lazy().build())
+        .http_client(https::Https::new());
+    config
+        .set_endpoint_url(variable("AWS_ENDPOINT_URL"))
+        .set_credentials_provider(credentials.map(SharedCredentialsProvider::new));
+    config.build()
 }

@@ -24,7 +24,7 @@ pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallErr
     let batch_api = BatchApi { way: Way::Url(url.to_owned()), timeout: Span(timeout) };
     let (kind, target) = ("parcel".to_owned(), "117".to_owned());
     let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
-    Callers::new().unwrap().call(&batch_api, "key", &call).await
+    Callers::new().call(&batch_api, "key", &call).await
 }
 
 /// An answer that never ends.
@@ -135,7 +135,7 @@ pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration)
         "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::new().unwrap())).unwrap());
+    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::new())).unwrap());
     stack
 }
 
