@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use fanfold::bits::Bits;
+use fanfold::clock::Timestamp;
 use fanfold::grouping::{Bundle, BundleState, cut};
 use fanfold::ids::TaskId;
 use fanfold::limits::BUNDLED_RETENTION;
@@ -17,9 +18,13 @@ use uuid::Uuid;
 
 /// A bundle of four orders that a worker has begun, as `Register` does, and the tasks to be stored for it.
 async fn begun(stack: &Stack) -> (Bundle, Vec<NewTask>) {
+    begun_at(stack, stack.world.now()).await
+}
+
+async fn begun_at(stack: &Stack, at: Timestamp) -> (Bundle, Vec<NewTask>) {
     let ids: Vec<TaskId> = (1..5).map(|n| TaskId::Single(Uuid::from_u128(n))).collect();
     let (id, lane) = (stack.world.uuid(), "parcel:0:117".parse().unwrap());
-    let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), stack.world.now());
+    let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), at);
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();
     let content = |n: usize| json!({"depot": "117", "order": format!("ORD-{n}")}).to_string();
     let task = |(n, id): (usize, &TaskId)| NewTask {
@@ -245,4 +250,23 @@ async fn tasks_that_wait_for_weeks_are_kept() {
         let bundles = stack.tasks.bundles(&[*bundle], true).await.unwrap();
         assert_eq!(bundles[bundle].state, BundleState::Taken);
     }
+}
+
+/// In a lane where nobody is elected, such as a paused one, no leader finds the bundle of a worker that was lost. A repeated request
+/// was answered that its tasks are known, so they must not expire.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_worker_left_where_nobody_leads_does_not_expire() {
+    let stack = Stack::with(json!({})).await;
+    let (_, tasks) = begun_at(&stack, stack.world.now().minus(BUNDLED_RETENTION / 2)).await;
+    stack.tasks.insert(&tasks).await.unwrap();
+    assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    stack.sweep().await;
+    stack.take(QueueName::Elect).await;
+    let records = stack.scan("TasksTable").await;
+    for id in ids(&tasks) {
+        let record = records.iter().find(|item| item["id"].as_s() == Ok(&id.to_string())).unwrap();
+        assert!(!record.contains_key("ttl"), "{record:?}");
+    }
+    heal(&stack, 1).await;
+    stack.assert_settled(&ids(&tasks), 10).await;
 }

@@ -108,7 +108,7 @@ mod tests {
         tasks.extend((61..63).map(|id| task(id, "letter:0:NY")));
         let bundles = bundle(&mut tasks, &HashMap::from([("parcel", 100)]), &World::system());
         let sizes: Vec<usize> = bundles.iter().map(|bundle| bundle.members.len()).collect();
-        assert_eq!(sizes, [2, 47, 13]);
+        assert_eq!(sizes, [2, 50, 10]);
         assert_eq!(tasks[60].bundle, None);
         for task in tasks.iter().filter(|task| task.bundle.is_some()) {
             let of = bundles.iter().find(|bundle| Some(bundle.id) == task.bundle).unwrap();
