@@ -1,11 +1,10 @@
 //! Bundles: tasks that were registered together are stored once, and wait and are claimed as one record.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::bits::Bits;
-use fanfold::clock::Timestamp;
 use fanfold::grouping::{Bundle, BundleState, cut};
 use fanfold::ids::TaskId;
 use fanfold::limits::BUNDLED_RETENTION;
@@ -18,13 +17,9 @@ use uuid::Uuid;
 
 /// A bundle of four orders that a worker has begun, as `Register` does, and the tasks to be stored for it.
 async fn begun(stack: &Stack) -> (Bundle, Vec<NewTask>) {
-    begun_at(stack, stack.world.now()).await
-}
-
-async fn begun_at(stack: &Stack, at: Timestamp) -> (Bundle, Vec<NewTask>) {
     let ids: Vec<TaskId> = (1..5).map(|n| TaskId::Single(Uuid::from_u128(n))).collect();
     let (id, lane) = (stack.world.uuid(), "parcel:0:117".parse().unwrap());
-    let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), at);
+    let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), stack.world.now());
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();
     let content = |n: usize| json!({"depot": "117", "order": format!("ORD-{n}")}).to_string();
     let task = |(n, id): (usize, &TaskId)| NewTask {
@@ -176,7 +171,7 @@ async fn a_claim_that_is_repeated_takes_nothing_more() {
     let (batch, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let claim = async |batch: Uuid, slots: Bits| {
         let wanted: Masks = [(bundle, slots)].into_iter().collect();
-        let claimed = stack.tasks.claim_bundles(&wanted, HashMap::new(), &lane, batch).await.unwrap();
+        let claimed = stack.tasks.claim_bundles(&wanted, BTreeMap::new(), &lane, batch).await.unwrap();
         claimed.iter().flat_map(|(_, won)| won.iter().collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     assert_eq!(claim(batch, Bits::ones(3)).await, [0, 1, 2]);
@@ -185,7 +180,7 @@ async fn a_claim_that_is_repeated_takes_nothing_more() {
     assert_eq!(claim(batch, Bits::ones(3)).await, [0, 1, 2]);
     let elsewhere = "parcel:0:900".parse().unwrap();
     let wanted: Masks = [(bundle, Bits::ones(6))].into_iter().collect();
-    assert!(stack.tasks.claim_bundles(&wanted, HashMap::new(), &elsewhere, batch).await.unwrap().is_empty());
+    assert!(stack.tasks.claim_bundles(&wanted, BTreeMap::new(), &elsewhere, batch).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,7 +233,7 @@ async fn tasks_that_wait_for_weeks_are_kept() {
     };
     let first = ttl().await;
     for _ in 0..3 {
-        tokio::time::sleep(BUNDLED_RETENTION / 2 - Duration::from_secs(600)).await;
+        stack.clock.skip(BUNDLED_RETENTION / 2 - Duration::from_secs(600));
         stack.sweep().await;
         stack.take(QueueName::Elect).await;
         assert!(ttl().await >= stack.world.now().plus(BUNDLED_RETENTION / 2).seconds() - 600);
@@ -257,9 +252,10 @@ async fn tasks_that_wait_for_weeks_are_kept() {
 #[tokio::test(start_paused = true)]
 async fn what_a_lost_worker_left_where_nobody_leads_does_not_expire() {
     let stack = Stack::with(json!({})).await;
-    let (_, tasks) = begun_at(&stack, stack.world.now().minus(BUNDLED_RETENTION / 2)).await;
+    let (_, tasks) = begun(&stack).await;
     stack.tasks.insert(&tasks).await.unwrap();
     assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    stack.clock.skip(BUNDLED_RETENTION / 2);
     stack.sweep().await;
     stack.take(QueueName::Elect).await;
     let records = stack.scan("TasksTable").await;

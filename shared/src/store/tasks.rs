@@ -9,7 +9,7 @@ mod record;
 mod requests;
 mod waiting;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
@@ -67,7 +67,7 @@ impl Tasks {
         let stored = |tasks| metrics::counter!(TASKS_REGISTERED).increment(tasks);
         let refused = self.table.insert_each("storing tasks", items, stored).await?;
         let mut known: HashSet<usize> = refused.into_iter().map(|(at, _)| at).collect();
-        let bundled: HashMap<TaskId, usize> =
+        let bundled: BTreeMap<TaskId, usize> =
             known.iter().filter(|at| tasks[**at].bundle.is_some()).map(|at| (tasks[*at].id, *at)).collect();
         let ids: Vec<TaskId> = bundled.keys().copied().collect();
         for stands in self.standings(&ids, true).await? {
