@@ -2,40 +2,29 @@
 //! reached, or Ctrl-C.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use fanfold::config::variables;
-use fanfold::store::gates::Gates;
-use fanfold::store::policies::Policies;
-use fanfold::tracking::Tracking;
 use fanfold_local::Invocations;
 use indicatif::HumanCount;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
+use super::begin::Begun;
 use super::notices::Notices;
-use super::produce;
-use super::progress::{self, How, Meter};
 use super::record::Place;
 use super::report::{End, Report, receiver};
-use super::standing;
 use super::summary::{Ended, Summary};
-use super::take_up::take_up;
-use super::tally::Auditor;
+use super::{Run, produce, progress, standing};
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
-use crate::check::Checked;
 use crate::count::count;
-use crate::counters::Counters;
 use crate::fail_fast::FailFast;
 use crate::failure::Failure;
-use crate::job::Job;
 use crate::say::say;
 use crate::serve;
 use crate::stack::{Running, Stack};
-use crate::stop::Stop;
 
 /// How long notices that are still to be delivered are waited for after the fan-out is complete.
 const LAST_NOTICES: Duration = Duration::from_secs(30);
@@ -46,138 +35,108 @@ const REGISTER: &str = "RegisterFunction";
 /// How long nobody asks what is waited for.
 const SHORT: Duration = Duration::from_secs(2);
 
-pub(super) async fn execute(
-    args: &RunArgs,
-    how: How,
-    job: &Job,
-    checked: Checked,
-    listener: Option<TcpListener>,
-    mut process: Option<&mut Process>,
-    stop: &Stop,
-) -> Result<Summary, Failure> {
-    let stack = Stack::open(args.data.as_deref()).await?;
-    let (mut record, resumed) = take_up(args, job, checked, stack.world().uuid())?;
-    let surroundings = stack.surroundings("ApiFunction");
-    let policies = Policies::new(surroundings.table(variables::POLICIES_TABLE)?);
-    policies.put(&job.policy.policy).await?;
-    let tracking = Tracking::from_environment(&surroundings)?;
-    let counters = Counters::install();
-    let opened = produce::open(&tracking, record.key, &job.name(), checked.tasks).await?;
-    let auditor = Auditor::new(&stack)?;
-    let before = auditor.tally(opened.fanout.id).await?;
-    let progress = tracking.progress(&opened.fanout).await?;
-    let done_before = if resumed { before.settled + progress.duplicates } else { 0 };
-    let meter = Meter {
-        counters: counters.clone(),
-        registered: Arc::new(AtomicU64::new(opened.fanout.cursor)),
-        registered_before: opened.fanout.cursor,
-        before,
-        acked_before: progress.done,
-        duplicates_before: progress.duplicates,
-        total: checked.tasks,
-        resumed,
-        how,
-    };
-    let began = Instant::now();
-    let limit = args.fail_fast.map(|most| Arc::new(FailFast::new(most, counters)));
-    let commands = listener.as_ref().is_some_and(serve::takes_commands);
-    let running = stack.start(batch_api::local(job.folder.clone())?, limit.clone(), commands).await?;
-    let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
-    let gates = Gates::new(surroundings.table(variables::LOCKS_TABLE)?);
-    let mut notices = Notices::of(&stack, &opened.fanout)?;
-    let registrations = stack.invocation_meter(REGISTER);
-    let work = async {
-        let (register, registered) = (&running.steps.register, &meter.registered);
-        produce::register(job, &opened, &tracking, register, registered, &registrations).await?;
-        notices.completion().await.map(End::Completed)
-    };
-    let too_many = async {
-        match &limit {
-            Some(limit) => limit.reached().await,
-            None => std::future::pending().await,
-        }
-        End::FailFast
-    };
-    let died = async {
-        match process.as_deref_mut() {
-            Some(process) => process.ended().await,
-            None => std::future::pending().await,
-        }
-    };
-    let result = tokio::select! {
-        biased;
-        by = stop.asked() => Err(Failure::Stopped { kept: args.data.is_some(), by }),
-        result = work => result,
-        end = too_many => Ok(end),
-        failure = died => Err(failure),
-        () = standing::watch(&gates, job) => Err(Failure::Internal("looking at the gate ended".to_owned())),
-        () = progress::show(&meter) => Err(Failure::Internal("progress ended".to_owned())),
-    };
-    let wall = began.elapsed();
-    let (end, mut invocations) = end(result, running, &stack, stop, job).await?;
-    invocations.insert(REGISTER.to_owned(), registrations.counted());
-    drop(served);
-    let count = notices.count().await?;
-    // An earlier process dropped some, too.
-    let duplicates = match &end {
-        End::FailFast if resumed => auditor.duplicates(opened.fanout.id).await?,
-        _ => meter.duplicates(),
-    };
-    let total = checked.tasks;
-    let report = Report {
-        job,
-        opened: &opened,
-        stack: &stack,
-        auditor: &auditor,
-        total,
-        duplicates,
-        invocations,
-        counters: &meter.counters,
-    };
-    let summary = report.summary(end, count, wall, done_before, resumed).await?;
-    match (summary.ended, &args.data) {
-        (Ended::FailFast, _) => say(stopped(args, &summary)),
-        (Ended::Completed, Some(data)) => {
-            record.summary = Some(summary.clone());
-            Place::in_folder(data).write(&record)?;
-        }
-        (Ended::Completed, None) => {}
-    }
-    Ok(summary)
-}
-
-/// Lets the steps finish what they are at; returns what was invoked, too. Notices of failures may still be on their way when the fan-out is complete.
-async fn end(
-    result: Result<End, Failure>,
-    running: Running,
-    stack: &Stack,
-    stop: &Stop,
-    job: &Job,
-) -> Result<(End, BTreeMap<String, Invocations>), Failure> {
-    if let Ok(End::Completed(_)) = &result {
-        let explain = async {
-            tokio::time::sleep(SHORT).await;
-            // Without a receiver only wake-ups of idle lanes are left.
-            if job.policy.policy.notify.is_none() {
-                return std::future::pending().await;
+impl Run<'_> {
+    /// Runs it. `process`: the batch API's, if it had to be started.
+    pub(super) async fn execute(
+        &self,
+        listener: Option<TcpListener>,
+        process: Option<&mut Process>,
+    ) -> Result<Summary, Failure> {
+        let mut begun = self.begin().await?;
+        let began = Instant::now();
+        let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
+        let commands = listener.as_ref().is_some_and(serve::takes_commands);
+        let callers = batch_api::local(self.job.folder.clone())?;
+        let running = begun.stack.start(callers, limit.clone(), commands).await?;
+        let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
+        let mut notices = Notices::of(&begun.stack, &begun.opened.fanout)?;
+        let registrations = begun.stack.invocation_meter(REGISTER);
+        let work = async {
+            produce::register(self.job, &begun, &running.steps.register, &registrations).await?;
+            notices.completion().await.map(End::Completed)
+        };
+        let result = self.first_of(work, limit.as_deref(), process, &begun).await;
+        let wall = began.elapsed();
+        let (end, mut invocations) = self.end(result, running, &begun.stack).await?;
+        invocations.insert(REGISTER.to_owned(), registrations.counted());
+        drop(served);
+        let count = notices.count().await?;
+        let report = Report { job: self.job, begun: &begun, invocations };
+        let summary = report.summary(end, count, wall).await?;
+        match (summary.ended, &self.args.data) {
+            (Ended::FailFast, _) => say(stopped(self.args, &summary)),
+            (Ended::Completed, Some(data)) => {
+                begun.record.summary = Some(summary.clone());
+                Place::in_folder(data).write(&begun.record)?;
             }
-            say(format_args!(
-                "every task is done; waiting up to {} s for {} to take the notices of failed tasks (Ctrl-C: no longer)",
-                LAST_NOTICES.as_secs(),
-                receiver(job)
-            ));
-            std::future::pending().await
+            (Ended::Completed, None) => {}
+        }
+        Ok(summary)
+    }
+
+    /// Waits for whatever ends the run first, and shows how far it has come.
+    async fn first_of(
+        &self,
+        work: impl Future<Output = Result<End, Failure>>,
+        limit: Option<&FailFast>,
+        process: Option<&mut Process>,
+        begun: &Begun,
+    ) -> Result<End, Failure> {
+        let too_many = async {
+            match limit {
+                Some(limit) => limit.reached().await,
+                None => pending().await,
+            }
+        };
+        let died = async {
+            match process {
+                Some(process) => process.ended().await,
+                None => pending().await,
+            }
         };
         tokio::select! {
-            quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
-                say("some notices are still on their way; `fanfold serve` on the same --data goes on with them");
-            },
-            _ = stop.asked() => {}
-            () = explain => {}
+            biased;
+            by = self.stop.asked() => Err(Failure::Stopped { kept: self.args.data.is_some(), by }),
+            result = work => result,
+            () = too_many => Ok(End::FailFast),
+            failure = died => Err(failure),
+            () = standing::watch(&begun.gates, self.job) => Err(Failure::Internal("looking at the gate ended".to_owned())),
+            () = progress::show(&begun.meter) => Err(Failure::Internal("progress ended".to_owned())),
         }
     }
-    let invocations = running.stop(stop).await;
-    Ok((result?, invocations))
+
+    /// Lets the steps finish what they are at; returns what was invoked, too. Notices of failures may still be on their way
+    /// when the fan-out is complete.
+    async fn end(
+        &self,
+        result: Result<End, Failure>,
+        running: Running,
+        stack: &Stack,
+    ) -> Result<(End, BTreeMap<String, Invocations>), Failure> {
+        if let Ok(End::Completed(_)) = &result {
+            let explain = async {
+                tokio::time::sleep(SHORT).await;
+                // Without a receiver only wake-ups of idle lanes are left.
+                if self.job.policy.policy.notify.is_some() {
+                    say(format_args!(
+                        "every task is done; waiting up to {} s for {} to take the notices of failed tasks (Ctrl-C: no longer)",
+                        LAST_NOTICES.as_secs(),
+                        receiver(self.job)
+                    ));
+                }
+                pending().await
+            };
+            tokio::select! {
+                quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
+                    say("some notices are still on their way; `fanfold serve` on the same --data goes on with them");
+                },
+                _ = self.stop.asked() => {}
+                () = explain => {}
+            }
+        }
+        let invocations = running.stop(self.stop).await;
+        Ok((result?, invocations))
+    }
 }
 
 /// Why the run ends before its last task.

@@ -1,5 +1,6 @@
 //! `fanfold run`: every row of a folder's file becomes a task of one fan-out; ends when the last one has its outcome.
 
+mod begin;
 mod execute;
 mod notices;
 mod produce;
@@ -51,9 +52,10 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     };
     let stop = Stop::listen()?;
     let mut process = None;
-    let result = go(&args, how, &job, checked, listener, &mut process, &stop).await;
+    let run = Run { args: &args, how, job: &job, checked, stop: &stop };
+    let result = run.go(listener, &mut process).await;
     // Printed before anything is waited for.
-    let told = match &result {
+    let printed = match &result {
         Ok(Some(summary)) => report::print(summary, args.json),
         _ => Ok(()),
     };
@@ -61,40 +63,56 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
         process.end(&stop).await;
     }
     let summary = result?;
-    told?;
+    printed?;
     let failed = summary.is_some_and(|summary| summary.failed > 0 || summary.ended == Ended::FailFast);
     Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
 }
 
-async fn go(
-    args: &RunArgs,
+/// A run, as it was asked for.
+#[derive(Debug)]
+struct Run<'a> {
+    args: &'a RunArgs,
     how: How,
-    job: &Job,
+    job: &'a Job,
     checked: Checked,
-    listener: Option<TcpListener>,
-    process: &mut Option<Process>,
-    stop: &Stop,
-) -> Result<Option<Summary>, Failure> {
-    if !args.check
-        && let Plan::Show(summary) = take_up::plan(args, job, checked)?
-    {
-        return Ok(Some(Summary { shown_again: true, ..*summary }));
+    stop: &'a Stop,
+}
+
+impl Run<'_> {
+    /// Returns none if the folder is only checked. `process` is the batch API's, if it had to be started.
+    async fn go(
+        &self,
+        listener: Option<TcpListener>,
+        process: &mut Option<Process>,
+    ) -> Result<Option<Summary>, Failure> {
+        let job = self.job;
+        if !self.args.check
+            && let Plan::Show(summary) = take_up::plan(self.args, job, self.checked)?
+        {
+            return Ok(Some(Summary { shown_again: true, ..*summary }));
+        }
+        self.reach_batch_api(process).await?;
+        if self.args.check {
+            say(format_args!(
+                "{}: {}, nothing is wrong; the batch API is there",
+                job.folder.display(),
+                count(self.checked.tasks, "task", "tasks")
+            ));
+            return Ok(None);
+        }
+        self.execute(listener, process.as_mut()).await.map(Some)
     }
-    let kept = args.data.is_some();
-    if let Some(server) = &job.server {
-        let waiting = Waiting::begin("starting the batch API", how);
-        let process = process.insert(Process::start(server, &job.folder)?);
-        stop.or(kept, process.listening(|what| waiting.tell(what))).await?;
+
+    /// Starts the batch API if it is the folder's own, and checks that it can be called.
+    async fn reach_batch_api(&self, process: &mut Option<Process>) -> Result<(), Failure> {
+        let (job, kept) = (self.job, self.args.data.is_some());
+        if let Some(server) = &job.server {
+            let waiting = Waiting::begin("starting the batch API", self.how);
+            let process = process.insert(Process::start(server, &job.folder)?);
+            self.stop.or(kept, process.listening(|what| waiting.tell(what))).await?;
+        }
+        let there = async { Ok(batch_api::check(&job.policy.policy.batch_api, &job.folder).await) };
+        let there = self.stop.or(kept, there).await?;
+        there.map_err(|problem| Fault::new(job.policy_file.display(), problem).into())
     }
-    let there = async { Ok(batch_api::check(&job.policy.policy.batch_api, &job.folder).await) };
-    stop.or(kept, there).await?.map_err(|problem| Fault::new(job.policy_file.display(), problem))?;
-    if args.check {
-        say(format_args!(
-            "{}: {}, nothing is wrong; the batch API is there",
-            job.folder.display(),
-            count(checked.tasks, "task", "tasks")
-        ));
-        return Ok(None);
-    }
-    execute::execute(args, how, job, checked, listener, process.as_mut(), stop).await.map(Some)
 }

@@ -1,7 +1,7 @@
 //! Brings the tasks of a file into a fan-out.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::limits::{ITEMS_PER_ADD_MAX, TASKS_PER_REQUEST_MAX};
@@ -15,6 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::begin::Begun;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::Job;
@@ -59,16 +60,15 @@ pub(crate) async fn open(tracking: &Tracking, key: Uuid, name: &str, tasks: u64)
     Ok(Opened { fanout, groups })
 }
 
-/// Registers the tasks that are not registered yet. `registered` and `invocations` follow: deployed, each registration is an
+/// Registers the tasks that are not registered yet. The run's meter and `invocations` follow: deployed, each registration is an
 /// invocation of its function.
-pub(crate) async fn register(
+pub(super) async fn register(
     job: &Job,
-    opened: &Opened,
-    tracking: &Tracking,
+    begun: &Begun,
     register: &Arc<Register>,
-    registered: &AtomicU64,
     invocations: &InvocationMeter,
 ) -> Result<(), Failure> {
+    let opened = &begun.opened;
     let done = usize::try_from(opened.fanout.cursor).unwrap_or(usize::MAX);
     let items = expand(opened.fanout.id, &opened.groups);
     let rows = job.input.rows()?.zip(items).skip(done);
@@ -87,8 +87,8 @@ pub(crate) async fn register(
     let mut cursor = opened.fanout.cursor;
     while let Some(count) = stored.try_next().await? {
         cursor += count;
-        registered.store(cursor, Ordering::Relaxed);
-        tracking.fanouts.advance(opened.fanout.id, cursor).await?;
+        begun.meter.registered.store(cursor, Ordering::Relaxed);
+        begun.tracking.fanouts.advance(opened.fanout.id, cursor).await?;
     }
     Ok(())
 }

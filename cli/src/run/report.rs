@@ -8,18 +8,16 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ANSWERED, REGISTERED_TO_CALLED};
 use fanfold::notice::{Event, Notice};
 use fanfold::policy::Destination;
-use fanfold_local::Invocations;
 use fanfold_local::prices::{self, Cost};
+use fanfold_local::{Invocations, OperationUsage};
 use uuid::Uuid;
 
-use super::produce::Opened;
+use super::begin::Begun;
 use super::summary::{Dollars, Ended, FailedTask, Operation, Summary, Undelivered, WAYS};
-use super::tally::{Auditor, Tally};
-use crate::counters::Counters;
+use super::tally::Tally;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::latencies::Percentiles;
-use crate::stack::Stack;
 
 /// How a run ends.
 #[derive(Debug)]
@@ -34,16 +32,9 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Report<'a> {
     pub(super) job: &'a Job,
-    pub(super) opened: &'a Opened,
-    pub(super) stack: &'a Stack,
-    pub(super) auditor: &'a Auditor,
-    /// Tasks of the file.
-    pub(super) total: u64,
-    /// Tasks that this process dropped because another has their key.
-    pub(super) duplicates: u64,
+    pub(super) begun: &'a Begun,
     /// What this process invoked, by function.
     pub(super) invocations: BTreeMap<String, Invocations>,
-    pub(super) counters: &'a Counters,
 }
 
 /// What became of the tasks.
@@ -55,53 +46,36 @@ struct Counts {
     open: u64,
 }
 
+impl Counts {
+    /// As the notice of a run's completion says.
+    fn of(notice: &Notice) -> Result<Self, Failure> {
+        let Event::FanoutCompleted(completed) = &notice.event else {
+            return Err(Failure::Internal("the notice is not one of completion".to_owned()));
+        };
+        let (total, succeeded, failed) = (completed.total, completed.succeeded, completed.failed);
+        Ok(Self { total, succeeded, failed, duplicates: completed.duplicates, open: 0 })
+    }
+}
+
 impl Report<'_> {
-    /// Sums up. `done_before`: tasks that were done when this process went on with an earlier one's run.
-    pub(super) async fn summary(
-        &self,
-        end: End,
-        notices: usize,
-        wall: Duration,
-        done_before: u64,
-        resumed: bool,
-    ) -> Result<Summary, Failure> {
-        let usage = self.stack.engine.usage();
-        let fanout = self.opened.fanout.id;
-        let tally = self.auditor.tally(fanout).await?;
-        let (ended, notice, counts) = match end {
-            End::Completed(notice) => {
-                let Event::FanoutCompleted(completed) = &notice.event else {
-                    return Err(Failure::Internal("the notice is not one of completion".to_owned()));
-                };
-                let (total, succeeded, failed) = (completed.total, completed.succeeded, completed.failed);
-                let duplicates = completed.duplicates;
-                let counts = Counts { total, succeeded, failed, duplicates, open: 0 };
-                (Ended::Completed, Some(notice), counts)
-            }
-            // The batches know more than the fan-out: not every outcome is acked yet.
-            End::FailFast => {
-                let failed = tally.failed.len() as u64;
-                let counts = Counts {
-                    total: self.total,
-                    succeeded: tally.settled - failed,
-                    failed,
-                    duplicates: self.duplicates,
-                    open: self.total.saturating_sub(tally.settled + self.duplicates),
-                };
-                (Ended::FailFast, None, counts)
-            }
+    /// Sums up.
+    pub(super) async fn summary(&self, end: End, notices: usize, wall: Duration) -> Result<Summary, Failure> {
+        let Begun { stack, opened, auditor, meter, done_before, .. } = self.begun;
+        let usage = stack.engine.usage();
+        let tally = auditor.tally(opened.fanout.id).await?;
+        let (ended, counts, notice) = match end {
+            End::Completed(notice) => (Ended::Completed, Counts::of(&notice)?, Some(notice)),
+            End::FailFast => (Ended::FailFast, self.counts(&tally).await?, None),
         };
         let failed_tasks = self.failed_tasks(&tally.failed).await?;
-        let mut failures = BTreeMap::new();
-        for task in &failed_tasks {
-            *failures.entry(task.error.clone()).or_default() += 1;
-        }
-        let operations = usage.by_operation.iter();
-        let done_in_last_leg = (counts.total - counts.open).saturating_sub(done_before);
+        let operation = |(name, used): (&String, &OperationUsage)| {
+            (name.clone(), Operation { requests: used.requests, units: used.units })
+        };
+        let done_in_last_leg = (counts.total - counts.open).saturating_sub(*done_before);
         let cost = Cost::of(&usage, self.invocations.values());
         Ok(Summary {
             name: self.job.name(),
-            fanout,
+            fanout: opened.fanout.id,
             ended,
             shown_again: false,
             total: counts.total,
@@ -109,7 +83,7 @@ impl Report<'_> {
             failed: counts.failed,
             duplicates: counts.duplicates,
             open: counts.open,
-            failures,
+            failures: errors(&failed_tasks),
             failed_tasks,
             batches: tally.batches,
             mean_batch: tally.members as f64 / (tally.batches as f64).max(1.0),
@@ -118,16 +92,14 @@ impl Report<'_> {
             undelivered: self.undelivered(&tally),
             notices,
             notice,
-            resumed,
+            resumed: meter.resumed,
             done_in_last_leg,
             wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
             write_units: usage.write_units,
             read_units: usage.read_units,
             dynamodb_requests: usage.dynamodb_requests,
             sqs_requests: usage.sqs_requests,
-            by_operation: operations
-                .map(|(name, used)| (name.clone(), Operation { requests: used.requests, units: used.units }))
-                .collect(),
+            by_operation: usage.by_operation.iter().map(operation).collect(),
             latency_ms: self.latency(),
             invocations: self.invocations.iter().map(|(function, invoked)| (function.clone(), invoked.count)).collect(),
             prices: prices::LIST.to_owned(),
@@ -136,8 +108,19 @@ impl Report<'_> {
         })
     }
 
+    /// What became of the tasks of a run that ended early. The batches know more than the fan-out: not every outcome is acked
+    /// yet.
+    async fn counts(&self, tally: &Tally) -> Result<Counts, Failure> {
+        let Begun { opened, auditor, meter, .. } = self.begun;
+        // An earlier process dropped some, too.
+        let duplicates = if meter.resumed { auditor.duplicates(opened.fanout.id).await? } else { meter.duplicates() };
+        let (total, failed) = (meter.total, tally.failed.len() as u64);
+        let open = total.saturating_sub(tally.settled + duplicates);
+        Ok(Counts { total, succeeded: tally.settled - failed, failed, duplicates, open })
+    }
+
     fn latency(&self) -> BTreeMap<String, Percentiles> {
-        let percentiles = |name: &str| self.counters.latencies(name).percentiles();
+        let percentiles = |name: &str| self.begun.meter.counters.latencies(name).percentiles();
         let histograms = [REGISTERED_TO_CALLED, CALLED_TO_ANSWERED, ANSWERED_TO_ACKED];
         let told = WAYS.into_iter().zip(histograms);
         told.filter_map(|(way, histogram)| Some((way.to_owned(), percentiles(histogram)?))).collect()
@@ -154,10 +137,10 @@ impl Report<'_> {
     /// Names the tasks that failed, in the order of the file.
     async fn failed_tasks(&self, failed: &BTreeMap<ItemId, String>) -> Result<Vec<FailedTask>, Failure> {
         let ids: Vec<TaskId> = failed.keys().copied().map(TaskId::Item).collect();
-        let contents = self.auditor.contents(&ids).await?;
+        let contents = self.begun.auditor.contents(&ids).await?;
         let mut before = 0;
         let mut starts: HashMap<Uuid, u64> = HashMap::new();
-        for group in &self.opened.groups {
+        for group in &self.begun.opened.groups {
             starts.insert(group.id, before);
             before += u64::from(group.upto);
         }
@@ -176,6 +159,15 @@ impl Report<'_> {
         let content = serde_json::from_str(content).ok()?;
         self.job.policy.place(&content, "").ok()?.key
     }
+}
+
+/// How many tasks failed with each error.
+fn errors(failed: &[FailedTask]) -> BTreeMap<String, u64> {
+    let mut errors = BTreeMap::new();
+    for task in failed {
+        *errors.entry(task.error.clone()).or_default() += 1;
+    }
+    errors
 }
 
 /// Who gets the notices of failed tasks.

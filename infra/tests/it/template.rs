@@ -163,6 +163,7 @@ fn events_are_read() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn every_error_names_the_resource_and_the_property() {
     let cases = [
         ("VisibilityTimeout: !If [IsProd, 600, 120]", "VisibilityTimeout: 43201", "Work: VisibilityTimeout: must be"),

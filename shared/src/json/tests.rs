@@ -52,6 +52,7 @@ fn wrong(body: &str) -> (String, String) {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn a_field_of_another_shape_is_named_with_what_is_allowed() {
     for (body, field, problem) in [
         (r#"{"place": {}}"#, "place", "is an empty object, exactly one of `url`, `queue`, `row` is expected"),
