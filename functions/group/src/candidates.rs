@@ -65,6 +65,11 @@ impl Candidates {
         Self { chosen: members(&slots), bundles: bundles.collect(), named, sources }
     }
 
+    /// How many tasks were found.
+    pub(crate) fn found(&self) -> usize {
+        self.sources.iter().map(Source::waiting).sum()
+    }
+
     /// The bundles, as they were read.
     pub(crate) fn read(&self) -> BTreeMap<Uuid, Bundle> {
         let bundle = |source: &Source| match source {

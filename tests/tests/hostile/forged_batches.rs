@@ -137,7 +137,9 @@ async fn forged_attempts_neither_call_twice_nor_count() {
     stack.pass(&[QueueName::Elect]).await;
     let right = take_group(&stack).await;
     let forge = async |attempts: &[u32]| {
-        let forged = |attempt: &u32| message(attempt, &HandleMessage { batch: right.batch, attempt: *attempt });
+        let forged = |attempt: &u32| {
+            message(attempt, &HandleMessage { attempt: *attempt, ..HandleMessage::first(right.batch, false) })
+        };
         hand(&stack, QueueName::Handle, attempts.iter().map(forged).collect()).await
     };
     let unknown = ["0", "1", "4294967295"];
@@ -172,7 +174,8 @@ async fn another_batchs_id_is_that_batch() {
     let mut deliveries = Vec::new();
     for batch in &batches {
         for attempt in [1, 2, 1, 7, 1] {
-            deliveries.push(message(deliveries.len(), &HandleMessage { batch: batch.id, attempt }));
+            deliveries
+                .push(message(deliveries.len(), &HandleMessage { attempt, ..HandleMessage::first(batch.id, false) }));
         }
     }
     assert!(hand(&stack, QueueName::Handle, deliveries).await.is_empty());
