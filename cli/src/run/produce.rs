@@ -25,7 +25,7 @@ const REGISTRATIONS: usize = 2;
 
 /// Tasks in one registration: the more there are of a lane, the fewer bundles they take, and bundles are what is written
 /// beside the tasks themselves.
-const REGISTRATION_TASKS: usize = 20_000;
+const REGISTRATION_TASKS: usize = 25_000;
 
 /// Bytes of contents in one registration, give or take a task.
 const REGISTRATION_BYTES: usize = 8 * 1_024 * 1_024;
