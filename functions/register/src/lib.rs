@@ -129,7 +129,7 @@ impl Register {
         self.world.uuid().to_string()
     }
 
-    /// Registers tasks. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
+    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
     /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
     /// `request_id` and position, so that no repetition stores one twice.
     ///
