@@ -1,6 +1,6 @@
 //! Which tasks go in a batch. No I/O.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fanfold::bits::Bits;
 use fanfold::grouping::Bundle;
@@ -65,8 +65,13 @@ impl Candidates {
         Self { chosen: members(&slots), bundles: bundles.collect(), named, sources }
     }
 
+    /// How many tasks were found.
+    pub(crate) fn found(&self) -> usize {
+        self.sources.iter().map(Source::waiting).sum()
+    }
+
     /// The bundles, as they were read.
-    pub(crate) fn read(&self) -> HashMap<Uuid, Bundle> {
+    pub(crate) fn read(&self) -> BTreeMap<Uuid, Bundle> {
         let bundle = |source: &Source| match source {
             Source::Bundle(bundle) => Some((bundle.id, Bundle::clone(bundle))),
             Source::Task(_) => None,
@@ -116,7 +121,6 @@ fn slots(source: &Source) -> Box<dyn Iterator<Item = (TaskId, Slot)> + '_> {
 mod tests {
     use super::*;
     use fanfold::clock::Timestamp;
-    use fanfold::grouping::BundleState;
     use proptest::prelude::*;
 
     fn id(number: u128) -> TaskId {
@@ -134,16 +138,10 @@ mod tests {
     /// A bundle under its first task's number, of which those at `taken` slots are claimed.
     fn bundle(numbers: std::ops::Range<u128>, taken: &[usize]) -> Source {
         let members: Members = numbers.clone().map(id).collect();
-        Source::Bundle(Box::new(Bundle {
-            id: Uuid::from_u128(numbers.start),
-            lane: "parcel:0:NY".parse().unwrap(),
-            state: BundleState::Waiting,
-            free: Bits::ones(members.len()).minus(&taken.iter().copied().collect()),
-            members,
-            claims: Masks::default(),
-            kept_until: None,
-            created_at: Timestamp(0),
-        }))
+        let free = Bits::ones(members.len()).minus(&taken.iter().copied().collect());
+        let id = Uuid::from_u128(numbers.start);
+        let bundle = Bundle::filling(id, "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
+        Source::Bundle(Box::new(bundle.opened(free)))
     }
 
     fn named(tasks: &[u128], bundles: &[u128]) -> Waiting {

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
-use fanfold::bits::Bits;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
@@ -88,6 +87,11 @@ impl Group {
             return Ok(self.wake(message, left));
         }
         let (candidates, freed) = self.candidates(message, policy).await?;
+        let linger = BatchSize::of(policy).linger(candidates.found());
+        if message.lingers && !linger.is_zero() {
+            let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
+            return Ok(self.and_wake(message, freed, outbox));
+        }
         let Candidates { chosen, bundles, .. } = &candidates;
         let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles).await?;
         let rest = candidates.rest(&batch.members);
@@ -99,7 +103,8 @@ impl Group {
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
-            outbox.handle.push(HandleMessage::first(batch.id));
+            let more = !rest.is_empty() && outbox.group.is_empty();
+            outbox.handle.push(HandleMessage::first(batch.id, more));
         }
         Ok(self.and_wake(message, freed, outbox))
     }
@@ -128,16 +133,12 @@ impl Group {
     /// Claims the intended members, and dispatches those that were won.
     async fn claim(&self, batch: Batch, candidates: &Candidates) -> Result<Batch, GroupError> {
         let bundles = self.tasks.claim_bundles(&batch.bundles, candidates.read(), &batch.lane, batch.id).await?;
-        let ids = |bundle: &Bundle, slots: &Bits| -> Vec<TaskId> {
-            slots.iter().filter_map(|slot| bundle.members.ids().get(slot)).copied().collect()
-        };
-        let of_bundles: HashSet<TaskId> = bundles
-            .iter()
-            .flat_map(|(bundle, _)| ids(bundle, batch.bundles.get(bundle.id).unwrap_or(&Bits::default())))
-            .collect();
+        let intended = |bundle: &Bundle| batch.bundles.get(bundle.id).cloned().unwrap_or_default();
+        let of_bundles: HashSet<TaskId> =
+            bundles.iter().flat_map(|(bundle, _)| bundle.tasks(&intended(bundle)).collect::<Vec<_>>()).collect();
         let alone: Vec<TaskId> = batch.members.ids().iter().filter(|id| !of_bundles.contains(id)).copied().collect();
         let alone = self.tasks.claim(&alone, &batch.lane, batch.id).await?;
-        let won = bundles.iter().flat_map(|(bundle, won)| ids(bundle, won));
+        let won = bundles.iter().flat_map(|(bundle, won)| bundle.tasks(won));
         let batch = self.batches.dispatch(&batch, won.chain(alone).collect()).await?;
         if batch.status == BatchStatus::Dispatched {
             metrics::counter!(BATCHES_DISPATCHED).increment(1);
