@@ -4,10 +4,13 @@ import pathlib
 import sys
 import zlib
 
-LIMIT = 3_000_000
+# Two of them evaluate CEL expressions, and bring its parser.
+LIMITS = {"ApiFunction": 4_400_000, "RegisterFunction": 4_400_000}
+LIMIT = 3_500_000
 
 functions = sorted(pathlib.Path(".aws-sam/build").glob("*/bootstrap"))
 sizes = {bootstrap.parent.name: len(zlib.compress(bootstrap.read_bytes(), 6)) for bootstrap in functions}
+too_large = [name for name, size in sizes.items() if size > LIMITS.get(name, LIMIT)]
 for name, size in sizes.items():
-    print(f"{name:20} {size:>10,} bytes{'' if size <= LIMIT else f', at most {LIMIT:,} are allowed'}")
-sys.exit(not sizes or max(sizes.values()) > LIMIT)
+    print(f"{name:20} {size:>10,} bytes{f', at most {LIMITS.get(name, LIMIT):,} are allowed' if name in too_large else ''}")
+sys.exit(1 if too_large or not sizes else 0)
