@@ -81,7 +81,7 @@ impl Cluster {
         let mut machines = Vec::with_capacity(all);
         for n in 0..all {
             let name = format!("w{n}");
-            let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)));
+            let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)).at(sim.gate.clone()));
             let worker = Arc::new(Worker::new(name.clone(), Arc::clone(&clock)));
             let surroundings = surroundings(sim, engine, &worker, &name)?;
             let steps = steps(sim, &worker, &surroundings, &mood)?;
@@ -142,6 +142,11 @@ impl Cluster {
         }
         self.give_back(lease);
         result
+    }
+
+    /// The worker that was leased.
+    pub(crate) fn worker(&self, lease: &Lease) -> &Worker {
+        &self.machines[lease.at].worker
     }
 
     /// The worker is free again.

@@ -177,6 +177,18 @@ impl Queues {
         }
     }
 
+    /// Takes the message out of a queue that was sent first: its id and body.
+    pub(crate) fn take(&self, queue: &str) -> Option<(String, String)> {
+        let mut messages = lock(&self.get(queue)?.messages);
+        let first = (!messages.is_empty()).then(|| messages.remove(0))?;
+        Some((first.id, first.body))
+    }
+
+    /// The first body in a queue, in an order in which the times of sending do not count.
+    pub(crate) fn peek(&self, queue: &str) -> Option<String> {
+        lock(&self.get(queue)?.messages).iter().map(|message| message.body.clone()).min()
+    }
+
     /// Every message: queue and body.
     pub(crate) fn all(&self) -> Vec<String> {
         let of = |queue: &Queue| -> Vec<String> {
