@@ -17,14 +17,23 @@ impl Engine {
     /// Makes the tables and queues a template defines. A table that is already there is left as it is, and is an error if
     /// it has other keys, attributes or indexes.
     pub async fn provision(&self, template: &Template) -> Result<(), EngineError> {
-        for table in template.tables() {
-            self.provision_table(table).map_err(|problem| EngineError::Table { table: table.name.clone(), problem })?;
-        }
+        self.provision_tables(template)?;
         for queue in template.queues() {
             self.queues()
                 .create(queue_input(queue))
                 .await
                 .map_err(|error| EngineError::Queue { queue: queue.name.clone(), problem: error.message })?;
+        }
+        Ok(())
+    }
+
+    /// Makes only the tables, for who has other queues.
+    ///
+    /// # Errors
+    /// A table cannot be made, or is another one.
+    pub fn provision_tables(&self, template: &Template) -> Result<(), EngineError> {
+        for table in template.tables() {
+            self.provision_table(table).map_err(|problem| EngineError::Table { table: table.name.clone(), problem })?;
         }
         Ok(())
     }

@@ -160,6 +160,9 @@ pub struct GroupMessage {
     /// What the leader knows of; the index may not show it yet.
     #[serde(default)]
     pub waiting: Waiting,
+    /// Whoever sent it does not know how many tasks wait: if they do not fill a batch, the message comes again after the linger.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub lingers: bool,
 }
 
 /// A batch is to be handed to the batch API.
@@ -170,4 +173,12 @@ pub struct HandleMessage {
     pub batch: Uuid,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// Its leader left tasks waiting: most likely the batch leads on when it ends.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub more: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_not(it: &bool) -> bool {
+    !*it
 }

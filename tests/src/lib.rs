@@ -24,4 +24,4 @@ pub use requests::{done, order};
 pub use stack::Stack;
 pub use told::{listen, told};
 pub use webhooks::{Posted, Reply, ScriptedWebhooks};
-pub use world::world;
+pub use world::{TestClock, world};

@@ -27,7 +27,7 @@ use crate::crash::Crash;
 use crate::policies::policy;
 use crate::queues::QueueName;
 use crate::webhooks::ScriptedWebhooks;
-use crate::world::world;
+use crate::world::{TestClock, world};
 
 /// Every step of a stack over one engine; their requests pass by a [`Crash`].
 pub struct Stack {
@@ -49,6 +49,7 @@ pub struct Stack {
     pub gates: Gates,
     pub batches: Batches,
     pub world: World,
+    pub clock: Arc<TestClock>,
     pub(crate) engine: Engine,
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
     pub(crate) sqs: aws_sdk_sqs::Client,
@@ -79,7 +80,7 @@ impl Stack {
         let mut variables = variables(&template);
         variables.insert("REGISTER_QUEUE_URL".to_owned(), template.queue("RegisterQueue").unwrap().url());
         let crash = Arc::new(crash);
-        let world = world();
+        let (world, clock) = world();
         let worker = engine.with_interceptor(crash.clone());
         let lookup = variables.clone();
         let surroundings =
@@ -108,6 +109,7 @@ impl Stack {
             sqs: engine.sqs(),
             engine,
             world: world.clone(),
+            clock,
             crash,
             api,
             webhooks,

@@ -97,7 +97,7 @@ async fn near_and_far(function: &str) -> (Surroundings, Surroundings) {
     let template = Template::parse(include_str!("../../template.yaml")).unwrap();
     let engine = Engine::memory().unwrap();
     engine.provision(&template).await.unwrap();
-    let world = world();
+    let (world, _) = world();
     let see = |engine: &Engine| {
         let variables = template.environment(function).unwrap();
         Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())

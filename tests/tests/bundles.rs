@@ -1,7 +1,7 @@
 //! Bundles: tasks that were registered together are stored once, and wait and are claimed as one record.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::bits::Bits;
@@ -171,7 +171,7 @@ async fn a_claim_that_is_repeated_takes_nothing_more() {
     let (batch, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let claim = async |batch: Uuid, slots: Bits| {
         let wanted: Masks = [(bundle, slots)].into_iter().collect();
-        let claimed = stack.tasks.claim_bundles(&wanted, HashMap::new(), &lane, batch).await.unwrap();
+        let claimed = stack.tasks.claim_bundles(&wanted, BTreeMap::new(), &lane, batch).await.unwrap();
         claimed.iter().flat_map(|(_, won)| won.iter().collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     assert_eq!(claim(batch, Bits::ones(3)).await, [0, 1, 2]);
@@ -180,7 +180,7 @@ async fn a_claim_that_is_repeated_takes_nothing_more() {
     assert_eq!(claim(batch, Bits::ones(3)).await, [0, 1, 2]);
     let elsewhere = "parcel:0:900".parse().unwrap();
     let wanted: Masks = [(bundle, Bits::ones(6))].into_iter().collect();
-    assert!(stack.tasks.claim_bundles(&wanted, HashMap::new(), &elsewhere, batch).await.unwrap().is_empty());
+    assert!(stack.tasks.claim_bundles(&wanted, BTreeMap::new(), &elsewhere, batch).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn tasks_that_wait_for_weeks_are_kept() {
     };
     let first = ttl().await;
     for _ in 0..3 {
-        tokio::time::sleep(BUNDLED_RETENTION / 2 - Duration::from_secs(600)).await;
+        stack.clock.skip(BUNDLED_RETENTION / 2 - Duration::from_secs(600));
         stack.sweep().await;
         stack.take(QueueName::Elect).await;
         assert!(ttl().await >= stack.world.now().plus(BUNDLED_RETENTION / 2).seconds() - 600);

@@ -126,10 +126,11 @@ impl Elect {
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
-                    let size = BatchSize::of(&policy);
-                    let known = self.known(size, candidacy, candidate).await?;
+                    let linger = BatchSize::of(&policy).linger(candidate.waiting.len());
                     let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    outbox.group.push((message, size.linger(known)));
+                    // Who wakes a lane does not know what waits there; the leader finds it.
+                    let wakes = candidacy.wakes();
+                    outbox.group.push(if wakes { (message.lingering(), Duration::ZERO) } else { (message, linger) });
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -147,20 +148,6 @@ impl Elect {
             self.follow(&candidates, &mut outbox);
         }
         Ok(outbox)
-    }
-
-    /// Tasks the leader's batch could have. Who wakes a lane does not know what waits there; the index does.
-    async fn known(
-        &self,
-        size: BatchSize,
-        candidacy: &Candidacy,
-        candidate: &ElectMessage,
-    ) -> Result<usize, ElectError> {
-        let named = candidate.waiting.len();
-        if size.is_full(named) || !candidacy.wakes() {
-            return Ok(named);
-        }
-        Ok(self.tasks.find(&candidate.lane, &candidate.waiting, size.most()).await?.waiting())
     }
 
     /// Workflows that were not elected retry later: the leader may not have seen their tasks.

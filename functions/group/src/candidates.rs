@@ -1,6 +1,6 @@
 //! Which tasks go in a batch. No I/O.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fanfold::bits::Bits;
 use fanfold::grouping::Bundle;
@@ -65,8 +65,13 @@ impl Candidates {
         Self { chosen: members(&slots), bundles: bundles.collect(), named, sources }
     }
 
+    /// How many tasks were found.
+    pub(crate) fn found(&self) -> usize {
+        self.sources.iter().map(Source::waiting).sum()
+    }
+
     /// The bundles, as they were read.
-    pub(crate) fn read(&self) -> HashMap<Uuid, Bundle> {
+    pub(crate) fn read(&self) -> BTreeMap<Uuid, Bundle> {
         let bundle = |source: &Source| match source {
             Source::Bundle(bundle) => Some((bundle.id, Bundle::clone(bundle))),
             Source::Task(_) => None,

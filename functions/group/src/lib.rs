@@ -88,6 +88,11 @@ impl Group {
             return Ok(self.wake(message, left));
         }
         let (candidates, freed) = self.candidates(message, policy).await?;
+        let linger = BatchSize::of(policy).linger(candidates.found());
+        if message.lingers && !linger.is_zero() {
+            let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
+            return Ok(self.and_wake(message, freed, outbox));
+        }
         let Candidates { chosen, bundles, .. } = &candidates;
         let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles).await?;
         let rest = candidates.rest(&batch.members);
@@ -99,7 +104,8 @@ impl Group {
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
-            outbox.handle.push(HandleMessage::first(batch.id));
+            let more = !rest.is_empty() && outbox.group.is_empty();
+            outbox.handle.push(HandleMessage::first(batch.id, more));
         }
         Ok(self.and_wake(message, freed, outbox))
     }

@@ -44,7 +44,7 @@ impl Handle {
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         if !batch.may_begin(message.attempt, self.world.now()) {
-            return self.go_on(&batch).await;
+            return self.go_on(&batch, message.more).await;
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
@@ -61,28 +61,35 @@ impl Handle {
         };
         let begun = self.begin(message, &batch, &policy, &pass.place).await;
         if let Ok(Begun::Attempt(batch, prepared)) = begun {
-            return self.run(&pass, batch, &policy, prepared).await;
+            return self.run(&pass, batch, &policy, prepared, message.more).await;
         }
         self.give_back(&pass).await;
         match begun? {
-            Begun::Refused(batch) => self.go_on(&batch).await,
+            Begun::Refused(batch) => self.go_on(&batch, message.more).await,
             Begun::Attempt(..) | Begun::TooLate => self.later(message, Duration::ZERO).await,
         }
     }
 
     /// Makes the call of an attempt that has begun.
-    async fn run(&self, pass: &Pass, batch: Batch, policy: &Policy, prepared: Prepared) -> Result<(), HandleError> {
+    async fn run(
+        &self,
+        pass: &Pass,
+        batch: Batch,
+        policy: &Policy,
+        prepared: Prepared,
+        more: bool,
+    ) -> Result<(), HandleError> {
         let Prepared { members, registered, gone } = prepared;
         // Nothing is called for nobody, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
             self.give_back(pass).await;
             let result = not_called(&batch);
-            return self.end(batch, policy, Ended { result, gone, put_off: None }).await;
+            return self.end(batch, policy, Ended { result, gone, put_off: None }, more).await;
         }
         let result = self.call(&batch, policy, members, &registered).await;
         // The call is over, whatever becomes of its outcome.
         let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
-        self.end(batch, policy, Ended { result, gone, put_off }).await
+        self.end(batch, policy, Ended { result, gone, put_off }, more).await
     }
 
     /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
@@ -90,11 +97,11 @@ impl Handle {
         let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
             Write::Done(batch) => batch,
             Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => return self.go_on(&batch).await,
+            Write::Refused(Some(batch)) => return self.go_on(&batch, message.more).await,
         };
         let days = REFUSED_MAX.as_secs() / 86_400;
         let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
-        self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }).await
+        self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }, message.more).await
     }
 
     /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanfold::aws::Write;
 use fanfold::grouping::{First, Follows};
 use fanfold::limits::DELAY_MIN;
-use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
+use fanfold::messages::{AckRequest, HandleMessage, NotifyMessage};
 use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -14,39 +14,37 @@ use crate::settle::{Ended, settle};
 use crate::{Handle, HandleError};
 
 impl Handle {
-    /// Writes down how an attempt ended, and sends what follows.
-    pub(crate) async fn end(&self, batch: Batch, policy: &Policy, ended: Ended) -> Result<(), HandleError> {
+    /// Writes down how an attempt ended, and sends what follows. `more`: see [`HandleMessage::more`].
+    pub(crate) async fn end(&self, batch: Batch, policy: &Policy, ended: Ended, more: bool) -> Result<(), HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
         let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(());
         };
         count(&batch, &settled);
-        self.conclude(&settled).await
+        self.conclude(&settled, more).await
     }
 
     /// The attempt could not begin. Whatever the worker that began it may have left undone is done now.
-    pub(crate) async fn go_on(&self, batch: &Batch) -> Result<(), HandleError> {
+    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotDispatched(batch.id))?;
+        let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
             // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(_)) => self.later(message, from.since(self.world.now()) + DELAY_MIN).await,
             (BatchStatus::Grouping | BatchStatus::Dispatched, _) => self.later(message, Duration::ZERO).await,
-            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch).await,
+            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, more).await,
         }
     }
 
     /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
     /// flight before its acks are sent, and stays known as closing until they are applied.
-    async fn conclude(&self, batch: &Batch) -> Result<(), HandleError> {
+    async fn conclude(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let follows = Follows::of(batch, policy.as_deref());
         self.release(batch, policy.as_deref()).await?;
         if follows.done {
-            let lock = self.locks.leave(&batch.lane, batch.id, follows.closing()).await?;
-            if lock.waiting {
-                self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
-            }
+            let lock = self.leave_flight(batch, policy.as_deref(), follows.closing(), more).await?;
             // It was to be told once, but the policy says so no longer.
             if !follows.closing() && lock.closing.contains(&batch.id) {
                 self.locks.closed(&batch.lane, &[batch.id]).await?;
@@ -61,6 +59,7 @@ impl Handle {
             && let Some((message, from)) = HandleMessage::awaited(batch)
         {
             let wait = from.since(self.world.now());
+            let message = HandleMessage { more, ..message };
             self.later(message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
         }
         Ok(())

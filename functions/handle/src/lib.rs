@@ -3,6 +3,7 @@
 mod attempt;
 mod breaker;
 mod conclude;
+mod lead_on;
 mod outcomes;
 mod pace;
 mod places;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::messages::{AckRequest, ElectMessage, HandleMessage, NotifyMessage};
+use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
@@ -37,6 +38,7 @@ pub struct Handle {
     ack: Queue<AckRequest>,
     notify: Queue<NotifyMessage>,
     elect: Queue<ElectMessage>,
+    group: Queue<GroupMessage>,
     caller: Arc<dyn Caller>,
     world: World,
 }
@@ -79,6 +81,7 @@ impl Handle {
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
+            group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             caller,
             world: surroundings.world.clone(),
         })

@@ -113,7 +113,7 @@ mod tests {
         let new_id = || Uuid::from_u128(u128::from(ids.fetch_add(1, Ordering::Relaxed)));
         let bundles = bundle(&mut tasks, &HashMap::from([("parcel", 100)]), new_id);
         let sizes: Vec<usize> = bundles.iter().map(|bundle| bundle.members.len()).collect();
-        assert_eq!(sizes, [2, 47, 13]);
+        assert_eq!(sizes, [2, 50, 10]);
         assert_eq!(tasks[60].bundle, None);
         for task in tasks.iter().filter(|task| task.bundle.is_some()) {
             let of = bundles.iter().find(|bundle| Some(bundle.id) == task.bundle).unwrap();

@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_bundle_is_about_forty_tasks_or_three_hundred_items() {
         let sizes = |tasks, max_batch| cut(tasks, &lane(), max_batch).iter().map(Members::len).collect::<Vec<_>>();
-        assert_eq!(sizes(tasks(100), 100), [47, 47, 6]);
+        assert_eq!(sizes(tasks(100), 100), [50, 50]);
         assert_eq!(sizes(items(700), 100), [275, 275, 150]);
         assert_eq!(sizes(tasks(1), 100), [1]);
         assert_eq!(sizes(tasks(0), 100), [0; 0]);

@@ -42,38 +42,49 @@ impl GroupMessage {
     /// To the leader that was just elected, with tasks it may not find in the index yet.
     #[must_use]
     pub fn elected(lock: &Lock, batch: Uuid, waiting: Waiting) -> Self {
-        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting }
+        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting, lingers: false }
     }
 
     /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None without a leader.
     #[must_use]
     pub fn again(lock: &Lock) -> Option<Self> {
-        let batch = lock.holder?;
-        Some(Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting: Waiting::default() })
+        Some(Self::elected(lock, lock.holder?, Waiting::default()))
+    }
+
+    /// It has yet to find out whether its tasks fill a batch: only if they do not, it lingers.
+    #[must_use]
+    pub fn lingering(self) -> Self {
+        Self { lingers: true, ..self }
+    }
+
+    /// It has lingered.
+    #[must_use]
+    pub fn lingered(&self) -> Self {
+        Self { lingers: false, ..self.clone() }
     }
 
     /// To the leader that takes over from the one this message was for.
     #[must_use]
     pub fn next(&self, batch: Uuid, epoch: u64, waiting: Waiting) -> Self {
-        Self { lane: self.lane.clone(), batch, epoch, waiting }
+        Self { lane: self.lane.clone(), batch, epoch, waiting, lingers: false }
     }
 }
 
 impl HandleMessage {
-    /// Asks for a batch's first attempt.
+    /// Asks for a batch's first attempt. `more`: its leader left tasks waiting.
     #[must_use]
-    pub fn first(batch: Uuid) -> Self {
-        Self { batch, attempt: 1 }
+    pub fn first(batch: Uuid, more: bool) -> Self {
+        Self { batch, attempt: 1, more }
     }
 
     /// The message that a batch waits for as its record stands, and the moment from which on it has an effect. None: its leader
     /// has not dispatched it yet.
     #[must_use]
     pub fn awaited(batch: &Batch) -> Option<(Self, Timestamp)> {
-        let attempt = |attempt| Self { batch: batch.id, attempt };
+        let attempt = |attempt| Self { batch: batch.id, attempt, more: false };
         match (batch.status, batch.lease_until) {
             (BatchStatus::Grouping, _) => None,
-            (BatchStatus::Dispatched, _) => Some((Self::first(batch.id), batch.updated_at)),
+            (BatchStatus::Dispatched, _) => Some((attempt(1), batch.updated_at)),
             // It runs; after its lease it is taken for lost, and is taken over.
             (BatchStatus::InProgress, Some(lease_until)) => Some((attempt(batch.attempts), lease_until)),
             (BatchStatus::InProgress, None) => {

@@ -50,11 +50,8 @@ impl Locks {
     /// The table cannot be written, or the record is corrupt.
     pub async fn acquire(&self, lane: &Lane, batch: Uuid, max_in_flight: u32) -> Result<Write<Lock, Lock>, StoreError> {
         let acquired = self
-            .change(lane)
-            .set("holder", text(batch))
-            .set("acquired_at", time(self.0.world.now()))
+            .lead(self.change(lane), batch)
             .set_first("active", text(lane.shard()))
-            .add("epoch", number(1_u32))
             .remove(["waiting", "ttl"])
             .when_absent("holder")
             .when_absent("paused")
@@ -86,10 +83,7 @@ impl Locks {
     pub async fn hand_over(&self, leader: &Leader<'_>, next: Uuid, max_in_flight: u32) -> Result<bool, StoreError> {
         let room = number(max_in_flight.saturating_sub(1));
         let change = self
-            .led_by(leader)
-            .set("holder", text(next))
-            .set("acquired_at", time(self.0.world.now()))
-            .add("epoch", number(1_u32))
+            .lead(self.led_by(leader), next)
             .add("in_flight", id_set([&leader.batch]))
             .when_absent("paused")
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :room", [(":room", room)]);
@@ -131,19 +125,40 @@ impl Locks {
         change.send().await.map(|_| ())
     }
 
-    /// An ended batch leaves `in_flight`; with `closing` it stays known until its acks and notices are through. It may have
-    /// left before. Returns the lock as it stands then.
+    /// An ended batch leaves `in_flight`; with `closing` it stays known until its acks and notices are through. Refused: it has
+    /// left before.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn leave(&self, lane: &Lane, batch: Uuid, closing: bool) -> Result<Lock, StoreError> {
-        let change = self
-            .change(lane)
-            .delete("in_flight", id_set([&batch]))
-            .add_some("closing", closing.then(|| id_set([&batch])))
-            .when("contains(in_flight, :id)", [(":id", binary(batch.as_bytes()))]);
-        let lock = change.send_for_new().await?.decode(Lock::decode)?.stands();
-        Ok(lock.unwrap_or_else(|| Lock::free(lane.clone())))
+    pub async fn leave(&self, lane: &Lane, batch: Uuid, closing: bool) -> Result<Write<Lock, Lock>, StoreError> {
+        let left = self.out_of_flight(lane, batch, closing).send_for_new().await?.decode(Lock::decode)?;
+        Ok(left.or_absent(|| Lock::free(lane.clone())))
+    }
+
+    /// The same, and the same write makes `next` the lane's leader: tasks wait, nobody leads, the lane is not paused, and fewer
+    /// than `max_in_flight` other batches are in flight.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn lead_on(
+        &self,
+        lane: &Lane,
+        batch: Uuid,
+        closing: bool,
+        next: Uuid,
+        max_in_flight: u32,
+    ) -> Result<Write<Lock, Lock>, StoreError> {
+        let left = self
+            .lead(self.out_of_flight(lane, batch, closing), next)
+            .remove(["waiting"])
+            .when_present("waiting")
+            .when_absent("holder")
+            .when_absent("paused")
+            .when("size(in_flight) <= :max", [(":max", number(max_in_flight))])
+            .send_for_new()
+            .await?
+            .decode(Lock::decode)?;
+        Ok(left.or_absent(|| Lock::free(lane.clone())))
     }
 
     /// The acks and notices of these batches are through.
@@ -193,6 +208,20 @@ impl Locks {
 
     fn change(&self, lane: &Lane) -> Change<'_> {
         self.0.change("lane", lane)
+    }
+
+    /// `batch` leads from now on, in an epoch of its own.
+    fn lead<'a>(&self, change: Change<'a>, batch: Uuid) -> Change<'a> {
+        let change = change.set("holder", text(batch)).set("acquired_at", time(self.0.world.now()));
+        change.add("epoch", number(1_u32))
+    }
+
+    /// A batch in flight is so no more.
+    fn out_of_flight(&self, lane: &Lane, batch: Uuid, closing: bool) -> Change<'_> {
+        self.change(lane)
+            .delete("in_flight", id_set([&batch]))
+            .add_some("closing", closing.then(|| id_set([&batch])))
+            .when("contains(in_flight, :id)", [(":id", binary(batch.as_bytes()))])
     }
 
     /// Begins a change that only the leader may make, in the epoch it was elected in.

@@ -6,7 +6,7 @@ mod found;
 mod keys;
 mod requests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -123,7 +123,7 @@ impl Tasks {
 
     /// Those of the tasks found stored that were stored for the bundle they are to be in: by a write whose answer was lost.
     async fn own(&self, tasks: &[NewTask], known: &HashSet<usize>) -> Result<HashSet<usize>, StoreError> {
-        let bundled: HashMap<TaskId, usize> =
+        let bundled: BTreeMap<TaskId, usize> =
             known.iter().filter(|at| tasks[**at].bundle.is_some()).map(|at| (tasks[*at].id, *at)).collect();
         let keys: Vec<String> = bundled.keys().map(ToString::to_string).collect();
         let mut own = HashSet::new();

@@ -117,7 +117,7 @@ impl SimulatedApi {
         let sim = &self.server.sim;
         if sim.post.chance(sim.rate(sim.plan.message_again)) {
             sim.count("messages again while their call ran");
-            let body = json!(HandleMessage { batch: call.batch_id, attempt: call.attempt }).to_string();
+            let body = json!(HandleMessage { batch: call.batch_id, attempt: call.attempt, more: false }).to_string();
             let delay = sim.post.skewed(Duration::from_millis(1), timeout);
             sim.queues.send("HandleQueue", sim.queues.next_id(), body, delay, true);
         }

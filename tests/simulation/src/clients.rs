@@ -46,6 +46,12 @@ impl Passing for RegisterError {
     }
 }
 
+impl<E, R> Passing for aws_sdk_dynamodb::error::SdkError<E, R> {
+    fn passing(&self) -> bool {
+        true
+    }
+}
+
 impl Passing for fanfold::aws::StoreError {
     fn passing(&self) -> bool {
         true

@@ -23,15 +23,22 @@ struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// A leader is elected where there is none. Who acts for it must be right about who leads and in which epoch, and who
-    /// reminds it about its last sign of life.
+    /// A leader is elected where there is none, or led on to by a batch in flight where tasks wait. Who acts for it must be right
+    /// about who leads and in which epoch, and who reminds it about its last sign of life.
     fn acts_for_the_leader(&self) -> bool {
         if self.tells(":max") {
-            return self.before["holder"].is_null();
+            return self.before["holder"].is_null() && self.leads_on();
         }
         let acts = self.tells(":me") && self.tells(":epoch");
         let led = !acts || (self.right(":me", "holder") && self.right(":epoch", "epoch"));
         led && self.right(":silent", "holder") && self.right(":then", "acquired_at")
+    }
+
+    /// Whoever makes a leader by the write that ends a batch ends one that is in flight, and knows of tasks that wait.
+    fn leads_on(&self) -> bool {
+        let ids = |set: &Value| set["BS"].as_array().cloned().unwrap_or_default();
+        let (ended, flying) = (ids(&self.values[":in_flight"]), ids(&self.before["in_flight"]));
+        ended.is_empty() || (ended.iter().all(|batch| flying.contains(batch)) && !self.before["waiting"].is_null())
     }
 
     /// An attempt begins when the one before it has ended, or when its lease ran out by the clock of who begins.

@@ -17,6 +17,7 @@ mod lag;
 mod mail;
 mod model;
 mod observe;
+mod operator;
 mod outage;
 mod pace;
 mod permissions;

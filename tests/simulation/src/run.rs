@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER};
+use fanfold::limits::{BATCH_REMINDER_PAUSE, BUNDLED_RETENTION, HINT_LOST_AFTER, RETENTION};
 use fanfold_local::{Engine, Template};
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, readers, work};
+use crate::{check, operator, readers, work};
 
 /// The one description of tables and queues.
 pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -61,7 +61,7 @@ pub fn run(seed: u64) -> Result<Outcome, String> {
 async fn simulate(seed: u64) -> Result<Outcome, String> {
     let template = Template::parse(TEMPLATE).map_err(|error| error.to_string())?;
     let engine = Engine::memory().map_err(|error| error.to_string())?;
-    engine.provision(&template).await.map_err(|error| error.to_string())?;
+    engine.provision_tables(&template).map_err(|error| error.to_string())?;
     let plan = FaultPlan::draw(&crate::dice::Dice::new(seed, "plan"));
     let scenario = Scenario::draw(seed, plan.until, plan.quiet);
     let sim = Arc::new(Sim::new(seed, plan, &template));
@@ -83,6 +83,10 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     }
     for plan in &scenario.fanouts {
         clients.spawn(work::fanout(Arc::clone(&clients), plan.clone()));
+    }
+    // Where tasks of a lane must not wait, it is not paused.
+    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3) {
+        clients.spawn(operator::pause_lanes(Arc::clone(&clients)));
     }
     tokio::spawn(readers::keep_reading(Arc::clone(&clients)));
     for plan in &scenario.singles {
@@ -191,6 +195,11 @@ async fn restart_at_times(cluster: Arc<Cluster>) {
         cluster.kill_all();
         let down = down.await;
         sim.queues.lose_hints();
+        if sim.post.chance(1_000) {
+            // So long that what waited was to expire soon.
+            sim.count("stops for weeks");
+            sleep(sim.post.skewed(BUNDLED_RETENTION / 2, BUNDLED_RETENTION - RETENTION / 2)).await;
+        }
         let request = SweepRequest { min_age: Duration::ZERO, workers_dead: true };
         while sweep(&cluster, request, true).await.is_none() {
             sleep(Duration::from_secs(1)).await;

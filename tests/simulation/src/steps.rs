@@ -19,6 +19,8 @@ pub(crate) struct Steps {
     pub(crate) tracking: Tracking,
     /// Where the step `api` puts policies.
     pub(crate) policies: Policies,
+    /// What an operator works with.
+    pub(crate) dynamodb: aws_sdk_dynamodb::Client,
     /// The routes of the step `api`.
     pub(crate) routes: Router,
 }
@@ -34,6 +36,7 @@ impl Steps {
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
+            dynamodb: surroundings.dynamodb.clone(),
             routes: fanfold_api::router(Arc::clone(&all.api)),
             all,
         })

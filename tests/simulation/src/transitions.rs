@@ -59,7 +59,7 @@ fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Opti
     items.find(|item| !model.may_be_done(item)).map(|item| format!("counted item {item} too early"))
 }
 
-/// Only the leader's own batch gets in flight, and each leader has an epoch of its own.
+/// Only the leader's own batch gets in flight, and each leader has an epoch of its own. Nobody comes to lead a paused lane.
 fn leadership(earlier: &Value, now: &Value) -> Option<String> {
     let leader = binary_id(text(earlier, "holder"));
     let flying = |lock: &Value| lock["in_flight"]["BS"].as_array().cloned().unwrap_or_default();
@@ -69,6 +69,9 @@ fn leadership(earlier: &Value, now: &Value) -> Option<String> {
     }
     let epoch = |lock: &Value| lock["epoch"]["N"].as_str().and_then(|epoch| epoch.parse::<u64>().ok()).unwrap_or(0);
     let another = !now["holder"].is_null() && now["holder"] != earlier["holder"];
+    if another && !earlier["paused"].is_null() {
+        return Some("has another leader while it is paused".to_owned());
+    }
     (another && epoch(now) <= epoch(earlier)).then(|| "has another leader in an epoch that was before".to_owned())
 }
 

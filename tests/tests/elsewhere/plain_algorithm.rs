@@ -1,6 +1,6 @@
 //! The plain group-batching algorithm.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
@@ -60,7 +60,7 @@ async fn a_crash_between_claiming_and_dispatching_loses_nothing() {
     let members = Members::new(tasks.iter().copied());
     stack.batches.intend(leader.batch, &leader.lane, &members, &bundles).await.unwrap();
     let first: Masks = bundles.iter().take(1).map(|(id, slots)| (id, slots.clone())).collect();
-    stack.tasks.claim_bundles(&first, HashMap::new(), &leader.lane, leader.batch).await.unwrap();
+    stack.tasks.claim_bundles(&first, BTreeMap::new(), &leader.lane, leader.batch).await.unwrap();
     assert_eq!(stack.claimed(&tasks).await, 2, "half of them are claimed when the worker dies");
     stack.drain().await;
     stack.sweep().await;

@@ -197,9 +197,9 @@ async fn forged_messages_change_nothing() {
     let tasks = stack.register_orders("117", 0..3).await;
     let batch = Uuid::from_u128(9);
     let lane = || "parcel:0:117".parse().unwrap();
-    let group = GroupMessage { lane: lane(), batch, epoch: 3, waiting: stack.waiting(&tasks).await };
+    let group = GroupMessage { lane: lane(), batch, epoch: 3, waiting: stack.waiting(&tasks).await, lingers: false };
     let bodies = [
-        (QueueName::Handle, serde_json::to_string(&HandleMessage { batch, attempt: 1 }).unwrap(), 1),
+        (QueueName::Handle, serde_json::to_string(&HandleMessage::first(batch, false)).unwrap(), 1),
         (QueueName::Elect, "{\"lane\":\"nonsense\"}".to_owned(), 1),
         (QueueName::Group, "[]".to_owned(), 1),
     ];

@@ -48,7 +48,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
         (
             Group,
             json!({"lane": "parcel:0:1", "batch": NOBODY, "epoch": 1, "waiting": {"tasks": "AQ=="}}),
-            vec!["`tasks`", "not a packed list of task ids"],
+            vec!["`waiting.tasks`", "not a packed list of task ids"],
         ),
         (
             Group,

@@ -1,5 +1,6 @@
 //! Well-formed messages that nobody should have sent, about batches: to the queues `group` and `handle`.
 
+use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::masks::Masks;
 use fanfold::members::Members;
@@ -136,12 +137,15 @@ async fn forged_attempts_neither_call_twice_nor_count() {
     stack.pass(&[QueueName::Elect]).await;
     let right = take_group(&stack).await;
     let forge = async |attempts: &[u32]| {
-        let forged = |attempt: &u32| message(attempt, &HandleMessage { batch: right.batch, attempt: *attempt });
+        let forged = |attempt: &u32| {
+            message(attempt, &HandleMessage { attempt: *attempt, ..HandleMessage::first(right.batch, false) })
+        };
         hand(&stack, QueueName::Handle, attempts.iter().map(forged).collect()).await
     };
     let unknown = ["0", "1", "4294967295"];
     assert_eq!(forge(&[0, 1, u32::MAX]).await, unknown, "there is no such batch yet");
-    stack.batches.intend(right.batch, &right.lane, &Members::new(tasks.clone()), &Masks::default()).await.unwrap();
+    let bundles: Masks = right.waiting.bundles.keys().map(|bundle| (*bundle, Bits::ones(5))).collect();
+    stack.batches.intend(right.batch, &right.lane, &Members::new(tasks.clone()), &bundles).await.unwrap();
     assert_eq!(forge(&[0, 1, u32::MAX]).await, unknown, "it is not dispatched yet");
     assert!(hand(&stack, QueueName::Group, vec![message("right", &right)]).await.is_empty());
     assert!(forge(&[0, 2, 3, u32::MAX - 1, u32::MAX]).await.is_empty());
@@ -170,7 +174,8 @@ async fn another_batchs_id_is_that_batch() {
     let mut deliveries = Vec::new();
     for batch in &batches {
         for attempt in [1, 2, 1, 7, 1] {
-            deliveries.push(message(deliveries.len(), &HandleMessage { batch: batch.id, attempt }));
+            deliveries
+                .push(message(deliveries.len(), &HandleMessage { attempt, ..HandleMessage::first(batch.id, false) }));
         }
     }
     assert!(hand(&stack, QueueName::Handle, deliveries).await.is_empty());

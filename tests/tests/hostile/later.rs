@@ -56,7 +56,7 @@ async fn a_retry_after_is_waited_for_whatever_comes_meanwhile() {
         first_call(&stack, &calls).await;
         let batch = stack.all_batches().await.remove(0);
         for attempt in [2, 2, 1] {
-            stack.handle_message(HandleMessage { batch: batch.id, attempt }).await;
+            stack.handle_message(HandleMessage { attempt, ..HandleMessage::first(batch.id, false) }).await;
         }
         stack.sweep().await;
         assert_eq!(calls.lock().unwrap().len(), 1, "{value}");

@@ -10,6 +10,7 @@ use super::{assert_unharmed, hand};
 
 /// What there is to damage in a queue's messages.
 fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
+    let (waiting, bundles) = (("/waiting", Holds::Object), ("/waiting/bundles", Holds::Text));
     match queue {
         QueueName::Register => vec![
             ("/tasks", Holds::List),
@@ -18,10 +19,10 @@ fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
             ("/tasks/0/content", Holds::Object),
         ],
         QueueName::Elect => {
-            vec![("/lane", Holds::Text), ("/tasks", Holds::Text), ("/workflow", Holds::Text), ("/tries", Holds::Small)]
+            vec![("/lane", Holds::Text), waiting, bundles, ("/workflow", Holds::Text), ("/tries", Holds::Small)]
         }
         QueueName::Group => {
-            vec![("/lane", Holds::Text), ("/batch", Holds::Text), ("/epoch", Holds::Large), ("/tasks", Holds::Text)]
+            vec![("/lane", Holds::Text), ("/batch", Holds::Text), ("/epoch", Holds::Large), waiting, bundles]
         }
         QueueName::Handle => vec![("/batch", Holds::Text), ("/attempt", Holds::Small)],
         QueueName::Ack => vec![("/batch/batch", Holds::Text), ("/batch/lane", Holds::Text)],
@@ -33,8 +34,8 @@ fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
 fn hostile(queue: QueueName, right: &str) -> Vec<Delivery> {
     let mut bodies = rubbish();
     bodies.extend(truncated(right));
-    // No tasks at all are nothing wrong in a hint.
-    let harmless = |name: &str| queue != QueueName::Register && name.starts_with("/tasks is \"\"");
+    // No bundles at all are nothing wrong in a hint.
+    let harmless = |name: &str| name.starts_with("/waiting/bundles is \"\"");
     bodies.extend(damaged(right, &fields(queue)).into_iter().filter(|(name, _)| !harmless(name)));
     bodies.into_iter().map(|(name, body)| delivery(format!("bad: {name}"), body)).collect()
 }

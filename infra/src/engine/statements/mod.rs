@@ -106,7 +106,8 @@ fn fate(plan: &Plan, schema: &Schema, run: Run, old: Option<Item>) -> Option<Fat
             let mut values = run.values;
             let wanted = values.split_off(set.len());
             let mut conditions = conditions.iter().zip(&wanted).filter(|(name, _)| **name != schema.key);
-            let comparable = |(_, value): (_, &AttributeValue)| matches!(value, AttributeValue::S(_));
+            let comparable =
+                |(_, value): (_, &AttributeValue)| matches!(value, AttributeValue::S(_) | AttributeValue::B(_));
             if !conditions.clone().all(comparable) {
                 return None;
             }

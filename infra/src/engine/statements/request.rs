@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use dynoxide::types::AttributeValue;
 use serde::Deserialize;
 
@@ -32,6 +33,7 @@ struct Statement {
 enum Parameter {
     S(String),
     N(String),
+    B(String),
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -90,6 +92,7 @@ fn names_each_once(plan: &Plan) -> bool {
 fn value(parameter: Parameter) -> Option<AttributeValue> {
     match parameter {
         Parameter::S(text) => Some(AttributeValue::S(text)),
+        Parameter::B(base64) => BASE64_STANDARD.decode(base64).ok().map(AttributeValue::B),
         Parameter::N(number) => {
             let digits = number.strip_prefix('-').unwrap_or(&number);
             let plain = digits.len() <= DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());

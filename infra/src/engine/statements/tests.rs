@@ -11,6 +11,9 @@ const INSERT: &str = r#"INSERT INTO "tasks" VALUE {'id': ?, 'status': ?, 'at': ?
 const KEY: &str = r#"INSERT INTO "tasks" VALUE {'id': ?, 'owner': ?}"#;
 const CLAIM: &str =
     r#"UPDATE "tasks" SET "status" = ? SET "batch" = ? REMOVE "pending" WHERE "id" = ? AND "status" = ?"#;
+const BEGIN: &str = r#"INSERT INTO "tasks" VALUE {'id': ?, 'free': ?, 'at': ?, 'pending': ?}"#;
+const TAKE: &str = r#"UPDATE "tasks" SET "free" = ? SET "claims" = ? WHERE "id" = ? AND "status" = ? AND "free" = ?"#;
+const TAKE_LAST: &str = r#"UPDATE "tasks" SET "free" = ? REMOVE "pending" WHERE "id" = ? AND "free" = ?"#;
 const MOVE: &str = r#"UPDATE "tasks" SET "pending" = ? WHERE "id" = ?"#;
 
 fn s(text: &str) -> Value {
@@ -19,6 +22,10 @@ fn s(text: &str) -> Value {
 
 fn n(number: &str) -> Value {
     json!({ "N": number })
+}
+
+fn b(base64: &str) -> Value {
+    json!({ "B": base64 })
 }
 
 fn new(id: &str) -> Vec<Value> {
@@ -108,6 +115,10 @@ fn batches_come_to_what_the_engine_makes_of_them() {
         batch(CLAIM, vec![claim("a", "third"), claim("b", "third")]),
         batch(MOVE, vec![vec![s("other"), s("c")], vec![s("lane"), s("d")], vec![s("lane"), s("key:2")]]),
         batch(MOVE, vec![vec![s("again"), s("a")]]),
+        batch(BEGIN, vec![vec![s("x"), b("/w=="), n("3"), s("lane")], vec![s("y"), b(""), n("4"), s("lane")]]),
+        batch(TAKE, vec![vec![b("AAE="), b(""), s("rich"), s("batched"), b("AAE=")]]),
+        batch(TAKE_LAST, vec![vec![b("AA=="), s("x"), b("/w==")], vec![b("AA=="), s("y"), b("AA==")]]),
+        batch(TAKE_LAST, vec![vec![b("AQ=="), s("x"), b("/w==")], vec![b("AQ=="), s("a"), b("AA==")]]),
     ] {
         let (json, units) = answer(&ours, body.to_string().as_bytes()).unwrap();
         let answered: Value = serde_json::from_slice(&json).unwrap();
@@ -138,6 +149,7 @@ fn what_is_unusual_is_left_to_the_engine_and_changes_nothing() {
         batch(INSERT, vec![new("a"), vec![s("b"), s(&"z".repeat(MAX_ITEM_SIZE)), n("1"), s("lane")]]),
         batch(INSERT, vec![new("a"), new(&"k".repeat(2_049))]),
         batch(INSERT, vec![new("a"), vec![s("b"), s("created"), n("1"), s("")]]),
+        batch(BEGIN, vec![vec![s("x"), b("not base64"), n("3"), s("lane")]]),
         batch(r#"INSERT INTO "nothing" VALUE {'id': ?}"#, vec![vec![s("a")]]),
         batch(r#"INSERT INTO "tasks" VALUE {'id': ?, 'id': ?}"#, vec![vec![s("a"), s("b")]]),
         batch(r#"UPDATE "tasks" SET "id" = ? WHERE "id" = ?"#, vec![vec![s("b"), s("rich")]]),

@@ -24,7 +24,7 @@ pub struct Lock {
     pub closing: Vec<Uuid>,
     /// An operator stopped the lane.
     pub paused: bool,
-    /// A leader found more tasks than it may put in flight; whoever ends a batch wakes the lane.
+    /// A leader found more tasks than it may put in flight; whoever ends a batch leads on.
     pub waiting: bool,
 }
 

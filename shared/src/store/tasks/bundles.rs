@@ -90,7 +90,7 @@ impl Tasks {
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn bundles(&self, ids: &[Uuid], consistent: bool) -> Result<HashMap<Uuid, Bundle>, StoreError> {
+    pub async fn bundles(&self, ids: &[Uuid], consistent: bool) -> Result<BTreeMap<Uuid, Bundle>, StoreError> {
         let keys: Vec<String> = ids.iter().map(|id| record_id(*id)).collect();
         let items = self.table.get_many("id", &keys, &[], consistent).await?;
         let bundles: Result<Vec<Bundle>, StoreError> = items.iter().map(decode).collect();
@@ -105,7 +105,7 @@ impl Tasks {
     pub async fn claim_bundles(
         &self,
         wanted: &Masks,
-        mut read: HashMap<Uuid, Bundle>,
+        mut read: BTreeMap<Uuid, Bundle>,
         lane: &Lane,
         batch: Uuid,
     ) -> Result<Vec<(Bundle, Bits)>, StoreError> {

@@ -43,8 +43,7 @@ pub struct Found {
 
 impl Found {
     /// How many tasks wait.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
+    fn waiting(&self) -> usize {
         self.sources.iter().map(Source::waiting).sum()
     }
 }

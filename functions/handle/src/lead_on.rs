@@ -1,0 +1,60 @@
+//! The end of a batch leads its lane on: nobody has to be elected for tasks that wait for room in flight.
+
+use fanfold::aws::Write;
+use fanfold::ids::derived;
+use fanfold::messages::{ElectMessage, GroupMessage};
+use fanfold::policy::Policy;
+use fanfold::store::batches::Batch;
+use fanfold::store::locks::Lock;
+use fanfold::waiting::Waiting;
+
+use crate::{Handle, HandleError};
+
+impl Handle {
+    /// Takes an ended batch out of its lane's flight. If tasks wait there, and may be grouped, the lane's next batch leads from
+    /// then on. `more`: that is likely. Returns the lock as it stands then.
+    pub(crate) async fn leave_flight(
+        &self,
+        batch: &Batch,
+        policy: Option<&Policy>,
+        closing: bool,
+        more: bool,
+    ) -> Result<Lock, HandleError> {
+        let next = derived::led_on(batch.id);
+        let lock = self.led_on(batch, policy.map(|policy| policy.max_in_flight), closing, more).await?;
+        if lock.holder == Some(next) {
+            // Also when this repeats what somebody did who may have died before the message.
+            self.group.send(&GroupMessage::elected(&lock, next, Waiting::default()).lingering()).await?;
+        } else if lock.waiting && lock.holder.is_none() {
+            self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
+        }
+        Ok(lock)
+    }
+
+    async fn led_on(
+        &self,
+        batch: &Batch,
+        max_in_flight: Option<u32>,
+        closing: bool,
+        more: bool,
+    ) -> Result<Lock, HandleError> {
+        let (lane, next) = (&batch.lane, derived::led_on(batch.id));
+        // One write does both, but if nothing waits it would be in vain.
+        if let Some(max_in_flight) = max_in_flight.filter(|_| more) {
+            match self.locks.lead_on(lane, batch.id, closing, next, max_in_flight).await? {
+                Write::Done(lock) => return Ok(lock),
+                Write::Refused(lock) if !lock.in_flight.contains(&batch.id) => return Ok(lock),
+                Write::Refused(_) => {}
+            }
+        }
+        // Only whoever takes the batch out may make the next one the leader: in a repetition that one may have ended long ago.
+        Ok(match (self.locks.leave(lane, batch.id, closing).await?, max_in_flight) {
+            (Write::Done(lock), Some(max_in_flight)) if lock.waiting && lock.open_to(next, max_in_flight) => {
+                match self.locks.acquire(lane, next, max_in_flight).await? {
+                    Write::Done(lock) | Write::Refused(lock) => lock,
+                }
+            }
+            (Write::Done(lock) | Write::Refused(lock), _) => lock,
+        })
+    }
+}
