@@ -11,6 +11,11 @@ use std::time::Duration;
 
 use clap::Parser;
 use fanfold_simulation::{Outcome, Permissions, Stats, digest, run};
+use mimalloc::MiMalloc;
+
+/// Most of a run is small pieces of memory, taken and given back.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Runs Fanfold under seeds that decide every delivery, clock and fault.
 #[derive(Parser)]
@@ -54,7 +59,7 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(names) = &args.small {
-        return command::small(names, args.faults, args.jobs, Duration::from_secs(args.seconds));
+        return command::small(names, &args);
     }
     match args.seed {
         Some(seed) => one(seed, &args),

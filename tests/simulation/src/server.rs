@@ -67,13 +67,13 @@ impl Server {
         let body = self.outcomes(call);
         gate.called(&format!("{what} {fault:?}"));
         gate.heard(&worker.name, &format!("{what} {fault:?}"), None);
+        if fault == Fault::CrashAfter {
+            return worker.die(&self.sim, "the batch API", fault).await;
+        }
+        lock(&self.sim.model).working.end(number);
         match fault {
-            Fault::CrashAfter => worker.die(&self.sim, "the batch API", fault).await,
             Fault::LostAfter => Err(CallError::new(Cause::Silence, "the answer was lost")),
-            _ => {
-                lock(&self.sim.model).working.end(number);
-                Answer::read(body.as_bytes())
-            }
+            _ => Answer::read(body.as_bytes()),
         }
     }
 

@@ -56,7 +56,7 @@ impl Ground {
     pub(crate) async fn new(case: &Case) -> Result<Self, String> {
         let template = Template::parse(TEMPLATE).map_err(text)?;
         let engine = Engine::memory().map_err(text)?;
-        engine.provision(&template).await.map_err(text)?;
+        engine.provision_tables(&template).map_err(text)?;
         let policy = serde_json::from_value((case.policy)()).map_err(text)?;
         let scenario = Scenario {
             // Three at most in a case, and one that makes it rest.

@@ -7,7 +7,7 @@ use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Case, grouped, open, policy, task, tasks};
+use super::{Case, grouped, open, policy, register, task, tasks};
 use crate::small::Actor;
 
 fn one_at_once() -> Value {
@@ -30,6 +30,20 @@ pub(super) const CASES: &[Case] = &[
             async move {
                 let message = grouped(stage, &tasks(&["a", "b", "c"])).await?;
                 Ok(vec![Actor::message("HandleQueue", message.clone()), Actor::message("HandleQueue", message)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "handle-beside-elect",
+        about: "a batch ends and leads its lane on, while a leader is elected for what waits there",
+        policy: one_at_once,
+        prepare: |stage| {
+            async move {
+                let message = grouped(stage, &tasks(&["a", "b"])).await?;
+                register(stage, "two", &tasks(&["c"])).await?;
+                let hint = stage.take("ElectQueue")?;
+                Ok(vec![Actor::message("HandleQueue", message), Actor::message("ElectQueue", hint)])
             }
             .boxed()
         },
