@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
-use fanfold::limits::{ITEMS_PER_ADD_MAX, TASKS_PER_REQUEST_MAX};
+use fanfold::limits::ITEMS_PER_ADD_MAX;
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::Fanout;
@@ -22,6 +22,10 @@ use crate::job::Job;
 
 /// Registrations under way at once: while one is stored, the next is read.
 const REGISTRATIONS: usize = 2;
+
+/// Tasks in one registration: the more there are of a lane, the fewer bundles they take, and bundles are what is written
+/// beside the tasks themselves.
+const REGISTRATION_TASKS: usize = 25_000;
 
 /// Bytes of contents in one registration, give or take a task.
 const REGISTRATION_BYTES: usize = 8 * 1_024 * 1_024;
@@ -105,7 +109,7 @@ impl<R: Iterator<Item = Result<(serde_json::Value, ItemId), Fault>>> Iterator fo
     fn next(&mut self) -> Option<Self::Item> {
         let mut tasks = Vec::new();
         let mut bytes = 0;
-        while tasks.len() < TASKS_PER_REQUEST_MAX && bytes < REGISTRATION_BYTES {
+        while tasks.len() < REGISTRATION_TASKS && bytes < REGISTRATION_BYTES {
             match self.rows.next() {
                 None => break,
                 Some(Err(fault)) => return Some(Err(fault)),

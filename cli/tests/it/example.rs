@@ -30,7 +30,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The example in a folder of its own.
-fn example() -> Folder {
+pub(crate) fn example() -> Folder {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/parcels");
     let folder = Folder::new();
     for file in ["policy.yaml", "orders.csv"] {

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod batch_api;
+mod budgets;
 mod data_folder;
 mod ending;
 mod example;

@@ -48,6 +48,15 @@ impl TaskFault {
     }
 }
 
+/// Checks how many tasks a request of a client has.
+pub(crate) fn check_count(tasks: &[TaskRequest]) -> Result<(), RegisterError> {
+    if (1..=TASKS_PER_REQUEST_MAX).contains(&tasks.len()) {
+        return Ok(());
+    }
+    let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks.len());
+    Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]))
+}
+
 impl Register {
     /// Checks tasks and computes lane and key of each. `answered`: whether the client gets the ids that tasks are given.
     pub(crate) async fn place(
@@ -56,10 +65,6 @@ impl Register {
         request_id: &str,
         answered: bool,
     ) -> Result<Vec<Placed>, RegisterError> {
-        if !(1..=TASKS_PER_REQUEST_MAX).contains(&tasks.len()) {
-            let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks.len());
-            return Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]));
-        }
         let policies = self.policies_of(&tasks).await?;
         let mut faults = Vec::new();
         let mut placed = Vec::with_capacity(tasks.len());

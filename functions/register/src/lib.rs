@@ -129,7 +129,7 @@ impl Register {
         self.world.uuid().to_string()
     }
 
-    /// Registers tasks. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
+    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
     /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
     /// `request_id` and position, so that no repetition stores one twice.
     ///
@@ -147,7 +147,7 @@ impl Register {
         let owners = self.owners(placed).await?;
         let mut tasks = to_store(placed, &owners);
         let max_batch = placed.iter().map(|task| (task.lane.kind.as_str(), task.max_batch)).collect();
-        let bundles = bundle(&mut tasks, &max_batch, || self.world.uuid());
+        let bundles = bundle(&mut tasks, &max_batch, &self.world);
         self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;

@@ -10,6 +10,7 @@ use fanfold::policy::FieldError;
 use fanfold_http::{Code, IdempotencyKey, Json, Problem};
 use serde::Serialize;
 
+use crate::check::check_count;
 use crate::{Register, RegisterError, Registered, TaskFault};
 
 /// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
@@ -48,6 +49,7 @@ async fn tasks(
     key: Option<IdempotencyKey>,
     Json(request): Json<RegisterRequest>,
 ) -> Result<(StatusCode, Json<Answer>), Problem> {
+    check_count(&request.tasks)?;
     let tasks = match key {
         None => register.register(request.tasks, &register.new_request_id()).await?,
         Some(IdempotencyKey(key)) => register.register_once(request.tasks, &key).await?,

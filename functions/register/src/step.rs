@@ -5,6 +5,7 @@ use fanfold::messages::RegisterMessage;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use crate::check::check_count;
 use crate::items::{check, items};
 use crate::{Placed, Register, RegisterError};
 
@@ -17,7 +18,12 @@ impl Step for Register {
             let mut requests = Vec::new();
             for (delivery, message) in messages {
                 // A redelivery has the same message id, so tasks without an id get the same ids.
-                match self.place(message.tasks(), &delivery.message_id, false).await {
+                let tasks = message.tasks();
+                let placed = match check_count(&tasks) {
+                    Ok(()) => self.place(tasks, &delivery.message_id, false).await,
+                    Err(error) => Err(error),
+                };
+                match placed {
                     Ok(tasks) => requests.push((delivery.message_id, tasks)),
                     Err(error) => {
                         log(&delivery.message_id, &error);

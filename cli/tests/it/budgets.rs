@@ -1,0 +1,64 @@
+//! What work may cost, in requests and request units: they are counted, and nearly the same in each run.
+
+use serde_json::Value;
+
+use crate::example::example;
+use crate::folder::Folder;
+
+/// What a task cost on average.
+struct Cost(Value);
+
+impl Cost {
+    fn per_task(&self, what: f64) -> f64 {
+        what / self.0["total"].as_f64().unwrap()
+    }
+
+    fn write_units(&self) -> f64 {
+        self.per_task(self.0["write_units"].as_f64().unwrap())
+    }
+
+    fn sqs_requests(&self) -> f64 {
+        self.per_task(self.0["sqs_requests"].as_f64().unwrap())
+    }
+
+    fn invocations(&self) -> f64 {
+        let of = self.0["invocations"].as_object().unwrap().values();
+        self.per_task(of.map(|count| count.as_f64().unwrap()).sum())
+    }
+
+    fn assert_at_most(&self, write_units: f64, sqs_requests: f64, invocations: f64) {
+        let cost = [self.write_units(), self.sqs_requests(), self.invocations()];
+        let budget = [write_units, sqs_requests, invocations];
+        assert!(cost.iter().zip(budget).all(|(cost, budget)| *cost <= budget), "{cost:?}, the budget is {budget:?}");
+    }
+}
+
+/// A unit for the key, one for the task itself; bundles and batches share the rest.
+#[test]
+fn an_order_of_the_example_costs_2_6_write_units() {
+    let cost = Cost(example().summary(&[]));
+    cost.assert_at_most(2.6, 0.2, 0.05);
+}
+
+#[test]
+fn an_order_without_a_key_costs_1_6_write_units() {
+    let folder = example();
+    let policy = std::fs::read_to_string(folder.path().join("policy.yaml")).unwrap();
+    folder.write("policy.yaml", policy.replace("\nkey: content.order\n", "\n"));
+    let cost = Cost(folder.summary(&[]));
+    cost.assert_at_most(1.6, 0.2, 0.05);
+}
+
+/// Nothing is shared where each task has a target, and so a batch, of its own: what it costs is what it cost before there
+/// were bundles.
+#[test]
+fn a_task_alone_in_its_lane_costs_no_bundle() {
+    let folder = Folder::new();
+    let row = |n: usize| format!("R-{n},shop-{n}\n");
+    folder.write("rows.csv", "ref,shop\n".to_owned() + &(0..1_000).map(row).collect::<String>());
+    let policy = "kind: row\ntarget: content.shop\nkey: content.ref\nmax_batch: 60\nlinger: 0s\nmax_in_flight: 2\n\
+                  batch_api: {command: [\"true\"], timeout: 5s}\n";
+    folder.write("policy.yaml", policy);
+    let cost = Cost(folder.summary(&[]));
+    cost.assert_at_most(16.1, 5.0, 1.2);
+}
