@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use clap::Parser;
 use fanfold_simulation::{Outcome, Permissions, Stats, digest, run};

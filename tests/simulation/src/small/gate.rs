@@ -33,6 +33,8 @@ struct State {
     asks: Vec<Ask>,
     /// Every record that was ever written.
     records: BTreeMap<Record, Value>,
+    /// A fingerprint of them.
+    stands: u64,
     /// The messages sent, in whatever order.
     sent: u64,
     /// What those outside the stack were asked and answered, in that order.
@@ -86,9 +88,15 @@ impl Gate {
     pub(crate) fn wrote(&self, written: &[Record], now: &BTreeMap<Record, Value>) {
         let mut state = lock(&self.state);
         for record in written {
-            match now.get(record) {
-                Some(item) => drop(state.records.insert(record.clone(), item.clone())),
-                None => drop(state.records.remove(record)),
+            let was = match now.get(record) {
+                Some(item) => {
+                    state.stands = state.stands.wrapping_add(hash((record, canonical(item))));
+                    state.records.insert(record.clone(), item.clone())
+                }
+                None => state.records.remove(record),
+            };
+            if let Some(was) = was {
+                state.stands = state.stands.wrapping_sub(hash((record, canonical(&was))));
             }
         }
     }
@@ -100,7 +108,9 @@ impl Gate {
 
     /// The tables are like this from the beginning.
     pub(crate) fn begin_with(&self, records: BTreeMap<Record, Value>) {
-        lock(&self.state).records = records;
+        let mut state = lock(&self.state);
+        state.records = records;
+        state.stands = 0;
     }
 
     /// A message was sent.
@@ -130,8 +140,7 @@ impl Gate {
     /// A fingerprint of tables, queues and what was said outside.
     pub(crate) fn world(&self) -> u64 {
         let state = lock(&self.state);
-        let records = state.records.iter().map(|(record, item)| hash((record, canonical(item))));
-        hash((records.fold(0_u64, u64::wrapping_add), state.sent, state.outside))
+        hash((state.stands, state.sent, state.outside))
     }
 }
 
