@@ -178,7 +178,7 @@ impl Sim {
         (self.calls_at_once, (self.calls_at_once - self.calls_at_once.div_ceil(4)).max(1))
     }
 
-    /// How strictly the telling of notices is looked at.
+    /// How strictly the delivery of notices is looked at.
     pub(crate) fn strictness(&self) -> Strictness {
         let exact = self.plan.calm && self.plan.skew.is_zero();
         let concurrency = self.variables.get(variables::NOTIFY_CONCURRENCY).and_then(|number| number.parse().ok());
