@@ -63,7 +63,7 @@ impl Server {
             lock(&sim.model).working.end(number);
         });
         let what = format!("the answer for {}, attempt {}", call.batch_id, call.attempt);
-        let fault = gate.pass(&worker.name, Touches::outside(Sort::Answer, &what)).await;
+        let fault = gate.pass(&worker.name, Touches::outside(Sort::Answer, &what)).await.fault;
         let body = self.outcomes(call);
         gate.called(&format!("{what} {fault:?}"));
         gate.heard(&worker.name, &format!("{what} {fault:?}"), None);

@@ -100,7 +100,10 @@ impl Line {
 
     /// Writes, and remembers what was there before.
     async fn write(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
-        let before = self.images(&request.writes).await?;
+        let before = match &self.sim.gate {
+            Some(gate) => gate.images(&request.writes),
+            None => self.images(&request.writes).await?,
+        };
         let leaving = request.writes.first().map(|record| observe::leaving(request, before.get(record)));
         let leaving = self.images(&leaving.unwrap_or_default()).await?;
         let reply = if request.operation == "BatchExecuteStatement" {

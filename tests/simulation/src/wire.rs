@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::faults::Fault;
 use crate::request::Request;
 use crate::sim::Sim;
-use crate::small::{Gate, Touches};
+use crate::small::{Gate, Picked, Touches};
 use crate::worker::Worker;
 
 /// The HTTP client of one worker.
@@ -134,11 +134,15 @@ impl Line {
         last: bool,
     ) -> Result<Reply, ConnectorError> {
         let name = &self.worker.name;
-        let fault = gate.pass(name, Touches::request(request, sqs, last)).await;
+        let Picked { fault, reply } = gate.pass(name, Touches::request(request, sqs, last)).await;
         if let Some(ended) = self.before(request, sqs, fault, who).await {
             return ended;
         }
-        let reply = self.apply(request, sqs, false).await?;
+        let reply = match reply {
+            Some(reply) => reply,
+            None => self.apply(request, sqs, false).await?,
+        };
+        gate.replied(reply.clone());
         self.log(request, who, if reply.status == 200 { "ok" } else { reply.error_name() });
         let reply = self.after(request, sqs, fault, who, reply).await;
         gate.heard(name, &request.kind, reply.as_ref().ok().map(|reply| &reply.body));

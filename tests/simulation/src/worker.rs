@@ -70,10 +70,10 @@ impl Worker {
         let (who, step) = self.who();
         let reached = sim.reach(step, whom, Fault::None);
         let fault = match &sim.gate {
-            Some(gate) => Some(
-                gate.pass(&self.name, Touches::outside(if whom == WEBHOOK { Sort::Told } else { Sort::Call }, what))
-                    .await,
-            ),
+            Some(gate) => {
+                let sort = if whom == WEBHOOK { Sort::Told } else { Sort::Call };
+                Some(gate.pass(&self.name, Touches::outside(sort, what)).await.fault)
+            }
             None => sim.death(step, whom, reached),
         };
         sim.trace.line(&who, what);

@@ -9,12 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::gate::Picked;
 use super::gate::hash;
 use super::ground::{Case, Ground, text};
-use super::stage::{Player, Stage};
+use super::stage::{Player, Scene, Stage};
 use super::touches::{Sort, Touches};
 use crate::faults::Fault;
 use crate::lock;
+use crate::wire::Reply;
 
 /// What becomes of a request that is picked. To die before a request is to die after the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +71,28 @@ struct Choice {
     todo: Vec<Move>,
     /// What was chosen here before.
     done: Vec<Move>,
+    /// All that could be chosen here.
+    moves: Vec<Move>,
     /// What need not be chosen here: it commutes with all that was chosen since it could have been.
     asleep: Vec<Move>,
     /// What stood at the gate.
     before: u64,
+    /// How things were, if there is something else to be chosen.
+    scene: Option<Scene>,
+    /// What was answered to what is chosen.
+    reply: Option<Reply>,
+}
+
+impl Choice {
+    /// Whether only what commutes is left once the chosen worker has died. `left`: faults that are allowed then.
+    fn ends_asleep(&self, left: usize) -> bool {
+        let dies = matches!(self.chosen.fate, Fate::DiesBefore | Fate::DiesAfter);
+        let others = || self.moves.iter().filter(|one| one.player != self.chosen.player);
+        let asleep =
+            |one: &Move| one.commutes(&self.chosen) && (one.is_among(&self.asleep) || one.is_among(&self.done));
+        let mut can_follow = others().filter(|one| left > 0 || one.fate == Fate::Passes).peekable();
+        dies && can_follow.peek().is_some() && can_follow.all(asleep)
+    }
 }
 
 /// How a schedule ended.
@@ -162,11 +182,18 @@ struct Explorer {
 impl Explorer {
     /// Runs one schedule: what is chosen, and from there on the first choice everywhere.
     async fn schedule(&mut self, ground: &Ground) -> Result<Stage, String> {
-        let stage = ground.begin().await?;
+        let stage = ground.begin()?;
         let mut players = stage.play(&ground.actors).await?;
-        let mut at = 0;
+        // What is chosen last is new. What comes before was answered before.
+        let (mut at, known) = (0_usize, self.path.len().saturating_sub(1));
         let end = loop {
             stage.settle(&mut players).await?;
+            if let Some(last) = at.checked_sub(1).filter(|last| *last >= known) {
+                self.path[last].reply = stage.gate.reply();
+            }
+            if at == known {
+                ground.go_on_from(&stage, self.path.last().and_then(|choice| choice.scene.as_ref())).await?;
+            }
             let before = hash(standing(&stage, &players));
             if at == self.path.len() {
                 let (end, choice) = self.choose(&stage, &players, before);
@@ -180,7 +207,8 @@ impl Explorer {
                 let standing = standing(&stage, &players);
                 return Err(format!("{}: a repeated schedule goes another way: {standing:?}", self.report.name));
             }
-            stage.gate.pick(&players[choice.chosen.player].name, choice.chosen.fate.fault());
+            let picked = Picked { fault: choice.chosen.fate.fault(), reply: choice.reply.clone() };
+            stage.gate.pick(&players[choice.chosen.player].name, picked);
             at += 1;
         };
         match end {
@@ -221,7 +249,7 @@ impl Explorer {
         let mut todo: Vec<Move> = match self.seen.get_mut(&state) {
             None => {
                 self.seen.insert(state, asleep.clone());
-                moves.into_iter().filter(|one| !one.is_among(&asleep)).collect()
+                moves.iter().filter(|one| !one.is_among(&asleep)).cloned().collect()
             }
             Some(slept) => {
                 // What slept then and does not now was not chosen here.
@@ -238,7 +266,8 @@ impl Explorer {
             return (End::Asleep, None);
         }
         let chosen = todo.remove(0);
-        (End::Whole, Some(Choice { chosen, todo, done: Vec::new(), asleep, before }))
+        let scene = (!todo.is_empty()).then(|| stage.scene());
+        (End::Whole, Some(Choice { chosen, todo, done: Vec::new(), moves, asleep, before, scene, reply: None }))
     }
 
     /// Everything that could happen next.
@@ -269,13 +298,17 @@ impl Explorer {
 
     /// Turns to the next schedule; none is left if there is no other choice anywhere.
     fn next(&mut self) -> bool {
-        while let Some(choice) = self.path.last_mut() {
-            if !choice.todo.is_empty() {
+        while let Some(mut choice) = self.path.pop() {
+            let left = self.left().saturating_sub(1);
+            while !choice.todo.is_empty() {
                 let next = choice.todo.remove(0);
                 choice.done.push(std::mem::replace(&mut choice.chosen, next));
-                return true;
+                choice.reply = None;
+                if !choice.ends_asleep(left) {
+                    self.path.push(choice);
+                    return true;
+                }
             }
-            self.path.pop();
         }
         false
     }

@@ -12,13 +12,23 @@ use super::touches::{Touches, canonical};
 use crate::faults::Fault;
 use crate::lock;
 use crate::request::Record;
+use crate::wire::Reply;
 
 /// A request that waits.
 #[derive(Debug)]
 struct Ask {
     worker: String,
     touches: Arc<Touches>,
-    picked: oneshot::Sender<Fault>,
+    picked: oneshot::Sender<Picked>,
+}
+
+/// A request is picked.
+#[derive(Clone, Debug)]
+pub(crate) struct Picked {
+    /// What is to become of it.
+    pub(crate) fault: Fault,
+    /// What it was answered in an earlier schedule that began in the same way: it need not be applied again.
+    pub(crate) reply: Option<Reply>,
 }
 
 /// What passed the gate, and what stands before it.
@@ -31,8 +41,16 @@ pub(crate) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     asks: Vec<Ask>,
+    /// What the request picked last was answered.
+    reply: Option<Reply>,
+    passed: Passed,
+}
+
+/// What has passed until a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Passed {
     /// Every record that was ever written.
-    records: BTreeMap<Record, Value>,
+    pub(crate) records: BTreeMap<Record, Value>,
     /// A fingerprint of them.
     stands: u64,
     /// The messages sent, in whatever order.
@@ -60,13 +78,14 @@ impl Gate {
     }
 
     /// Waits until a request is picked. Returns what is to become of it.
-    pub(crate) async fn pass(&self, worker: &str, touches: Touches) -> Fault {
+    pub(crate) async fn pass(&self, worker: &str, touches: Touches) -> Picked {
+        let nothing = Picked { fault: Fault::None, reply: None };
         if !self.closed() {
-            return Fault::None;
+            return nothing;
         }
         let (picked, waits) = oneshot::channel();
         lock(&self.state).asks.push(Ask { worker: worker.to_owned(), touches: Arc::new(touches), picked });
-        waits.await.unwrap_or(Fault::None)
+        waits.await.unwrap_or(nothing)
     }
 
     /// The request of a worker that has waited longest. What a worker asks at once goes in the order in which it asks.
@@ -77,70 +96,89 @@ impl Gate {
     }
 
     /// Lets that request go on.
-    pub(crate) fn pick(&self, worker: &str, fault: Fault) {
+    pub(crate) fn pick(&self, worker: &str, picked: Picked) {
         let mut state = lock(&self.state);
         if let Some(at) = state.asks.iter().position(|ask| ask.worker == worker) {
-            let _ = state.asks.remove(at).picked.send(fault);
+            let _ = state.asks.remove(at).picked.send(picked);
         }
+    }
+
+    /// The request picked last was answered so.
+    pub(crate) fn replied(&self, reply: Reply) {
+        lock(&self.state).reply = Some(reply);
+    }
+
+    /// What the request picked last was answered.
+    pub(crate) fn reply(&self) -> Option<Reply> {
+        lock(&self.state).reply.take()
+    }
+
+    /// What has passed until now.
+    pub(crate) fn passed(&self) -> Passed {
+        lock(&self.state).passed.clone()
+    }
+
+    /// This has passed.
+    pub(crate) fn go_on_from(&self, passed: Passed) {
+        lock(&self.state).passed = passed;
     }
 
     /// Records are like this now.
     pub(crate) fn wrote(&self, written: &[Record], now: &BTreeMap<Record, Value>) {
-        let mut state = lock(&self.state);
+        let passed = &mut lock(&self.state).passed;
         for record in written {
             let was = match now.get(record) {
                 Some(item) => {
-                    state.stands = state.stands.wrapping_add(hash((record, canonical(item))));
-                    state.records.insert(record.clone(), item.clone())
+                    passed.stands = passed.stands.wrapping_add(hash((record, canonical(item))));
+                    passed.records.insert(record.clone(), item.clone())
                 }
-                None => state.records.remove(record),
+                None => passed.records.remove(record),
             };
             if let Some(was) = was {
-                state.stands = state.stands.wrapping_sub(hash((record, canonical(&was))));
+                passed.stands = passed.stands.wrapping_sub(hash((record, canonical(&was))));
             }
         }
     }
 
-    /// Every record.
-    pub(crate) fn records(&self) -> BTreeMap<Record, Value> {
-        lock(&self.state).records.clone()
+    /// Records as they are.
+    pub(crate) fn images(&self, records: &[Record]) -> BTreeMap<Record, Value> {
+        let passed = &lock(&self.state).passed;
+        records.iter().filter_map(|record| Some((record.clone(), passed.records.get(record)?.clone()))).collect()
     }
 
-    /// The tables are like this from the beginning.
-    pub(crate) fn begin_with(&self, records: BTreeMap<Record, Value>) {
-        let mut state = lock(&self.state);
-        state.records = records;
-        state.stands = 0;
+    /// Every record.
+    pub(crate) fn records(&self) -> BTreeMap<Record, Value> {
+        lock(&self.state).passed.records.clone()
     }
 
     /// A message was sent.
     pub(crate) fn sent(&self, message: impl Hash) {
-        let mut state = lock(&self.state);
-        state.sent = state.sent.wrapping_add(hash(message));
+        let passed = &mut lock(&self.state).passed;
+        passed.sent = passed.sent.wrapping_add(hash(message));
     }
 
     /// Somebody outside the stack was called, or answered.
     pub(crate) fn called(&self, what: &str) {
-        let mut state = lock(&self.state);
-        state.outside = hash((state.outside, what));
+        let passed = &mut lock(&self.state).passed;
+        passed.outside = hash((passed.outside, what));
     }
 
     /// A worker asked, and heard this, or nothing.
     pub(crate) fn heard(&self, worker: &str, what: &str, answer: Option<&Value>) {
-        let mut state = lock(&self.state);
-        let heard = state.heard.entry(worker.to_owned()).or_default();
+        let passed = &mut lock(&self.state).passed;
+        let heard = passed.heard.entry(worker.to_owned()).or_default();
         *heard = hash((*heard, what, answer.map(canonical)));
     }
 
     /// What a worker knows: all that it does follows from it.
     pub(crate) fn knows(&self, worker: &str) -> u64 {
-        lock(&self.state).heard.get(worker).copied().unwrap_or_default()
+        lock(&self.state).passed.heard.get(worker).copied().unwrap_or_default()
     }
 
     /// A fingerprint of tables, queues and what was said outside.
     pub(crate) fn world(&self) -> u64 {
-        let state = lock(&self.state);
-        hash((state.stands, state.sent, state.outside))
+        let passed = &lock(&self.state).passed;
+        hash((passed.stands, passed.sent, passed.outside))
     }
 }
 

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+use aws_smithy_types::base64;
 use fanfold_local::{Engine, Template};
 use serde_json::Value;
 
-use super::gate::Gate;
-use super::stage::{Actor, Stage};
+use super::stage::{Actor, Scene, Stage};
 use crate::api::Mood;
 use crate::check;
 use crate::faults::FaultPlan;
 use crate::lock;
-use crate::model::Model;
 use crate::request::{Record, key_name};
 use crate::run::TEMPLATE;
 use crate::scenario::{KindPlan, Scenario};
@@ -43,10 +44,9 @@ pub(crate) struct Ground {
     pub(crate) engine: Engine,
     pub(crate) scenario: Scenario,
     pub(crate) actors: Vec<Actor>,
-    records: BTreeMap<Record, Value>,
-    items: HashMap<Record, HashMap<String, AttributeValue>>,
-    model: Model,
-    messages: Vec<(String, String, String)>,
+    client: Client,
+    /// How it begins; none while it is prepared.
+    scene: Option<Scene>,
     /// How the tables were left.
     left: BTreeMap<Record, Value>,
 }
@@ -69,17 +69,9 @@ impl Ground {
             doomed: 0,
             mood: Mood::default(),
         };
-        let mut ground = Self {
-            template,
-            engine,
-            scenario,
-            actors: Vec::new(),
-            records: BTreeMap::new(),
-            items: HashMap::new(),
-            model: Model::default(),
-            messages: Vec::new(),
-            left: BTreeMap::new(),
-        };
+        let client = engine.dynamodb();
+        let (actors, left) = (Vec::new(), BTreeMap::new());
+        let mut ground = Self { template, engine, scenario, actors, client, scene: None, left };
         let stage = Stage::new(&ground, Arc::default())?;
         check::put_policies(&ground.engine, &stage.sim, &ground.scenario).await?;
         lock(&stage.sim.model).kinds = ground.scenario.kind_models();
@@ -87,15 +79,8 @@ impl Ground {
         if let Some(problem) = stage.sim.violations().first() {
             return Err(format!("{}: {problem}", case.name));
         }
-        ground.records = stage.gate.records();
-        ground.left = ground.records.clone();
-        for name in stage.sim.queues.names() {
-            while let Some((id, body)) = stage.sim.queues.take(&name) {
-                ground.messages.push((name.clone(), id, body));
-            }
-        }
-        ground.model = lock(&stage.sim.model).clone();
-        ground.items = ground.items().await?;
+        ground.leave(&stage);
+        ground.scene = Some(stage.scene());
         Ok(ground)
     }
 
@@ -105,17 +90,20 @@ impl Ground {
         FaultPlan { skew, sweep_every: Duration::from_secs(60), ..FaultPlan::default() }
     }
 
-    /// Puts everything back, and begins a schedule.
-    pub(crate) async fn begin(&self) -> Result<Stage, String> {
-        self.put_back().await?;
-        let gate = Arc::new(Gate::default());
-        gate.begin_with(self.records.clone());
-        let stage = Stage::new(self, gate)?;
-        *lock(&stage.sim.model) = self.model.clone();
-        for (queue, id, body) in &self.messages {
-            stage.sim.queues.send(queue, id.clone(), body.clone(), Duration::ZERO, true);
-        }
+    /// Begins a schedule. The tables are still as the one before left them.
+    pub(crate) fn begin(&self) -> Result<Stage, String> {
+        let stage = Stage::new(self, Arc::default())?;
+        self.scene.iter().for_each(|scene| stage.set(scene.clone()));
         Ok(stage)
+    }
+
+    /// Goes on from a scene, or from the beginning.
+    pub(crate) async fn go_on_from(&self, stage: &Stage, scene: Option<&Scene>) -> Result<(), String> {
+        if let Some(scene) = scene.or(self.scene.as_ref()) {
+            self.put_back(&scene.passed.records).await?;
+            stage.set(scene.clone());
+        }
+        Ok(())
     }
 
     /// The tables were left like this by a schedule.
@@ -123,37 +111,54 @@ impl Ground {
         self.left = stage.gate.records();
     }
 
-    async fn put_back(&self) -> Result<(), String> {
-        let mut writes: HashMap<String, Vec<WriteRequest>> = HashMap::new();
-        for (table, key) in self.left.keys().filter(|record| !self.records.contains_key(record)) {
+    async fn put_back(&self, records: &BTreeMap<Record, Value>) -> Result<(), String> {
+        let mut writes: HashMap<&str, Vec<WriteRequest>> = HashMap::new();
+        for (table, key) in self.left.keys().filter(|record| !records.contains_key(record)) {
             let delete = DeleteRequest::builder().key(key_name(table), AttributeValue::S(key.clone()));
             let delete = WriteRequest::builder().delete_request(delete.build().map_err(text)?).build();
-            writes.entry(table.clone()).or_default().push(delete);
+            writes.entry(table).or_default().push(delete);
         }
-        for (record, _) in self.records.iter().filter(|(record, item)| self.left.get(*record) != Some(item)) {
-            let put = PutRequest::builder().set_item(self.items.get(record).cloned());
-            let put = WriteRequest::builder().put_request(put.build().map_err(text)?).build();
-            writes.entry(record.0.clone()).or_default().push(put);
+        for (record, item) in records.iter().filter(|(record, item)| self.left.get(*record) != Some(item)) {
+            let fields = item.as_object().into_iter().flatten();
+            let item = fields.filter_map(|(name, value)| Some((name.clone(), attribute(value)?))).collect();
+            let put = PutRequest::builder().set_item(Some(item)).build().map_err(text)?;
+            writes.entry(&record.0).or_default().push(WriteRequest::builder().put_request(put).build());
         }
-        let client = self.engine.dynamodb();
         for (table, writes) in writes {
-            for writes in writes.chunks(25) {
-                client.batch_write_item().request_items(&table, writes.to_vec()).send().await.map_err(text)?;
+            for writes in writes.chunks(WRITES) {
+                self.client.batch_write_item().request_items(table, writes.to_vec()).send().await.map_err(text)?;
             }
         }
         Ok(())
     }
+}
 
-    async fn items(&self) -> Result<HashMap<Record, HashMap<String, AttributeValue>>, String> {
-        let client = self.engine.dynamodb();
-        let mut items = HashMap::new();
-        for (table, key) in self.records.keys() {
-            let get = client.get_item().table_name(table).key(key_name(table), AttributeValue::S(key.clone()));
-            let item = get.consistent_read(true).send().await.map_err(text)?.item;
-            items.insert((table.clone(), key.clone()), item.unwrap_or_default());
+/// DynamoDB: writes in one batch.
+const WRITES: usize = 25;
+
+/// A value as the SDK has it; none for what Fanfold does not store.
+fn attribute(value: &Value) -> Option<AttributeValue> {
+    let (sort, value) = value.as_object()?.iter().next()?;
+    let texts = || value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+    let blob = |text: &str| base64::decode(text).ok().map(Blob::new);
+    Some(match sort.as_str() {
+        "S" => AttributeValue::S(value.as_str()?.to_owned()),
+        "N" => AttributeValue::N(value.as_str()?.to_owned()),
+        "B" => AttributeValue::B(blob(value.as_str()?)?),
+        "BOOL" => AttributeValue::Bool(value.as_bool()?),
+        "NULL" => AttributeValue::Null(true),
+        "SS" => AttributeValue::Ss(texts()?),
+        "NS" => AttributeValue::Ns(texts()?),
+        "BS" => AttributeValue::Bs(texts()?.iter().map(|text| blob(text)).collect::<Option<_>>()?),
+        "L" => AttributeValue::L(value.as_array()?.iter().map(attribute).collect::<Option<_>>()?),
+        "M" => {
+            let fields = value.as_object()?.iter();
+            AttributeValue::M(
+                fields.map(|(name, value)| Some((name.clone(), attribute(value)?))).collect::<Option<_>>()?,
+            )
         }
-        Ok(items)
-    }
+        _ => return None,
+    })
 }
 
 pub(crate) fn text(error: impl std::fmt::Display) -> String {

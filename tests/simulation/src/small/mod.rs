@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 
 pub use cases::cases;
 pub use explore::{Report, explore};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, Picked};
 pub use ground::Case;
 pub(crate) use stage::{Actor, Stage};
 pub(crate) use touches::{Sort, Touches};

@@ -9,14 +9,18 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 
-use super::gate::Gate;
+use super::gate::{Gate, Passed};
 use super::ground::Ground;
 use super::touches::Touches;
 use crate::clients::Clients;
 use crate::cluster::{Cluster, Lease, Pool};
+use crate::lock;
+use crate::model::Model;
+use crate::queues::Packed;
 use crate::run::{come_to_rest, pump};
 use crate::sim::Sim;
 use crate::steps::{Steps, step_name};
+use crate::wire::Reply;
 use crate::{check, readers};
 
 /// Decides what no schedule decides: ids, pauses.
@@ -75,17 +79,11 @@ impl Actor {
             let first = first(hands.clone());
             async move {
                 let done = first.await;
-                if let Some(gate) = &hands.sim.gate {
-                    gate.pass(&hands.worker, Touches::messages(queue)).await;
+                if let Some(body) = look(&hands, queue).await {
+                    // It stays in the queue, and comes again in any case.
+                    let next = Delivery { message_id: "next".to_owned(), body, receive_count: 1 };
+                    hands.steps.behind(queue).deliver(vec![next]).await;
                 }
-                let body = hands.sim.queues.peek(queue);
-                if let Some(gate) = &hands.sim.gate {
-                    gate.heard(&hands.worker, queue, body.clone().map(Into::into).as_ref());
-                }
-                // It stays in the queue, and comes again in any case.
-                let next = body.map(|body| Delivery { message_id: "next".to_owned(), body, receive_count: 1 });
-                let next: Vec<Delivery> = next.into_iter().collect();
-                hands.steps.behind(queue).deliver(next).await;
                 done
             }
             .boxed()
@@ -114,6 +112,24 @@ impl Actor {
     }
 }
 
+/// The first message of a queue.
+async fn look(hands: &Hands, queue: &str) -> Option<String> {
+    let gate = hands.sim.gate.as_ref()?;
+    let picked = gate.pass(&hands.worker, Touches::messages(queue)).await;
+    let reply = picked.reply.unwrap_or_else(|| Reply::ok(hands.sim.queues.peek(queue).into()));
+    gate.replied(reply.clone());
+    gate.heard(&hands.worker, queue, Some(&reply.body));
+    reply.body.as_str().map(str::to_owned)
+}
+
+/// Everything that is not the workers': what a schedule goes on from.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(crate) passed: Passed,
+    model: Model,
+    messages: Packed,
+}
+
 /// A worker of the case at its work.
 pub(crate) struct Player {
     pub(crate) name: String,
@@ -137,6 +153,21 @@ impl Stage {
         let cluster = Arc::new(Cluster::new(&sim, &ground.engine, workers, ground.scenario.mood.clone())?);
         let clients = Clients::new(&cluster, ground.scenario.clone());
         Ok(Self { sim, gate, cluster, clients })
+    }
+
+    /// How things are.
+    pub(crate) fn scene(&self) -> Scene {
+        let model = lock(&self.sim.model).clone();
+        Scene { passed: self.gate.passed(), model, messages: self.sim.queues.pack() }
+    }
+
+    /// Things are like this.
+    pub(crate) fn set(&self, scene: Scene) {
+        self.gate.go_on_from(scene.passed);
+        *lock(&self.sim.model) = scene.model;
+        self.sim.queues.unpack(scene.messages);
+        // What is checked depends on what was not done again.
+        self.sim.forgive();
     }
 
     /// Does some work while nobody else works.
