@@ -7,10 +7,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::gate::Picked;
-use super::gate::hash;
+use tokio::time::Instant;
+
+use super::gate::{Picked, hash};
 use super::ground::{Case, Ground, text};
 use super::stage::{Player, Scene, Stage};
 use super::touches::{Sort, Touches};
