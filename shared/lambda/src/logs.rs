@@ -46,7 +46,7 @@ mod tests {
             (Some("FATAL"), None, Level::ERROR),
             (Some("what"), None, Level::INFO),
             (None, Some("warn"), Level::WARN),
-            (None, Some("=,="), Level::INFO),
+            (None, Some("fanfold=loud"), Level::INFO),
         ] {
             let filter = filter(lambda, rust);
             for level in [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE] {
