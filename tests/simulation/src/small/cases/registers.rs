@@ -111,22 +111,4 @@ pub(super) const CASES: &[Case] = &[
             .boxed()
         },
     },
-    Case {
-        name: "register-slow-twice-beside-group",
-        about: "the same with the message delivered to two workers",
-        policy: plain,
-        prepare: |stage| {
-            async move {
-                let leader = elected(stage, &tasks(&["x"])).await?;
-                let message = registration(stage, "one", &tasks(&["a", "b"]));
-                let late = BUNDLE_FILLING_MAX + Duration::from_secs(1);
-                Ok(vec![
-                    Actor::message("RegisterQueue", message.clone()),
-                    Actor::message("RegisterQueue", message),
-                    Actor::message("GroupQueue", leader).ahead(late),
-                ])
-            }
-            .boxed()
-        },
-    },
 ];
