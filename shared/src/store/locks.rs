@@ -52,7 +52,7 @@ impl Locks {
         let acquired = self
             .lead(self.change(lane), batch)
             .set_first("active", text(lane.shard()))
-            .remove(["waiting", "ttl"])
+            .remove(["ttl"])
             .when_absent("holder")
             .when_absent("paused")
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :max", [(":max", number(max_in_flight))])
@@ -116,12 +116,16 @@ impl Locks {
         self.led_by(leader).remove(["holder", "acquired_at"]).send().await.map(|_| ())
     }
 
-    /// Notes that a workflow waits for room in flight.
+    /// Notes that tasks wait: for room in flight, or behind a leader that may not have seen them.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn wait(&self, lane: &Lane) -> Result<(), StoreError> {
-        let change = self.change(lane).set("waiting", number(0_u32)).when_present("in_flight").when_absent("waiting");
+        let change = self
+            .change(lane)
+            .set("waiting", number(0_u32))
+            .when_absent("waiting")
+            .when("attribute_exists(in_flight) OR attribute_exists(holder)", []);
         change.send().await.map(|_| ())
     }
 
@@ -150,7 +154,6 @@ impl Locks {
     ) -> Result<Write<Lock, Lock>, StoreError> {
         let left = self
             .lead(self.out_of_flight(lane, batch, closing), next)
-            .remove(["waiting"])
             .when_present("waiting")
             .when_absent("holder")
             .when_absent("paused")
@@ -210,10 +213,10 @@ impl Locks {
         self.0.change("lane", lane)
     }
 
-    /// `batch` leads from now on, in an epoch of its own.
+    /// `batch` leads from now on, in an epoch of its own. It finds whatever waits.
     fn lead<'a>(&self, change: Change<'a>, batch: Uuid) -> Change<'a> {
         let change = change.set("holder", text(batch)).set("acquired_at", time(self.0.world.now()));
-        change.add("epoch", number(1_u32))
+        change.add("epoch", number(1_u32)).remove(["waiting"])
     }
 
     /// A batch in flight is so no more.
