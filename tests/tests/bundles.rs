@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::bits::Bits;
-use fanfold::grouping::{BundleState, cut};
+use fanfold::grouping::{Bundle, BundleState, cut};
 use fanfold::ids::TaskId;
 use fanfold::limits::BUNDLED_RETENTION;
 use fanfold::masks::Masks;
-use fanfold::store::tasks::{NewBundle, NewTask};
+use fanfold::store::tasks::NewTask;
 use fanfold_register::Outcome;
 use fanfold_tests::{QueueName, Stack, order, policy};
 use serde_json::json;
 use uuid::Uuid;
 
 /// A bundle of four orders that a worker has begun, as `Register` does, and the tasks to be stored for it.
-async fn begun(stack: &Stack) -> (NewBundle, Vec<NewTask>) {
+async fn begun(stack: &Stack) -> (Bundle, Vec<NewTask>) {
     let ids: Vec<TaskId> = (1..5).map(|n| TaskId::Single(Uuid::from_u128(n))).collect();
     let (id, lane) = (stack.world.uuid(), "parcel:0:117".parse().unwrap());
-    let bundle = NewBundle { id, lane, members: ids.iter().copied().collect() };
+    let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), stack.world.now());
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();
     let content = |n: usize| json!({"depot": "117", "order": format!("ORD-{n}")}).to_string();
     let task = |(n, id): (usize, &TaskId)| NewTask {
@@ -109,7 +109,7 @@ async fn a_repeated_request_leaves_a_bundle_that_fills_to_its_worker() {
     assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
     stack.drain().await;
     assert_eq!(stack.claimed(&ids(&tasks)).await, 0);
-    let opened = stack.tasks.open_bundles(&[(bundle.id, Bits::ones(4))].into()).await.unwrap();
+    let opened = stack.tasks.open_bundles(&[bundle.opened(Bits::ones(4))]).await.unwrap();
     assert!(opened.is_empty(), "it was declared dead");
     assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
     stack.drain().await;
@@ -122,8 +122,8 @@ async fn who_wakes_up_after_its_bundle_was_declared_dead_frees_its_tasks() {
     let (bundle, tasks) = begun(&stack).await;
     heal(&stack, 2).await;
     stack.tasks.insert(&tasks).await.unwrap();
-    let dead = stack.tasks.open_bundles(&[(bundle.id, Bits::ones(4))].into()).await.unwrap();
-    assert_eq!(dead, [bundle.id]);
+    let dead = stack.tasks.open_bundles(&[bundle.opened(Bits::ones(4))]).await.unwrap();
+    assert_eq!(dead, [bundle.id].into());
     // It dies before it can free them. Whoever finds one of them later does.
     assert_eq!(stack.claimed(&ids(&tasks)).await, 0);
     assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
@@ -138,7 +138,7 @@ async fn who_dies_while_it_buries_a_bundle_is_followed_by_another() {
         let (new, tasks) = begun(&stack).await;
         stack.tasks.insert(&tasks).await.unwrap();
         let bundle = stack.tasks.bundles(&[new.id], true).await.unwrap().remove(&new.id).unwrap();
-        let only = fanfold::grouping::Bundle { members: ids(&tasks[..freed]).into_iter().collect(), ..bundle };
+        let only = Bundle { members: ids(&tasks[..freed]).into_iter().collect(), ..bundle };
         stack.tasks.bury(&only).await.unwrap();
         // The rest is found by its tasks: the bundle has left the index.
         repeat(&stack, &tasks).await;
@@ -245,4 +245,24 @@ async fn tasks_that_wait_for_weeks_are_kept() {
         let bundles = stack.tasks.bundles(&[*bundle], true).await.unwrap();
         assert_eq!(bundles[bundle].state, BundleState::Taken);
     }
+}
+
+/// In a lane where nobody is elected, such as a paused one, no leader finds the bundle of a worker that was lost. A repeated request
+/// was answered that its tasks are known, so they must not expire.
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_worker_left_where_nobody_leads_does_not_expire() {
+    let stack = Stack::with(json!({})).await;
+    let (_, tasks) = begun(&stack).await;
+    stack.tasks.insert(&tasks).await.unwrap();
+    assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    stack.clock.skip(BUNDLED_RETENTION / 2);
+    stack.sweep().await;
+    stack.take(QueueName::Elect).await;
+    let records = stack.scan("TasksTable").await;
+    for id in ids(&tasks) {
+        let record = records.iter().find(|item| item["id"].as_s() == Ok(&id.to_string())).unwrap();
+        assert!(!record.contains_key("ttl"), "{record:?}");
+    }
+    heal(&stack, 1).await;
+    stack.assert_settled(&ids(&tasks), 10).await;
 }

@@ -121,7 +121,6 @@ fn slots(source: &Source) -> Box<dyn Iterator<Item = (TaskId, Slot)> + '_> {
 mod tests {
     use super::*;
     use fanfold::clock::Timestamp;
-    use fanfold::grouping::BundleState;
     use proptest::prelude::*;
 
     fn id(number: u128) -> TaskId {
@@ -139,16 +138,10 @@ mod tests {
     /// A bundle under its first task's number, of which those at `taken` slots are claimed.
     fn bundle(numbers: std::ops::Range<u128>, taken: &[usize]) -> Source {
         let members: Members = numbers.clone().map(id).collect();
-        Source::Bundle(Box::new(Bundle {
-            id: Uuid::from_u128(numbers.start),
-            lane: "parcel:0:NY".parse().unwrap(),
-            state: BundleState::Waiting,
-            free: Bits::ones(members.len()).minus(&taken.iter().copied().collect()),
-            members,
-            claims: Masks::default(),
-            kept_until: None,
-            created_at: Timestamp(0),
-        }))
+        let free = Bits::ones(members.len()).minus(&taken.iter().copied().collect());
+        let id = Uuid::from_u128(numbers.start);
+        let bundle = Bundle::filling(id, "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
+        Source::Bundle(Box::new(bundle.opened(free)))
     }
 
     fn named(tasks: &[u128], bundles: &[u128]) -> Waiting {

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
-use fanfold::bits::Bits;
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
@@ -134,16 +133,12 @@ impl Group {
     /// Claims the intended members, and dispatches those that were won.
     async fn claim(&self, batch: Batch, candidates: &Candidates) -> Result<Batch, GroupError> {
         let bundles = self.tasks.claim_bundles(&batch.bundles, candidates.read(), &batch.lane, batch.id).await?;
-        let ids = |bundle: &Bundle, slots: &Bits| -> Vec<TaskId> {
-            slots.iter().filter_map(|slot| bundle.members.ids().get(slot)).copied().collect()
-        };
-        let of_bundles: HashSet<TaskId> = bundles
-            .iter()
-            .flat_map(|(bundle, _)| ids(bundle, batch.bundles.get(bundle.id).unwrap_or(&Bits::default())))
-            .collect();
+        let intended = |bundle: &Bundle| batch.bundles.get(bundle.id).cloned().unwrap_or_default();
+        let of_bundles: HashSet<TaskId> =
+            bundles.iter().flat_map(|(bundle, _)| bundle.tasks(&intended(bundle)).collect::<Vec<_>>()).collect();
         let alone: Vec<TaskId> = batch.members.ids().iter().filter(|id| !of_bundles.contains(id)).copied().collect();
         let alone = self.tasks.claim(&alone, &batch.lane, batch.id).await?;
-        let won = bundles.iter().flat_map(|(bundle, won)| ids(bundle, won));
+        let won = bundles.iter().flat_map(|(bundle, won)| bundle.tasks(won));
         let batch = self.batches.dispatch(&batch, won.chain(alone).collect()).await?;
         if batch.status == BatchStatus::Dispatched {
             metrics::counter!(BATCHES_DISPATCHED).increment(1);

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fanfold::aws::StoreError;
 use fanfold::bits::Bits;
-use fanfold::grouping::cut;
+use fanfold::clock::World;
+use fanfold::grouping::{Bundle, cut};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
-use fanfold::store::tasks::{NewBundle, NewTask, Waits};
+use fanfold::store::tasks::{NewTask, Waits};
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
 
@@ -35,12 +36,8 @@ impl Awake {
 }
 
 /// Says for each task which bundle it is stored for. Returns the bundles. A task that comes alone to its lane has none: it
-/// waits on its own, which costs less. `max_batch`: of each kind; `new_id`: makes ids that nobody else has.
-pub(crate) fn bundle(
-    tasks: &mut [NewTask],
-    max_batch: &HashMap<&str, usize>,
-    new_id: impl Fn() -> Uuid,
-) -> Vec<NewBundle> {
+/// waits on its own, which costs less. `max_batch`: of each kind.
+pub(crate) fn bundle(tasks: &mut [NewTask], max_batch: &HashMap<&str, usize>, world: &World) -> Vec<Bundle> {
     let mut lanes: BTreeMap<&Lane, Vec<TaskId>> = BTreeMap::new();
     for task in tasks.iter() {
         lanes.entry(&task.lane).or_default().push(task.id);
@@ -49,7 +46,7 @@ pub(crate) fn bundle(
     for (lane, ids) in lanes {
         let max_batch = max_batch.get(lane.kind.as_str()).copied().unwrap_or(1);
         let cut = cut(ids.into_iter().collect(), lane, max_batch).into_iter().filter(|members| members.len() > 1);
-        bundles.extend(cut.map(|members| NewBundle { id: new_id(), lane: lane.clone(), members }));
+        bundles.extend(cut.map(|members| Bundle::filling(world.uuid(), lane.clone(), members, world.now())));
     }
     let of: HashMap<TaskId, Uuid> =
         bundles.iter().flat_map(|bundle| bundle.members.ids().iter().map(|id| (*id, bundle.id))).collect();
@@ -63,30 +60,31 @@ impl Register {
     /// Lets batches claim what was stored: all tasks but those at the positions `known`. Returns what waits now.
     pub(crate) async fn open(
         &self,
-        bundles: &[NewBundle],
+        bundles: &[Bundle],
         tasks: &[NewTask],
         known: &HashSet<usize>,
     ) -> Result<Awake, StoreError> {
-        let mut slots: BTreeMap<Uuid, Bits> =
-            bundles.iter().map(|bundle| (bundle.id, Bits::zeros(bundle.members.len()))).collect();
-        let by_id: HashMap<Uuid, &NewBundle> = bundles.iter().map(|bundle| (bundle.id, bundle)).collect();
         let mut awake = Awake::default();
+        let mut stored: HashMap<Uuid, Vec<TaskId>> = HashMap::new();
         for (_, task) in tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)) {
-            match task.bundle.and_then(|bundle| Some((slots.get_mut(&bundle)?, by_id.get(&bundle)?))) {
-                Some((slots, bundle)) => bundle.members.slot(&task.id).into_iter().for_each(|slot| slots.set(slot)),
+            match task.bundle {
+                Some(bundle) => stored.entry(bundle).or_default().push(task.id),
                 None => awake.add(&task.lane, task.id, Waits::Alone),
             }
         }
-        let dead = self.tasks.open_bundles(&slots).await?;
-        for bundle in bundles {
-            let stored = slots.remove(&bundle.id).unwrap_or_default();
-            let ids: Vec<TaskId> = stored.iter().filter_map(|slot| bundle.members.ids().get(slot)).copied().collect();
+        let slots = |bundle: &Bundle| {
+            let stored = stored.get(&bundle.id).into_iter().flatten();
+            stored.filter_map(|id| bundle.members.slot(id)).collect::<Bits>()
+        };
+        let opened: Vec<Bundle> = bundles.iter().map(|bundle| bundle.opened(slots(bundle))).collect();
+        let dead = self.tasks.open_bundles(&opened).await?;
+        for bundle in opened {
+            let ids: Vec<TaskId> = bundle.tasks(&bundle.free).collect();
             if dead.contains(&bundle.id) {
-                self.tasks.free(bundle.id, &bundle.lane, &ids).await?;
+                self.tasks.free_from(&bundle, &ids).await?;
                 ids.iter().for_each(|id| awake.add(&bundle.lane, *id, Waits::Alone));
             } else if let Some(id) = ids.first() {
-                let waiting = u16::try_from(ids.len()).unwrap_or(u16::MAX);
-                awake.add(&bundle.lane, *id, Waits::In(bundle.id, waiting));
+                awake.add(&bundle.lane, *id, Waits::In(bundle.id, bundle.waiting()));
             }
         }
         Ok(awake)
@@ -97,7 +95,6 @@ impl Register {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     fn task(id: u128, lane: &str) -> NewTask {
         let (id, lane) = (TaskId::Single(Uuid::from_u128(id)), lane.parse().unwrap());
@@ -109,9 +106,7 @@ mod tests {
         let mut tasks: Vec<NewTask> = (0..60).map(|id| task(id, "parcel:0:NY")).collect();
         tasks.push(task(60, "parcel:0:NJ"));
         tasks.extend((61..63).map(|id| task(id, "letter:0:NY")));
-        let ids = AtomicU64::new(100);
-        let new_id = || Uuid::from_u128(u128::from(ids.fetch_add(1, Ordering::Relaxed)));
-        let bundles = bundle(&mut tasks, &HashMap::from([("parcel", 100)]), new_id);
+        let bundles = bundle(&mut tasks, &HashMap::from([("parcel", 100)]), &World::system());
         let sizes: Vec<usize> = bundles.iter().map(|bundle| bundle.members.len()).collect();
         assert_eq!(sizes, [2, 50, 10]);
         assert_eq!(tasks[60].bundle, None);

@@ -152,7 +152,7 @@ impl Register {
         let owners = self.owners(placed).await?;
         let mut tasks = to_store(placed, &owners);
         let max_batch = placed.iter().map(|task| (task.lane.kind.as_str(), task.max_batch)).collect();
-        let bundles = bundle(&mut tasks, &max_batch, || self.world.uuid());
+        let bundles = bundle(&mut tasks, &max_batch, &self.world);
         self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fanfold::clock::Timestamp;
 use fanfold::grouping::{BundleState, Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{
@@ -79,18 +80,16 @@ impl Sweep {
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
         let mut woken = BTreeSet::new();
         for at in 0..SWEEP_SEGMENTS {
-            let mut lanes = BTreeSet::new();
-            let (mut unfilled, mut long) = (Vec::new(), Vec::new());
+            let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
                 if pending.created_at <= horizon {
                     lanes.insert(lane);
                 }
-                unfilled.extend(pending.record.bundle().filter(|_| request.workers_dead));
-                long.extend(pending.record.bundle().filter(|_| pending.created_at <= half));
+                let neglected = request.workers_dead || pending.created_at <= half;
+                bundles.extend(pending.record.bundle().filter(|_| neglected));
             };
             self.tasks.scan_pending((first + at) % SWEEP_SEGMENTS, SWEEP_SEGMENTS, visit).await?;
-            self.bury(&unfilled).await?;
-            self.keep(&long).await?;
+            self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             self.wake(&lanes).await?;
             report.lanes += lanes.len() as u64;
@@ -99,25 +98,18 @@ impl Sweep {
         Ok(())
     }
 
-    /// Nobody fills bundles any more: what was stored for those that are not full waits on its own.
-    async fn bury(&self, bundles: &[Uuid]) -> Result<(), SweepError> {
-        for ids in bundles.chunks(KEYS_PER_READ_MAX) {
-            for bundle in self.tasks.bundles(ids, true).await?.values() {
-                if matches!(bundle.state, BundleState::Filling | BundleState::Dead) {
-                    self.tasks.bury(bundle).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Tasks of bundles have a time to live from the beginning: those that still wait get another one.
-    async fn keep(&self, bundles: &[Uuid]) -> Result<(), SweepError> {
+    /// Looks after bundles that nobody fills any more, and those begun before `half`, which have waited for half of their time to
+    /// live.
+    async fn look_after(&self, bundles: &[Uuid], half: Timestamp) -> Result<(), SweepError> {
         let soon = self.world.now().plus(BUNDLED_RETENTION / 2);
         for ids in bundles.chunks(KEYS_PER_READ_MAX) {
             for bundle in self.tasks.bundles(ids, true).await?.values() {
-                if bundle.waiting() > 0 && bundle.kept_until.is_none_or(|until| until < soon) {
-                    self.tasks.keep(bundle).await?;
+                let ends = bundle.created_at <= half && bundle.kept_until.is_none_or(|until| until < soon);
+                match bundle.state {
+                    // Its worker was lost. A leader would do it, but perhaps nobody is elected for so long.
+                    BundleState::Filling | BundleState::Dead => self.tasks.bury(bundle).await?,
+                    BundleState::Waiting if ends => self.tasks.keep(bundle).await?,
+                    BundleState::Waiting | BundleState::Taken => {}
                 }
             }
         }

@@ -56,6 +56,14 @@ impl<'a> Change<'a> {
         }
     }
 
+    /// Sets attributes that have a value, and removes the others.
+    pub(crate) fn put(self, attributes: impl IntoIterator<Item = (&'static str, Option<AttributeValue>)>) -> Self {
+        attributes.into_iter().fold(self, |change, (attribute, value)| match value {
+            Some(value) => change.set(attribute, value),
+            None => change.remove([attribute]),
+        })
+    }
+
     /// Sets an attribute, unless it is set already.
     pub(crate) fn set_first(mut self, attribute: &str, value: AttributeValue) -> Self {
         let (path, value) = (self.path(attribute), self.value(attribute, value));

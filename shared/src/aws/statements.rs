@@ -1,4 +1,6 @@
-//! One statement for many parameters, each of them a conditional write of its own, in as few calls as possible.
+//! Many conditional writes in as few calls as possible: statements, each of which is applied or refused on its own.
+
+use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum, BatchStatementRequest,
@@ -11,55 +13,104 @@ use super::{Item, StoreError, Table};
 use crate::limits::{STATEMENT_CALLS_AT_ONCE_MAX, STATEMENTS_PER_CALL_MAX, STORE_PAUSES, STORE_WAIT_MAX};
 
 /// One statement, to be executed for many rows of parameters.
-pub(crate) struct Statement<'a> {
+struct Statement<'a> {
     table: &'a Table,
     /// What it does, for errors.
     what: &'static str,
     text: String,
+    rows: Vec<Vec<AttributeValue>>,
+    /// Which of the caller's items each row is about.
+    items: Vec<usize>,
 }
 
-/// Position of a row or an action whose condition failed, and the item as it stands, if there is one.
+/// Position of an item or an action whose condition failed, and the item as it stands, if it is shown.
 pub(crate) type Refusal = (usize, Option<Item>);
 
 impl Table {
-    /// Inserts items with these attributes, in this order in each row, unless there is an item with the same key.
-    pub(crate) fn inserts(&self, what: &'static str, attributes: &[&str]) -> Statement<'_> {
-        let attributes: Vec<String> = attributes.iter().map(|name| format!("'{name}': ?")).collect();
-        let text = format!("INSERT INTO \"{}\" VALUE {{{}}}", self.name, attributes.join(", "));
-        Statement { table: self, what, text }
+    /// Inserts each item, unless there is one with its key. Returns those that were refused, which are not shown. `applied`
+    /// gets the number of the others after each call.
+    pub(crate) async fn insert_each(
+        &self,
+        what: &'static str,
+        items: Vec<Item>,
+        applied: impl Fn(u64),
+    ) -> Result<Vec<Refusal>, StoreError> {
+        let insert = |item: Item| {
+            let (names, row): (Vec<String>, Vec<AttributeValue>) = sorted(item).into_iter().unzip();
+            let names: Vec<String> = names.iter().map(|name| format!("'{name}': ?")).collect();
+            (format!("INSERT INTO \"{}\" VALUE {{{}}}", self.name, names.join(", ")), row)
+        };
+        self.execute_each(what, items.into_iter().map(insert), applied).await
     }
 
-    /// Updates items; `changes` is what follows the table's name.
-    pub(crate) fn updates(&self, what: &'static str, changes: &str) -> Statement<'_> {
-        Statement { table: self, what, text: format!("UPDATE \"{}\" {changes}", self.name) }
+    /// Makes each item `after` of what it was `before`, if it still is the same in the attributes `when`, the first of which is
+    /// the key. What neither names is left as it is.
+    pub(crate) async fn change_each(
+        &self,
+        what: &'static str,
+        when: &[&str],
+        changes: Vec<(Item, Item)>,
+    ) -> Result<Vec<Refusal>, StoreError> {
+        let change = |(before, after): (Item, Item)| {
+            let gone = sorted(before.clone()).into_iter().filter(|(name, _)| !after.contains_key(name));
+            let gone: String = gone.map(|(name, _)| format!(" REMOVE \"{name}\"")).collect();
+            let new = sorted(after).into_iter().filter(|(name, value)| before.get(name) != Some(value));
+            let (names, mut row): (Vec<String>, Vec<AttributeValue>) = new.unzip();
+            let set: String = names.iter().map(|name| format!(" SET \"{name}\" = ?")).collect();
+            let same = when.iter().map(|name| match before.get(*name) {
+                Some(value) => {
+                    row.push(value.clone());
+                    format!("\"{name}\" = ?")
+                }
+                None => format!("\"{name}\" IS MISSING"),
+            });
+            let same = same.collect::<Vec<_>>().join(" AND ");
+            (format!("UPDATE \"{}\"{set}{gone} WHERE {same}", self.name), row)
+        };
+        self.execute_each(what, changes.into_iter().map(change), |_| {}).await
+    }
+
+    /// Executes statements, those of one text together.
+    async fn execute_each(
+        &self,
+        what: &'static str,
+        statements: impl Iterator<Item = (String, Vec<AttributeValue>)>,
+        applied: impl Fn(u64),
+    ) -> Result<Vec<Refusal>, StoreError> {
+        let mut by_text: BTreeMap<String, (Vec<usize>, Vec<Vec<AttributeValue>>)> = BTreeMap::new();
+        for (at, (text, row)) in statements.enumerate() {
+            let (items, rows) = by_text.entry(text).or_default();
+            items.push(at);
+            rows.push(row);
+        }
+        let mut refused = Vec::new();
+        for (text, (items, rows)) in by_text {
+            refused.extend(Statement { table: self, what, text, rows, items }.execute(&applied).await?);
+        }
+        Ok(refused)
     }
 }
 
-impl Statement<'_> {
-    /// The same as [`Self::execute_counting`], without a count.
-    pub(crate) async fn execute(&self, rows: Vec<Vec<AttributeValue>>) -> Result<Vec<Refusal>, StoreError> {
-        self.execute_counting(rows, |_| {}).await
-    }
+fn sorted(item: Item) -> BTreeMap<String, AttributeValue> {
+    item.into_iter().collect()
+}
 
+impl Statement<'_> {
     /// Executes the statement once per row, each conditional on its own. Tries again those that were throttled or met a
-    /// conflict. Returns the rows whose condition failed. `applied` gets the number of the others after each call.
-    pub(crate) async fn execute_counting(
-        &self,
-        rows: Vec<Vec<AttributeValue>>,
-        applied: impl Fn(u64),
-    ) -> Result<Vec<Refusal>, StoreError> {
+    /// conflict. Returns the rows whose condition failed.
+    async fn execute(&self, applied: &impl Fn(u64)) -> Result<Vec<Refusal>, StoreError> {
         let mut refused = Vec::new();
-        let mut open: Vec<usize> = (0..rows.len()).collect();
+        let mut open: Vec<usize> = (0..self.rows.len()).collect();
         let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
         loop {
             let (mut again, mut last) = (Vec::new(), String::new());
             let chunks: Vec<Vec<usize>> = open.chunks(STATEMENTS_PER_CALL_MAX).map(<[usize]>::to_vec).collect();
-            let calls = chunks.into_iter().map(|chunk| self.call(&rows, chunk));
+            let calls = chunks.into_iter().map(|chunk| self.call(chunk));
             let mut answers = stream::iter(calls).buffer_unordered(STATEMENT_CALLS_AT_ONCE_MAX);
             while let Some(answer) = answers.next().await {
                 let answered = answer?;
                 applied(answered.applied);
-                refused.extend(answered.refused);
+                refused.extend(answered.refused.into_iter().map(|(row, item)| (self.items[row], item)));
                 again.extend(answered.again);
                 last = answered.reason.unwrap_or(last);
             }
@@ -76,17 +127,13 @@ impl Statement<'_> {
     }
 
     /// One call, for the rows at these positions.
-    fn call<'a>(
-        &'a self,
-        rows: &'a [Vec<AttributeValue>],
-        chunk: Vec<usize>,
-    ) -> BoxFuture<'a, Result<Answered, StoreError>> {
+    fn call(&self, chunk: Vec<usize>) -> BoxFuture<'_, Result<Answered, StoreError>> {
         async move {
             let mut call = self.table.client.batch_execute_statement();
             for at in &chunk {
                 let statement = BatchStatementRequest::builder()
                     .statement(&self.text)
-                    .set_parameters(Some(rows[*at].clone()))
+                    .set_parameters(Some(self.rows[*at].clone()))
                     .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
                 call = call.statements(statement.build().map_err(|error| self.table.unbuilt(&error))?);
             }

@@ -24,6 +24,9 @@ pub enum BundleState {
 }
 
 impl BundleState {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Filling, Self::Waiting, Self::Taken, Self::Dead];
+
     /// The state as it is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -38,7 +41,7 @@ impl BundleState {
     /// Reads what [`Self::as_str`] gives.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Filling, Self::Waiting, Self::Taken, Self::Dead].into_iter().find(|state| state.as_str() == text)
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -73,14 +76,39 @@ pub enum Claim {
     Takes {
         /// What the batch has then.
         won: Bits,
-        /// What is free then.
-        free: Bits,
-        /// Who has what then.
-        claims: Masks,
+        /// The bundle then.
+        after: Box<Bundle>,
     },
 }
 
 impl Bundle {
+    /// A bundle that is to be filled with these tasks.
+    #[must_use]
+    pub fn filling(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
+        Self {
+            id,
+            lane,
+            state: BundleState::Filling,
+            members,
+            free: Bits::default(),
+            claims: Masks::default(),
+            kept_until: None,
+            created_at: now,
+        }
+    }
+
+    /// The tasks at these slots.
+    pub fn tasks(&self, slots: &Bits) -> impl Iterator<Item = TaskId> {
+        slots.iter().filter_map(|slot| self.members.ids().get(slot)).copied()
+    }
+
+    /// The same bundle once the tasks at these slots were stored for it, and no others are.
+    #[must_use]
+    pub fn opened(&self, stored: Bits) -> Self {
+        let state = if stored.is_zero() { BundleState::Taken } else { BundleState::Waiting };
+        Self { state, free: stored, ..self.clone() }
+    }
+
     /// Whether a slot waits.
     #[must_use]
     pub fn waits(&self, slot: usize) -> bool {
@@ -104,9 +132,11 @@ impl Bundle {
         if self.state != BundleState::Waiting || won.is_zero() {
             return Claim::Stands(Bits::default());
         }
-        let mut claims = self.claims.clone();
+        let (free, mut claims) = (self.free.minus(&won), self.claims.clone());
         claims.add(batch, &won);
-        Claim::Takes { free: self.free.minus(&won), won, claims }
+        let state = if free.is_zero() { BundleState::Taken } else { BundleState::Waiting };
+        let after = Bundle { state, free, claims, ..self.clone() };
+        Claim::Takes { won, after: Box::new(after) }
     }
 }
 
@@ -169,23 +199,14 @@ mod tests {
     }
 
     fn bundle(size: usize) -> Bundle {
-        Bundle {
-            id: Uuid::from_u128(1),
-            lane: lane(),
-            state: BundleState::Waiting,
-            members: tasks(size),
-            free: Bits::ones(size),
-            claims: Masks::default(),
-            kept_until: None,
-            created_at: Timestamp(0),
-        }
+        Bundle::filling(Uuid::from_u128(1), lane(), tasks(size), Timestamp(0)).opened(Bits::ones(size))
     }
 
     /// The bundle after a claim, and what the batch got.
     fn claimed(bundle: &Bundle, batch: Uuid, wanted: &Bits) -> (Bundle, Bits) {
         match bundle.claim(batch, wanted) {
             Claim::Stands(has) => (bundle.clone(), has),
-            Claim::Takes { won, free, claims } => (Bundle { free, claims, ..bundle.clone() }, won),
+            Claim::Takes { won, after } => (*after, won),
         }
     }
 
@@ -198,6 +219,7 @@ mod tests {
         assert_eq!(after.claim(BATCH, &Bits::ones(10)), Claim::Stands(won));
         let (after, won) = claimed(&after, OTHER, &Bits::ones(10));
         assert_eq!((won.iter().collect::<Vec<_>>(), after.waiting()), ((4..10).collect(), 0));
+        assert_eq!(after.state, BundleState::Taken);
         assert_eq!(
             [0, 3, 4, 9].map(|slot| after.claims.holder(slot)),
             [Some(BATCH), Some(BATCH), Some(OTHER), Some(OTHER)]
@@ -215,7 +237,7 @@ mod tests {
 
     #[test]
     fn states_are_read_as_they_are_stored() {
-        for state in [BundleState::Filling, BundleState::Waiting, BundleState::Taken, BundleState::Dead] {
+        for state in BundleState::ALL {
             assert_eq!(BundleState::parse(state.as_str()), Some(state));
         }
         assert_eq!(BundleState::parse("created"), None);
@@ -225,7 +247,7 @@ mod tests {
     fn a_bundle_is_about_forty_tasks_or_three_hundred_items() {
         let sizes = |tasks, max_batch| cut(tasks, &lane(), max_batch).iter().map(Members::len).collect::<Vec<_>>();
         assert_eq!(sizes(tasks(100), 100), [50, 50]);
-        assert_eq!(sizes(items(700), 100), [275, 275, 150]);
+        assert_eq!(sizes(items(700), 100), [287, 287, 126]);
         assert_eq!(sizes(tasks(1), 100), [1]);
         assert_eq!(sizes(tasks(0), 100), [0; 0]);
         // Small batches claim a bundle many times, and each claim is kept.

@@ -7,7 +7,7 @@ mod record;
 
 use uuid::Uuid;
 
-use super::places::{MY_PLACE, Party, Place, Places};
+use super::places::{ID, MY_PLACE, Party, Place, Places};
 use super::telling::Tellings;
 use crate::aws::attributes::time;
 use crate::aws::{StoreError, Table, Write};
@@ -34,7 +34,7 @@ impl Gates {
     /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, kinds: &[&str]) -> Result<Vec<Gate>, StoreError> {
         let keys: Vec<String> = kinds.iter().map(|kind| key(kind)).collect();
-        self.table().get_many("lane", &keys, &[], true).await?.iter().map(Gate::decode).collect()
+        self.table().get_many(ID, &keys, &[], true).await?.iter().map(Gate::decode).collect()
     }
 
     /// Reads the gate of a kind. None: it was never used.
@@ -42,13 +42,13 @@ impl Gates {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, kind: &str) -> Result<Option<Gate>, StoreError> {
-        self.table().get("lane", key(kind), true).await?.as_ref().map(Gate::decode).transpose()
+        self.table().get(ID, key(kind), true).await?.as_ref().map(Gate::decode).transpose()
     }
 
     /// The telling that kinds stand still, or go on.
     #[must_use]
     pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table().clone(), "lane", false)
+        Tellings::new(self.table().clone(), ID, false)
     }
 
     /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`].

@@ -18,7 +18,7 @@ use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACES_RETENTION};
 pub const PREFIX: &str = "places/";
 
 /// What the key of a kind's record begins with.
-const KIND: &str = "places/kind/";
+const OF_KIND: &str = "places/kind/";
 
 /// Whose places they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Party {
     #[must_use]
     pub fn key(&self) -> String {
         match self {
-            Self::Kind(name) => format!("{KIND}{name}"),
+            Self::Kind(name) => format!("{OF_KIND}{name}"),
             Self::Receiver(name) => format!("{PREFIX}receiver/{name}"),
         }
     }
@@ -42,7 +42,7 @@ impl Party {
     /// The kind whose record has this key.
     #[must_use]
     pub fn kind(key: &str) -> Option<&str> {
-        key.strip_prefix(KIND)
+        key.strip_prefix(OF_KIND)
     }
 }
 
@@ -97,7 +97,7 @@ impl Places {
             if holders.get(&place.holder) == Some(&place.until) {
                 return Ok(Write::Done(item));
             }
-            if item.contains_key(STOPPED) || held(&holders, now) >= share as usize {
+            if item.contains_key(STOPPED_AT) || held(&holders, now) >= share as usize {
                 return Ok(Write::Refused(item));
             }
             over = dead(&holders, now).take(DEAD_PLACES_MAX).collect();
@@ -115,10 +115,10 @@ impl Places {
         let change = self
             .of(place)
             .set(MY_PLACE, time(place.until))
-            .set_some("ttl", retention(&place.party, place.until))
-            .when_present("places")
+            .set_some(TTL, retention(&place.party, place.until))
+            .when_present(PLACES)
             .when("size(places) < :room OR attribute_exists(places.#me)", [(":room", number(room))])
-            .when_absent(STOPPED);
+            .when_absent(STOPPED_AT);
         without(change, over)
     }
 
@@ -132,7 +132,7 @@ impl Places {
 
     /// Frees places, if they are still held as they were.
     pub(super) async fn free(&self, party: &Party, places: &[(Uuid, Timestamp)]) -> Result<(), StoreError> {
-        without(self.0.change("lane", party.key()), places).send().await.map(|_| ())
+        without(self.0.change(ID, party.key()), places).send().await.map(|_| ())
     }
 
     /// Makes the record of a party that has none.
@@ -143,17 +143,17 @@ impl Places {
         };
         let change = self
             .0
-            .change("lane", party.key())
-            .set("places", AttributeValue::M([].into()))
-            .set_some("kind", kind)
-            .set_some("ttl", retention(party, now))
-            .when_absent("places");
+            .change(ID, party.key())
+            .set(PLACES, encode(&Holders::new()))
+            .set_some(KIND, kind)
+            .set_some(TTL, retention(party, now))
+            .when_absent(PLACES);
         change.send().await.map(|_| ())
     }
 
     /// Begins a change of the record that a place is in: [`MY_PLACE`] is the place.
     pub(super) fn of(&self, place: &Place) -> Change<'_> {
-        self.0.change("lane", place.party.key()).name("#me", place.holder)
+        self.0.change(ID, place.party.key()).name("#me", place.holder)
     }
 
     /// The same, on condition that the place is held.
@@ -162,11 +162,20 @@ impl Places {
     }
 }
 
+/// The attribute that is the records' key, and the locks'.
+pub(super) const ID: &str = "lane";
+/// The kind whose record it is.
+pub(super) const KIND: &str = "kind";
+/// Who holds a place, and until when.
+pub(super) const PLACES: &str = "places";
+/// When the record expires.
+const TTL: &str = "ttl";
+
 /// The place that a change is about.
 pub(super) const MY_PLACE: &str = "places.#me";
 
 /// While a record has this, nobody takes a place in it: its party stands still.
-const STOPPED: &str = "stopped_at";
+pub(super) const STOPPED_AT: &str = "stopped_at";
 
 /// When the record of a party expires that was used until then.
 fn retention(party: &Party, until: Timestamp) -> Option<AttributeValue> {
@@ -186,14 +195,19 @@ pub(super) fn dead(holders: &Holders, now: Timestamp) -> impl Iterator<Item = (U
     holders.iter().filter(move |(_, until)| **until < now).map(|(holder, until)| (*holder, *until))
 }
 
+/// The places of a record.
+pub(super) fn encode(holders: &Holders) -> AttributeValue {
+    AttributeValue::M(holders.iter().map(|(holder, until)| (holder.to_string(), time(*until))).collect())
+}
+
 /// Who holds the places of a record.
 pub(super) fn holders(item: &Item) -> Result<Holders, StoreError> {
-    let wrong = || Reader::new("locks", "lane", item).corrupt("places", "is not a map of ids to times");
+    let wrong = || Reader::new("locks", ID, item).corrupt(PLACES, "is not a map of ids to times");
     let holder = |(holder, until): (&String, &AttributeValue)| {
         let until = until.as_n().ok().and_then(|until| until.parse().ok()).map(Timestamp);
         holder.parse().ok().zip(until).ok_or_else(wrong)
     };
-    match item.get("places") {
+    match item.get(PLACES) {
         None => Ok(Holders::new()),
         Some(AttributeValue::M(places)) => places.iter().map(holder).collect(),
         Some(_) => Err(wrong()),
@@ -206,4 +220,21 @@ fn without<'a>(change: Change<'a>, places: &[(Uuid, Timestamp)]) -> Change<'a> {
         let path = format!("places.#d{n}");
         change.name(format!("#d{n}"), holder).remove([path.as_str()]).when_is(&path, time(*until))
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::{any_id, any_time};
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(places in prop::collection::btree_map(any_id(), any_time(), 0..9)) {
+            let item = Item::from([(PLACES.to_owned(), encode(&places))]);
+            prop_assert_eq!(holders(&item).unwrap(), places);
+        }
+    }
 }

@@ -2,14 +2,16 @@
 
 use uuid::Uuid;
 
-use super::record::{Gate, Stopped};
+use super::record::{
+    ANSWER, Gate, PROBE_AT, PROBES, PROBING, REFUSALS, RESUMED_AT, STOOD_SINCE, Stopped, TARGETS, TELL_AT, VERSION,
+};
 use super::{Gates, key};
 use crate::aws::attributes::{id_set, number, text, time};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::REFUSED_TARGETS_MIN;
-use crate::store::places::{MY_PLACE, Place, dead};
+use crate::store::places::{ID, MY_PLACE, PLACES, Place, STOPPED_AT, dead};
 use crate::store::telling::ANEW;
 
 /// A call that says that the caller is wrong or must wait.
@@ -48,9 +50,9 @@ impl Gates {
         let change = self
             .0
             .if_held(place)
-            .set("version", version.clone())
-            .add("refusals", number(1_u32))
-            .add("targets", id_set([&derived::target(refusal.target)]))
+            .set(VERSION, version.clone())
+            .add(REFUSALS, number(1_u32))
+            .add(TARGETS, id_set([&derived::target(refusal.target)]))
             .remove([MY_PLACE])
             .when("attribute_not_exists(version) OR version = :by", [(":by", version)]);
         change.send_for_new().await?.decode(Gate::decode)
@@ -61,9 +63,9 @@ impl Gates {
         let Some(version) = gate.version else { return Ok(()) };
         let change = self
             .change(&gate.kind)
-            .remove(["version", "refusals", "targets"])
-            .when_is("version", text(version))
-            .when_absent("stopped_at");
+            .remove([VERSION, REFUSALS, TARGETS])
+            .when_is(VERSION, text(version))
+            .when_absent(STOPPED_AT);
         change.send().await.map(|_| ())
     }
 
@@ -79,15 +81,14 @@ impl Gates {
         tell_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let Some(version) = gate.version else { return Ok(false) };
+        let (since, because) = (self.table().world.now(), answer.to_owned());
+        let answer = because.clone();
+        let stopped = Stopped { since, because, answer, probe_at, probes: 0, probing: None };
         let change = self
             .change(&gate.kind)
-            .set("stopped_at", time(self.table().world.now()))
-            .set("stop_answer", text(answer))
-            .set("answer", text(answer))
-            .set("probe_at", time(probe_at))
-            .remove(["probes", "probing"])
-            .when_absent("stopped_at")
-            .when_is("version", text(version))
+            .put(Stopped::encode(Some(&stopped)))
+            .when_absent(STOPPED_AT)
+            .when_is(VERSION, text(version))
             .when("refusals >= :refusals", [(":refusals", number(gate.refusals))]);
         Ok(to_tell(change, tell_at).send().await?.is_done())
     }
@@ -97,7 +98,7 @@ impl Gates {
     /// # Errors
     /// The table cannot be written.
     pub async fn works(&self, place: &Place) -> Result<(), StoreError> {
-        self.0.if_held(place).remove([MY_PLACE, "refusals", "targets"]).send().await.map(|_| ())
+        self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
     }
 
     /// Takes the probe, with a place, of a kind that stands still: of several who try, one wins.
@@ -115,12 +116,12 @@ impl Gates {
         let taken = self
             .0
             .of(place)
-            .set("probing", time(place.until))
+            .set(PROBING, time(place.until))
             .set(MY_PLACE, time(place.until))
-            .when_is("stopped_at", time(stopped.since))
-            .when_is("probe_at", time(stopped.probe_at))
-            .when_same("probing", stopped.probing.map(time))
-            .when_present("places")
+            .when_is(STOPPED_AT, time(stopped.since))
+            .when_is(PROBE_AT, time(stopped.probe_at))
+            .when_same(PROBING, stopped.probing.map(time))
+            .when_present(PLACES)
             .when("size(places) < :room", [(":room", number(share.saturating_add(dead)))])
             .send()
             .await?
@@ -144,12 +145,12 @@ impl Gates {
         let change = self
             .0
             .if_held(place)
-            .set("probe_at", time(probe_at))
-            .set("answer", text(refusal.answer))
-            .add("probes", number(1_u32))
-            .add_some("targets", target)
-            .remove([MY_PLACE, "probing"])
-            .when_present("stopped_at");
+            .set(PROBE_AT, time(probe_at))
+            .set(ANSWER, text(refusal.answer))
+            .add(PROBES, number(1_u32))
+            .add_some(TARGETS, target)
+            .remove([MY_PLACE, PROBING])
+            .when_present(STOPPED_AT);
         change.send().await.map(|_| ())
     }
 
@@ -159,7 +160,7 @@ impl Gates {
     /// # Errors
     /// The table cannot be written.
     pub async fn resume(&self, place: &Place, tell_at: Option<Timestamp>) -> Result<bool, StoreError> {
-        let change = self.goes_on(self.0.if_held(place)).remove([MY_PLACE]).when_present("stopped_at");
+        let change = self.goes_on(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
         Ok(to_tell(change, tell_at).send().await?.is_done())
     }
 
@@ -168,7 +169,7 @@ impl Gates {
     /// # Errors
     /// The table cannot be written.
     pub async fn leave_probe(&self, place: &Place) -> Result<(), StoreError> {
-        self.0.if_held(place).remove([MY_PLACE, "probing"]).send().await.map(|_| ())
+        self.0.if_held(place).remove([MY_PLACE, PROBING]).send().await.map(|_| ())
     }
 
     /// The kind goes on, since what is known of its batch API holds for another version of its policy. Of several who find that,
@@ -177,8 +178,8 @@ impl Gates {
     /// # Errors
     /// The table cannot be written.
     pub async fn forget(&self, gate: &Gate, stopped: &Stopped, tell_at: Option<Timestamp>) -> Result<bool, StoreError> {
-        let change = self.goes_on(self.change(&gate.kind)).remove(["version"]);
-        let change = change.when_is("stopped_at", time(stopped.since));
+        let change = self.goes_on(self.change(&gate.kind)).remove([VERSION]);
+        let change = change.when_is(STOPPED_AT, time(stopped.since));
         Ok(to_tell(change, tell_at).send().await?.is_done())
     }
 
@@ -187,26 +188,21 @@ impl Gates {
     /// # Errors
     /// The table cannot be written.
     pub(super) async fn hasten(&self, kind: &str) -> Result<(), StoreError> {
-        let change = self.change(kind).set("probe_at", time(self.table().world.now())).remove(["probing"]);
-        change.when_present("stopped_at").send().await.map(|_| ())
+        let change = self.change(kind).set(PROBE_AT, time(self.table().world.now())).remove([PROBING]);
+        change.when_present(STOPPED_AT).send().await.map(|_| ())
     }
 
     fn change(&self, kind: &str) -> Change<'_> {
-        self.table().change("lane", key(kind))
+        self.table().change(ID, key(kind))
     }
 
     /// The change by which a kind goes on: what it remembers of how it stood still.
     fn goes_on<'a>(&self, change: Change<'a>) -> Change<'a> {
-        change.set("resumed_at", time(self.table().world.now())).copy("stood_since", "stopped_at").remove([
-            "refusals",
-            "targets",
-            "stopped_at",
-            "stop_answer",
-            "answer",
-            "probe_at",
-            "probes",
-            "probing",
-        ])
+        change
+            .set(RESUMED_AT, time(self.table().world.now()))
+            .copy(STOOD_SINCE, STOPPED_AT)
+            .put(Stopped::encode(None))
+            .remove([REFUSALS, TARGETS])
     }
 }
 
@@ -215,7 +211,7 @@ impl Gates {
 fn to_tell(change: Change<'_>, tell_at: Option<Timestamp>) -> Change<'_> {
     let change = change.add("changes", number(1_u32)).remove(ANEW);
     match tell_at {
-        Some(at) => change.set("tell_at", time(at)).set("tell_due", time(at)),
-        None => change.remove(["tell_at", "tell_due"]),
+        Some(at) => change.set(TELL_AT, time(at)).set("tell_due", time(at)),
+        None => change.remove([TELL_AT, "tell_due"]),
     }
 }

@@ -1,14 +1,30 @@
 //! A kind's gate, and how it is stored.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::aws::attributes::Reader;
+use crate::aws::attributes::{Reader, count, text, time};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::{KIND_NOTICES, REFUSALS_MIN, REFUSED_TARGETS_MIN};
-use crate::store::places::{self, Holders};
+use crate::store::places::{self, Holders, ID, KIND, STOPPED_AT};
 use crate::store::telling::Telling;
+
+/// The version of the policy that the refusals are known of.
+pub(super) const VERSION: &str = "version";
+pub(super) const REFUSALS: &str = "refusals";
+pub(super) const TARGETS: &str = "targets";
+
+const STOP_ANSWER: &str = "stop_answer";
+pub(super) const ANSWER: &str = "answer";
+pub(super) const PROBE_AT: &str = "probe_at";
+pub(super) const PROBES: &str = "probes";
+pub(super) const PROBING: &str = "probing";
+
+pub(super) const RESUMED_AT: &str = "resumed_at";
+pub(super) const STOOD_SINCE: &str = "stood_since";
+pub(super) const TELL_AT: &str = "tell_at";
 
 /// A kind's gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,30 +125,45 @@ impl Gate {
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
-        let reader = Reader::new("locks", "lane", item);
-        let stopped = match reader.time("stopped_at")? {
-            None => None,
-            Some(since) => Some(Stopped {
-                since,
-                because: reader.optional_text("stop_answer")?.unwrap_or_default().to_owned(),
-                answer: reader.text("answer")?.to_owned(),
-                probe_at: reader.time("probe_at")?.unwrap_or_default(),
-                probes: reader.small("probes")?,
-                probing: reader.time("probing")?,
-            }),
-        };
+        let reader = Reader::new("locks", ID, item);
         Ok(Self {
-            kind: reader.text("kind")?.to_owned(),
+            kind: reader.text(KIND)?.to_owned(),
             places: places::holders(item)?,
-            version: reader.optional_parsed("version")?,
-            refusals: reader.small("refusals")?,
-            targets: reader.ids("targets")?,
-            stopped,
-            resumed_at: reader.time("resumed_at")?,
-            stood_since: reader.time("stood_since")?,
-            tell_at: reader.time("tell_at")?,
+            version: reader.optional_parsed(VERSION)?,
+            refusals: reader.small(REFUSALS)?,
+            targets: reader.ids(TARGETS)?,
+            stopped: Stopped::decode(&reader)?,
+            resumed_at: reader.time(RESUMED_AT)?,
+            stood_since: reader.time(STOOD_SINCE)?,
+            tell_at: reader.time(TELL_AT)?,
             telling: Telling::decode(&reader)?,
         })
+    }
+}
+
+impl Stopped {
+    /// The attributes of a kind that stands still, or goes on.
+    pub(super) fn encode(stopped: Option<&Self>) -> [(&'static str, Option<AttributeValue>); 6] {
+        [
+            (STOPPED_AT, stopped.map(|stopped| time(stopped.since))),
+            (STOP_ANSWER, stopped.map(|stopped| text(&stopped.because))),
+            (ANSWER, stopped.map(|stopped| text(&stopped.answer))),
+            (PROBE_AT, stopped.map(|stopped| time(stopped.probe_at))),
+            (PROBES, stopped.and_then(|stopped| count(stopped.probes))),
+            (PROBING, stopped.and_then(|stopped| stopped.probing.map(time))),
+        ]
+    }
+
+    fn decode(reader: &Reader<'_>) -> Result<Option<Self>, StoreError> {
+        let Some(since) = reader.time(STOPPED_AT)? else { return Ok(None) };
+        Ok(Some(Self {
+            since,
+            because: reader.optional_text(STOP_ANSWER)?.unwrap_or_default().to_owned(),
+            answer: reader.text(ANSWER)?.to_owned(),
+            probe_at: reader.time(PROBE_AT)?.unwrap_or_default(),
+            probes: reader.small(PROBES)?,
+            probing: reader.time(PROBING)?,
+        }))
     }
 }
 
@@ -141,7 +172,13 @@ impl Gate {
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::aws::attributes::item;
+    use crate::store::places::PLACES;
+    use crate::store::telling::any_telling;
+    use crate::store::testing::{any_id, any_time};
 
     fn stopped(targets: &[&str], probing: Option<u64>) -> Gate {
         let probing = probing.map(Timestamp);
@@ -156,6 +193,32 @@ mod tests {
         };
         let targets = targets.iter().map(|target| derived::target(target)).collect();
         Gate { kind: "parcel".to_owned(), targets, stopped: Some(stopped), ..Gate::default() }
+    }
+
+    fn any_stopped() -> impl Strategy<Value = Stopped> {
+        (prop::array::uniform2(any_time()), prop::array::uniform2(".{0,9}"), any::<u32>(), prop::option::of(any_time()))
+            .prop_map(|([since, probe_at], [because, answer], probes, probing)| Stopped {
+                since,
+                because,
+                answer,
+                probe_at,
+                probes,
+                probing,
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            places in prop::collection::btree_map(any_id(), any_time(), 0..4),
+            stopped in prop::option::of(any_stopped()),
+            telling in any_telling(),
+        ) {
+            let kind = [(KIND, Some(text("parcel"))), (PLACES, Some(places::encode(&places)))];
+            let attributes = kind.into_iter().chain(Stopped::encode(stopped.as_ref())).chain(telling.encode());
+            let gate = Gate { kind: "parcel".to_owned(), places, stopped, telling, ..Gate::default() };
+            prop_assert_eq!(Gate::decode(&item(attributes)).unwrap(), gate);
+        }
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::{CREATED, DUPLICATE, Tasks, bundle_of};
+use super::Tasks;
+use super::record::{Record, Standing, State};
 use crate::aws::StoreError;
-use crate::aws::attributes::{Reader, number, text, time};
 use crate::grouping::BundleState;
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -54,13 +54,13 @@ impl Tasks {
     /// The table cannot be written.
     pub async fn insert_duplicates(&self, duplicates: &[Duplicate]) -> Result<HashSet<usize>, StoreError> {
         let now = self.table.world.now();
-        let ttl = number(now.plus(RETENTION).seconds());
-        let row = |task: &Duplicate| {
-            let (id, lane, of) = (text(task.id), text(&task.lane), text(task.of));
-            vec![id, lane, text(DUPLICATE), of, time(now), ttl.clone()]
+        let ttl = Some(now.plus(RETENTION).seconds());
+        let item = |task: &Duplicate| {
+            let standing = Standing { id: task.id, lane: task.lane.clone(), state: State::Duplicate(task.of), ttl };
+            Record { standing, content: None, key: None, created_at: now }.encode()
         };
-        let inserts = self.table.inserts("storing duplicates", &["id", "lane", "status", "of", "created_at", "ttl"]);
-        let refused = inserts.execute(duplicates.iter().map(row).collect()).await?;
+        let items = duplicates.iter().map(item).collect();
+        let refused = self.table.insert_each("storing duplicates", items, |_| {}).await?;
         Ok(refused.into_iter().map(|(at, _)| at).collect())
     }
 
@@ -70,34 +70,27 @@ impl Tasks {
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn stored(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Stored>, StoreError> {
-        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let items = self.table.get_many("id", &keys, &["id", "lane", "status", "of", "bundle"], true).await?;
-        let readers: Vec<Reader<'_>> = items.iter().map(|item| Reader::new("tasks", "id", item)).collect();
-        let mut named = Vec::new();
-        for reader in &readers {
-            named.extend(bundle_of(reader)?);
-        }
+        let standings = self.standings(ids, true).await?;
+        let named: Vec<Uuid> = standings.iter().filter_map(|task| task.state.bundle()).collect();
         let bundles = self.bundles(&named, true).await?;
-        let mut stored = HashMap::with_capacity(readers.len());
-        for reader in &readers {
-            let id: TaskId = reader.parsed("id")?;
-            let status = reader.text("status")?;
-            if status == DUPLICATE {
-                stored.insert(id, Stored::Duplicate(reader.parsed("of")?));
-                continue;
-            }
-            let lane: Lane = reader.parsed("lane")?;
-            let mut waits = (status == CREATED).then_some(Waits::Alone);
-            if let Some(bundle) = bundle_of(reader)?.and_then(|bundle| bundles.get(&bundle)) {
-                if bundle.state == BundleState::Dead {
-                    self.free(bundle.id, &lane, &[id]).await?;
-                    waits = Some(Waits::Alone);
-                } else if bundle.members.slot(&id).is_some_and(|slot| bundle.waits(slot)) {
-                    waits = Some(Waits::In(bundle.id, bundle.waiting()));
-                }
-            }
-            stored.insert(id, Stored::Task { lane, waits });
-        }
-        Ok(stored)
+        let dead = |task: &Standing| {
+            let bundle = task.state.bundle().and_then(|bundle| bundles.get(&bundle));
+            bundle.is_some_and(|bundle| bundle.state == BundleState::Dead)
+        };
+        self.free(standings.iter().filter(|task| dead(task)).cloned().collect()).await?;
+        let stored = |task: Standing| {
+            let waits = match task.state {
+                State::Duplicate(of) => return (task.id, Stored::Duplicate(of)),
+                State::Created => Some(Waits::Alone),
+                State::Batched(_) => None,
+                State::Bundled(_) if dead(&task) => Some(Waits::Alone),
+                State::Bundled(bundle) => bundles.get(&bundle).and_then(|bundle| {
+                    let waits = bundle.waits(bundle.members.slot(&task.id)?);
+                    waits.then(|| Waits::In(bundle.id, bundle.waiting()))
+                }),
+            };
+            (task.id, Stored::Task { lane: task.lane, waits })
+        };
+        Ok(standings.into_iter().map(stored).collect())
     }
 }

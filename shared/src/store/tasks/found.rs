@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use uuid::Uuid;
 
+use super::record::PENDING;
 use super::{Pending, PendingRecord, Tasks};
 use crate::aws::{Part, StoreError};
 use crate::grouping::{Bundle, BundleState};
@@ -57,11 +58,11 @@ impl Tasks {
     pub async fn find(&self, lane: &Lane, named: &Waiting, enough: usize) -> Result<Found, StoreError> {
         let mut found = Found::default();
         let mut seen = HashSet::new();
-        let part = Part::all("pending", lane);
+        let part = Part::all(PENDING, lane);
         let mut start = None;
         while named.len() < enough {
             let (items, next) = self.table.page(&part, KEYS_PER_READ_MAX, start).await?;
-            let records: Result<Vec<Pending>, StoreError> = items.iter().map(super::pending).collect();
+            let records: Result<Vec<Pending>, StoreError> = items.iter().map(Pending::decode).collect();
             let records: Vec<PendingRecord> = records?.into_iter().map(|pending| pending.record).collect();
             seen.extend(records.iter().copied());
             self.look(lane, &records, enough, &mut found).await?;

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use super::Tasks;
-use crate::aws::StoreError;
-use crate::aws::attributes::{Reader, number, text};
+use super::record::{ID, KEY, TTL};
+use crate::aws::attributes::{Reader, item, number, text};
+use crate::aws::{Item, StoreError};
+use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
 use crate::limits::{KEY_RETENTION, RETENTION};
 
@@ -20,6 +22,50 @@ pub struct Key {
 impl Key {
     pub(super) fn record_id(&self) -> String {
         format!("key:{}", derived::key(&self.scope, &self.value))
+    }
+}
+
+/// The task that has the key.
+const OWNER: &str = "owner";
+/// That task failed and gave it back.
+const RELEASED: &str = "released";
+
+/// What a key must still be to change: its owner's.
+const SAME_OWNER: [&str; 2] = [ID, OWNER];
+
+/// A key's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Record {
+    id: String,
+    owner: TaskId,
+    released: bool,
+    /// When it expires, in epoch seconds; none: as it stands.
+    ttl: Option<u64>,
+}
+
+impl Record {
+    fn encode(&self) -> Item {
+        item([
+            (ID, Some(text(&self.id))),
+            (OWNER, Some(text(self.owner))),
+            (RELEASED, self.released.then(|| number(1_u32))),
+            (TTL, self.ttl.map(number)),
+        ])
+    }
+
+    fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = Reader::new("keys", ID, item);
+        Ok(Self {
+            id: reader.text(ID)?.to_owned(),
+            owner: reader.parsed(OWNER)?,
+            released: reader.has(RELEASED),
+            ttl: reader.optional_number(TTL)?,
+        })
+    }
+
+    fn holding(&self, now: Timestamp) -> Holding {
+        let until = self.ttl.unwrap_or_default().saturating_sub((KEY_RETENTION - RETENTION).as_secs());
+        Holding { owner: self.owner, released: self.released, old: until < now.seconds() }
     }
 }
 
@@ -68,25 +114,24 @@ impl Tasks {
     /// The table cannot be written.
     pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<Holding>, StoreError> {
         let now = self.table.world.now();
-        let ttl = now.plus(KEY_RETENTION).seconds();
+        let ttl = Some(now.plus(KEY_RETENTION).seconds());
         // Two claims of one key in one call: the first is asked for, both are answered with its owner.
         let mut first: HashMap<String, Holding> = HashMap::with_capacity(claims.len());
-        let mut order = Vec::with_capacity(claims.len());
+        let mut wanted = Vec::with_capacity(claims.len());
         for claim in claims {
             let id = claim.key.record_id();
             if !first.contains_key(&id) {
                 first.insert(id.clone(), Holding::taken(claim.owner));
-                order.push((id, claim.owner));
+                wanted.push(Record { id, owner: claim.owner, released: false, ttl });
             }
         }
-        let rows = order.iter().map(|(id, owner)| vec![text(id), text(owner), number(ttl)]).collect();
-        let refused = self.table.inserts("taking keys", &["id", "owner", "ttl"]).execute(rows).await?;
-        let taken: Vec<String> = refused.into_iter().map(|(at, _)| order[at].0.clone()).collect();
-        for item in self.table.get_many("id", &taken, &["id", "owner", "released", "ttl"], true).await? {
-            let reader = Reader::new("keys", "id", &item);
-            let until = reader.number("ttl")?.saturating_sub((KEY_RETENTION - RETENTION).as_secs());
-            let (released, old) = (reader.has("released"), until < now.seconds());
-            first.insert(reader.text("id")?.to_owned(), Holding { owner: reader.parsed("owner")?, released, old });
+        let items = wanted.iter().map(Record::encode).collect();
+        let refused = self.table.insert_each("taking keys", items, |_| {}).await?;
+        let taken: Vec<String> = refused.into_iter().map(|(at, _)| wanted[at].id.clone()).collect();
+        for item in self.table.get_many(ID, &taken, &[], true).await? {
+            let record = Record::decode(&item)?;
+            let holding = record.holding(now);
+            first.insert(record.id, holding);
         }
         let holding = |claim: &KeyClaim| first.get(&claim.key.record_id()).copied();
         Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner))).collect())
@@ -98,13 +143,14 @@ impl Tasks {
     /// # Errors
     /// The table cannot be written.
     pub async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
-        let ttl = self.table.world.now().plus(KEY_RETENTION).seconds();
-        let takes = self.table.updates(
-            "taking keys over",
-            "SET \"owner\" = ? SET \"ttl\" = ? REMOVE \"released\" WHERE \"id\" = ? AND \"owner\" = ?",
-        );
-        let row = |taken: &Takeover| vec![text(taken.to), number(ttl), text(taken.key.record_id()), text(taken.from)];
-        takes.execute(takeovers.iter().map(row).collect()).await.map(|_| ())
+        let ttl = Some(self.table.world.now().plus(KEY_RETENTION).seconds());
+        let takeover = |taken: &Takeover| {
+            let before = Record { id: taken.key.record_id(), owner: taken.from, released: true, ttl: None };
+            let after = Record { owner: taken.to, released: false, ttl, ..before.clone() };
+            (before.encode(), after.encode())
+        };
+        let takeovers = takeovers.iter().map(takeover).collect();
+        self.table.change_each("taking keys over", &SAME_OWNER, takeovers).await.map(|_| ())
     }
 
     /// Releases the keys of tasks that failed, each on condition that the task still has it. Releasing one again changes
@@ -114,18 +160,33 @@ impl Tasks {
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn release_keys(&self, ids: &[TaskId]) -> Result<(), StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let items = self.table.get_many("id", &keys, &["id", "key"], true).await?;
-        let ttl = self.table.world.now().plus(RETENTION).seconds();
-        let releases = self
-            .table
-            .updates("releasing keys", "SET \"released\" = ? SET \"ttl\" = ? WHERE \"id\" = ? AND \"owner\" = ?");
-        let mut rows = Vec::new();
-        for item in &items {
-            let reader = Reader::new("tasks", "id", item);
-            if let Some(key) = reader.optional_text("key")? {
-                rows.push(vec![number(1_u32), number(ttl), text(key), text(reader.text("id")?)]);
+        let ttl = Some(self.table.world.now().plus(RETENTION).seconds());
+        let mut releases = Vec::new();
+        for item in self.table.get_many(ID, &keys, &[ID, KEY], true).await? {
+            let reader = Reader::new("tasks", ID, &item);
+            if let Some(key) = reader.optional_text(KEY)? {
+                let before = Record { id: key.to_owned(), owner: reader.parsed(ID)?, released: false, ttl: None };
+                let after = Record { released: true, ttl, ..before.clone() };
+                releases.push((before.encode(), after.encode()));
             }
         }
-        releases.execute(rows).await.map(|_| ())
+        self.table.change_each("releasing keys", &SAME_OWNER, releases).await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::any_task;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(owner in any_task(), released: bool, ttl: Option<u64>) {
+            let record = Record { id: "key:1".to_owned(), owner, released, ttl };
+            prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+        }
     }
 }

@@ -3,10 +3,15 @@
 use uuid::Uuid;
 
 use super::Tasks;
-use crate::aws::StoreError;
-use crate::aws::attributes::{Reader, number, text};
+use super::record::{ID, TTL};
+use crate::aws::attributes::{Reader, expiry, item, number, text};
+use crate::aws::{Item, StoreError};
+use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::{CONTENTION_TRIES_MAX, REQUEST_RETENTION};
+
+const DIGEST: &str = "digest";
+const TASKS: &str = "tasks";
 
 /// What a request under an idempotency key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,22 @@ pub struct RequestNote {
     pub tasks: u64,
 }
 
+impl RequestNote {
+    fn encode(self, id: &str, now: Timestamp) -> Item {
+        item([
+            (ID, Some(text(id))),
+            (DIGEST, Some(text(self.digest))),
+            (TASKS, Some(number(self.tasks))),
+            (TTL, Some(expiry(now, REQUEST_RETENTION))),
+        ])
+    }
+
+    fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = Reader::new("requests", ID, item);
+        Ok(Self { digest: reader.parsed(DIGEST)?, tasks: reader.number(TASKS)? })
+    }
+}
+
 impl Tasks {
     /// Notes what a request asks for, before anything of it is stored. Returns the note that counts: another one, if the key
     /// was used before for something else.
@@ -25,19 +46,33 @@ impl Tasks {
     /// The table cannot be read or written, or a record is corrupt.
     pub async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
         let id = format!("request:{}", derived::request(request_id));
-        let inserts = self.table.inserts("noting a request", &["id", "digest", "tasks", "ttl"]);
-        let ttl = self.table.world.now().plus(REQUEST_RETENTION).seconds();
         for _ in 0..CONTENTION_TRIES_MAX {
-            let row = vec![text(&id), text(note.digest), number(note.tasks), number(ttl)];
-            if inserts.execute(vec![row]).await?.is_empty() {
+            let item = note.encode(&id, self.table.world.now());
+            if self.table.insert_each("noting a request", vec![item], |_| {}).await?.is_empty() {
                 return Ok(note);
             }
             // None if it expired this very moment.
-            if let Some(item) = self.table.get_many("id", std::slice::from_ref(&id), &[], true).await?.first() {
-                let reader = Reader::new("requests", "id", item);
-                return Ok(RequestNote { digest: reader.parsed("digest")?, tasks: reader.number("tasks")? });
+            if let Some(item) = self.table.get_many(ID, std::slice::from_ref(&id), &[], true).await?.first() {
+                return RequestNote::decode(item);
             }
         }
         Err(StoreError::Contended { what: format!("noting {id}") })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::{any_id, any_time};
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(digest in any_id(), tasks: u64, now in any_time()) {
+            let note = RequestNote { digest, tasks };
+            prop_assert_eq!(RequestNote::decode(&note.encode("request:1", now)).unwrap(), note);
+        }
     }
 }

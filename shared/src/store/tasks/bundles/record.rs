@@ -1,0 +1,92 @@
+//! A bundle, and how it is stored.
+
+use uuid::Uuid;
+
+use crate::aws::attributes::{Reader, binary, bits, expiry, item, text, time};
+use crate::aws::{Item, StoreError};
+use crate::clock::Timestamp;
+use crate::grouping::{Bundle, BundleState};
+use crate::limits::BUNDLED_RETENTION;
+use crate::masks::Masks;
+use crate::members::Members;
+use crate::store::tasks::record::{CREATED_AT, ID, LANE, PENDING, TTL};
+
+const CLAIMS: &str = "claims";
+const FREE: &str = "free";
+const KEPT_UNTIL: &str = "kept_until";
+const MEMBERS: &str = "members";
+const STATE: &str = "state";
+
+/// What a bundle must still be to be opened, closed, declared dead or kept.
+pub(super) const SAME_STATE: [&str; 2] = [ID, STATE];
+/// What a bundle must still be to be claimed from.
+pub(super) const SAME_SLOTS: [&str; 3] = [ID, STATE, FREE];
+
+/// What the id of a bundle's record begins with.
+pub(in crate::store::tasks) const PREFIX: &str = "bundle:";
+
+/// The id of a bundle's record.
+pub(in crate::store::tasks) fn record_id(id: Uuid) -> String {
+    format!("{PREFIX}{id}")
+}
+
+/// The record. One of which nothing waits any more is kept for some time from `now` on.
+pub(super) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
+    let taken = bundle.state == BundleState::Taken;
+    item([
+        (ID, Some(text(record_id(bundle.id)))),
+        (LANE, Some(text(&bundle.lane))),
+        (STATE, Some(text(bundle.state.as_str()))),
+        (MEMBERS, Some(binary(&bundle.members.pack()))),
+        (FREE, bits(&bundle.free)),
+        (CLAIMS, (!bundle.claims.is_empty()).then(|| binary(&bundle.claims.pack()))),
+        (KEPT_UNTIL, bundle.kept_until.map(time)),
+        (CREATED_AT, Some(time(bundle.created_at))),
+        (PENDING, (!taken).then(|| text(&bundle.lane))),
+        (TTL, taken.then(|| expiry(now, BUNDLED_RETENTION))),
+    ])
+}
+
+pub(in crate::store::tasks) fn decode(item: &Item) -> Result<Bundle, StoreError> {
+    let reader = Reader::new("bundles", ID, item);
+    let id = reader.text(ID)?;
+    let state = reader.text(STATE)?;
+    Ok(Bundle {
+        id: id
+            .strip_prefix(PREFIX)
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| reader.corrupt(ID, format!("is `{id}`")))?,
+        lane: reader.parsed(LANE)?,
+        state: BundleState::parse(state).ok_or_else(|| reader.corrupt(STATE, format!("is `{state}`")))?,
+        members: Members::unpack(reader.bytes(MEMBERS)?).map_err(|error| reader.corrupt(MEMBERS, error))?,
+        free: reader.bits(FREE)?,
+        claims: Masks::unpack(reader.bytes(CLAIMS)?).map_err(|error| reader.corrupt(CLAIMS, error))?,
+        kept_until: reader.time(KEPT_UNTIL)?,
+        created_at: Timestamp(reader.number(CREATED_AT)?),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::{any_bits, any_id, any_lane, any_task, any_time};
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            (id, lane, free) in (any_id(), any_lane(), any_bits()),
+            state in prop::sample::select(BundleState::ALL.to_vec()),
+            members in prop::collection::vec(any_task(), 0..9),
+            claims in prop::collection::vec((any_id(), any_bits()), 0..4),
+            kept_until in prop::option::of(any_time()),
+            created_at in any_time(),
+        ) {
+            let (members, claims) = (members.into_iter().collect(), claims.into_iter().collect());
+            let bundle = Bundle { id, lane, state, members, free, claims, kept_until, created_at };
+            prop_assert_eq!(decode(&encode(&bundle, created_at)).unwrap(), bundle);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A task, and how it is stored.
+
+use uuid::Uuid;
+
+use crate::aws::attributes::{Reader, binary, item, number, text, time};
+use crate::aws::{Item, StoreError};
+use crate::clock::Timestamp;
+use crate::ids::TaskId;
+use crate::lane::Lane;
+
+const CONTENT: &str = "content";
+/// When the task was registered, or the bundle begun: the sort key of the index of what waits.
+pub(super) const CREATED_AT: &str = "created_at";
+/// The lane.
+pub(super) const LANE: &str = "lane";
+const STATUS: &str = "status";
+
+/// The attribute that is the records' key.
+pub(super) const ID: &str = "id";
+/// The record id of the task's key.
+pub(super) const KEY: &str = "key";
+/// The sparse index of what waits, and its partition key: the lane.
+pub(super) const PENDING: &str = "pending";
+/// When the record expires.
+pub(super) const TTL: &str = "ttl";
+
+/// What a [`Content`] is read from.
+pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
+/// What a [`Standing`] is read from, but for its time to live.
+pub(super) const OF_STANDING: [&str; 6] = [ID, LANE, STATUS, BUNDLE, BATCH, OF];
+/// What a task must still be to be claimed.
+pub(super) const SAME_LANE: [&str; 3] = [ID, STATUS, LANE];
+/// What a task must still be to be freed from its bundle, or kept with it.
+pub(super) const SAME_BUNDLE: [&str; 2] = [ID, BUNDLE];
+
+const BUNDLE: &str = "bundle";
+const BATCH: &str = "batch";
+const OF: &str = "of";
+
+/// Status of a task that was dropped, because another one has its key.
+pub const DUPLICATE: &str = "duplicate";
+
+/// A stored task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// Its lane.
+    pub lane: Lane,
+    /// The batch that claimed it.
+    pub batch: Option<Uuid>,
+    /// Its content, JSON; none, if it was dropped.
+    pub content: Option<String>,
+    /// The task that it was dropped as a duplicate of.
+    pub duplicate_of: Option<TaskId>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+}
+
+/// What a batch API is to get of a task, and since when it has waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// JSON.
+    pub json: String,
+    /// When the task was registered.
+    pub created_at: Timestamp,
+}
+
+/// What becomes of a task until it is a member of a batch. What happens then is in the batch's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It waits on its own.
+    Created,
+    /// It was stored for this bundle, whose record says which batch has claimed it.
+    Bundled(Uuid),
+    /// It waited on its own, and this batch has claimed it.
+    Batched(Uuid),
+    /// It was dropped as a duplicate of this task.
+    Duplicate(TaskId),
+}
+
+impl State {
+    fn status(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Bundled(_) => "bundled",
+            Self::Batched(_) => "batched",
+            Self::Duplicate(_) => DUPLICATE,
+        }
+    }
+
+    /// The bundle it was stored for.
+    pub(super) fn bundle(self) -> Option<Uuid> {
+        match self {
+            Self::Bundled(bundle) => Some(bundle),
+            Self::Created | Self::Batched(_) | Self::Duplicate(_) => None,
+        }
+    }
+}
+
+/// What changes of a task's record, and which record it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) id: TaskId,
+    pub(super) lane: Lane,
+    pub(super) state: State,
+    /// When the record expires, in epoch seconds.
+    pub(super) ttl: Option<u64>,
+}
+
+impl Standing {
+    pub(super) fn encode(&self) -> Item {
+        let Self { id, lane, state, ttl } = self;
+        let (bundle, batch, of) = match state {
+            State::Created => (None, None, None),
+            State::Bundled(bundle) => (Some(bundle), None, None),
+            State::Batched(batch) => (None, Some(batch), None),
+            State::Duplicate(of) => (None, None, Some(of)),
+        };
+        item([
+            (ID, Some(text(id))),
+            (LANE, Some(text(lane))),
+            (STATUS, Some(text(state.status()))),
+            (PENDING, (*state == State::Created).then(|| text(lane))),
+            (BUNDLE, bundle.map(|bundle| binary(bundle.as_bytes()))),
+            (BATCH, batch.map(text)),
+            (OF, of.map(text)),
+            (TTL, ttl.map(number)),
+        ])
+    }
+
+    pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = reader(item);
+        let state = match reader.text(STATUS)? {
+            "created" => State::Created,
+            "bundled" => {
+                State::Bundled(Uuid::from_slice(reader.bytes(BUNDLE)?).map_err(|error| reader.corrupt(BUNDLE, error))?)
+            }
+            "batched" => State::Batched(reader.parsed(BATCH)?),
+            DUPLICATE => State::Duplicate(reader.parsed(OF)?),
+            other => return Err(reader.corrupt(STATUS, format!("is `{other}`"))),
+        };
+        Ok(Self { id: reader.parsed(ID)?, lane: reader.parsed(LANE)?, state, ttl: reader.optional_number(TTL)? })
+    }
+}
+
+/// A task's whole record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) standing: Standing,
+    /// None, if it was dropped.
+    pub(super) content: Option<String>,
+    /// The record id of its key.
+    pub(super) key: Option<String>,
+    pub(super) created_at: Timestamp,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> Item {
+        let rest = item([
+            (CONTENT, self.content.as_ref().map(text)),
+            (KEY, self.key.as_ref().map(text)),
+            (CREATED_AT, Some(time(self.created_at))),
+        ]);
+        self.standing.encode().into_iter().chain(rest).collect()
+    }
+
+    pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
+        let reader = reader(item);
+        Ok(Self {
+            standing: Standing::decode(item)?,
+            content: reader.optional_text(CONTENT)?.map(str::to_owned),
+            key: reader.optional_text(KEY)?.map(str::to_owned),
+            created_at: Timestamp(reader.number(CREATED_AT)?),
+        })
+    }
+}
+
+impl Content {
+    /// The content of a task, with its id; none, if it was dropped.
+    pub(super) fn decode(item: &Item) -> Result<Option<(TaskId, Self)>, StoreError> {
+        let reader = reader(item);
+        let Some(json) = reader.optional_text(CONTENT)? else { return Ok(None) };
+        let content = Self { json: json.to_owned(), created_at: Timestamp(reader.number(CREATED_AT)?) };
+        Ok(Some((reader.parsed(ID)?, content)))
+    }
+}
+
+fn reader(item: &Item) -> Reader<'_> {
+    Reader::new("tasks", ID, item)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::{any_id, any_lane, any_task, any_time};
+
+    fn any_state() -> impl Strategy<Value = State> {
+        prop_oneof![
+            Just(State::Created),
+            any_id().prop_map(State::Bundled),
+            any_id().prop_map(State::Batched),
+            any_task().prop_map(State::Duplicate),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            (id, lane, state) in (any_task(), any_lane(), any_state()),
+            ttl: Option<u64>,
+            [content, key] in prop::array::uniform2(prop::option::of(".{0,9}")),
+            created_at in any_time(),
+        ) {
+            let record = Record { standing: Standing { id, lane, state, ttl }, content, key, created_at };
+            let item = record.encode();
+            prop_assert_eq!(&Record::decode(&item).unwrap(), &record);
+            let content = record.content.map(|json| (id, Content { json, created_at }));
+            prop_assert_eq!(Content::decode(&item).unwrap(), content);
+        }
+    }
+}

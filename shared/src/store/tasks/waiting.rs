@@ -1,0 +1,61 @@
+//! What of a hint still waits, and what is taken.
+
+use std::collections::HashSet;
+
+use uuid::Uuid;
+
+use super::Tasks;
+use super::record::State;
+use crate::aws::StoreError;
+use crate::grouping::{Bundle, BundleState};
+use crate::ids::TaskId;
+use crate::lane::Lane;
+use crate::waiting::Waiting;
+
+impl Tasks {
+    /// What of this waits in a lane: no batch has claimed it yet. Strongly consistent.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn waiting(&self, named: &Waiting, lane: &Lane) -> Result<Waiting, StoreError> {
+        let standings = self.standings(named.tasks.ids(), true).await?.into_iter();
+        let tasks = standings.filter(|task| task.state == State::Created && task.lane == *lane).map(|task| task.id);
+        let ids: Vec<Uuid> = named.bundles.keys().copied().collect();
+        let bundles = self.bundles(&ids, true).await?.into_values();
+        let bundles = bundles.filter(|bundle| bundle.lane == *lane && bundle.waiting() > 0);
+        Ok(Waiting { tasks: tasks.collect(), bundles: bundles.map(|bundle| (bundle.id, bundle.waiting())).collect() })
+    }
+
+    /// What of this batches have claimed altogether: tasks on their own, and bundles. Not strongly consistent: what was claimed
+    /// just now may be missing.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn taken(&self, named: &Waiting) -> Result<Taken, StoreError> {
+        let standings = self.standings(named.tasks.ids(), false).await?.into_iter();
+        let tasks = standings.filter(|task| task.state != State::Created).map(|task| task.id).collect();
+        let ids: Vec<Uuid> = named.bundles.keys().copied().collect();
+        let bundles = self.bundles(&ids, false).await?.into_values();
+        let over = |bundle: &Bundle| matches!(bundle.state, BundleState::Taken | BundleState::Dead);
+        Ok(Taken { tasks, bundles: bundles.filter(over).map(|bundle| bundle.id).collect() })
+    }
+}
+
+/// What batches have claimed altogether.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Tasks on their own.
+    pub tasks: HashSet<TaskId>,
+    /// Bundles.
+    pub bundles: HashSet<Uuid>,
+}
+
+impl Taken {
+    /// What is left of this.
+    #[must_use]
+    pub fn out_of(&self, waiting: Waiting) -> Waiting {
+        let Waiting { tasks, mut bundles } = waiting;
+        bundles.retain(|id, _| !self.bundles.contains(id));
+        Waiting { bundles, ..Waiting::alone(tasks.ids().iter().filter(|id| !self.tasks.contains(id)).copied()) }
+    }
+}
