@@ -143,7 +143,7 @@ impl Notice {
             }
         };
         let at = gate.stopped.as_ref().map_or(gate.resumed_at, |stopped| Some(stopped.since)).unwrap_or_default();
-        let change = gate.telling.change.unwrap_or_default();
+        let change = gate.notice.change.unwrap_or_default();
         Self { id: derived::kind_notice(&gate.kind, change, at), event }
     }
 

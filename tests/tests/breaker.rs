@@ -223,7 +223,7 @@ async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
     assert!(stack.gates.stop(&stands, "no", now, None).await.unwrap());
     assert_eq!(stack.gates.refuse(&place(2), refusal(1)).await.unwrap(), None);
     let after = gate(&stack).await;
-    assert!(after.stopped.is_some() && after.places.len() == 1 && after.telling.change == Some(1), "{after:?}");
+    assert!(after.stopped.is_some() && after.places.len() == 1 && after.notice.change == Some(1), "{after:?}");
 }
 
 /// A wrong path that redirects is a wrong path.

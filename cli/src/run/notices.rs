@@ -33,7 +33,7 @@ impl Notices {
             ids: BTreeSet::new(),
         };
         // An earlier process received it, and died before it wrote that down.
-        if fanout.complete() && fanout.telling.told.is_some() {
+        if fanout.complete() && fanout.notice.delivered.is_some() {
             notices.take(Notice::completed(fanout));
         }
         Ok(notices)

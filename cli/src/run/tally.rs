@@ -125,7 +125,7 @@ impl Tally {
         self.batches += 1;
         self.members += items.len() as u64;
         self.calls += u64::from(batch.attempts);
-        if let (None, Some(error)) = (batch.telling.told, &batch.telling.error) {
+        if let (None, Some(error)) = (batch.notice.delivered, &batch.notice.error) {
             *self.undelivered.entry(error.clone()).or_default() += 1;
         }
         for (slot, item) in items {

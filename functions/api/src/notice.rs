@@ -1,6 +1,6 @@
 //! The state of a notice, as the API shows it.
 
-use fanfold::store::telling::Telling;
+use fanfold::store::notices::NoticeProgress;
 use serde::Serialize;
 
 /// The state of a notice.
@@ -36,18 +36,18 @@ enum NoticeState {
 }
 
 impl NoticeView {
-    pub(crate) fn of(telling: &Telling) -> Self {
-        let state = match (telling.told, telling.given_up) {
+    pub(crate) fn of(notice: &NoticeProgress) -> Self {
+        let state = match (notice.delivered, notice.given_up) {
             (Some(_), _) => NoticeState::Delivered,
             (None, Some(_)) => NoticeState::Undeliverable,
             (None, None) => NoticeState::Pending,
         };
         Self {
             state,
-            tries: telling.tries,
-            next_at: telling.due.filter(|_| !telling.over()).map(|at| at.0),
-            given_up_at: telling.given_up.map(|at| at.0),
-            error: telling.error.clone(),
+            tries: notice.tries,
+            next_at: notice.due.filter(|_| !notice.over()).map(|at| at.0),
+            given_up_at: notice.given_up.map(|at| at.0),
+            error: notice.error.clone(),
         }
     }
 }

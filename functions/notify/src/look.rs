@@ -8,7 +8,7 @@ use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold::store::batches::BatchStatus;
-use fanfold::store::telling::{Next, Telling, Tellings};
+use fanfold::store::notices::{Next, NoticeProgress, Notices};
 use uuid::Uuid;
 
 use crate::{Notify, NotifyError};
@@ -28,7 +28,7 @@ pub(crate) enum Asked {
 #[derive(Debug)]
 pub(crate) struct Due {
     pub(crate) about: About,
-    pub(crate) telling: Telling,
+    pub(crate) notice: NoticeProgress,
     pub(crate) destination: Destination,
     /// All parts of it.
     pub(crate) notices: Vec<Notice>,
@@ -36,11 +36,11 @@ pub(crate) struct Due {
 
 impl Notify {
     /// The records with the state of the notice.
-    pub(crate) fn tellings(&self, about: &About) -> Tellings {
+    pub(crate) fn notices(&self, about: &About) -> Notices {
         match about {
-            About::Fanout(_) => self.fanouts.tellings(),
-            About::Batch(_) => self.batches.tellings(),
-            About::Kind(_) => self.gates.tellings(),
+            About::Fanout(_) => self.fanouts.notices(),
+            About::Batch(_) => self.batches.notices(),
+            About::Kind(_) => self.gates.notices(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Notify {
         let fanout = self.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let Some(destination) = fanout.notify.clone().filter(|_| fanout.complete()) else { return Ok(Asked::Nothing) };
         let notices = || vec![Notice::completed(&fanout)];
-        self.next(message, fanout.telling.clone(), destination, notices).await
+        self.next(message, fanout.notice.clone(), destination, notices).await
     }
 
     async fn look_at_failures(&self, message: &NotifyMessage, named: &LaneBatch) -> Result<Asked, NotifyError> {
@@ -69,7 +69,7 @@ impl Notify {
         }
         let policy = self.policies.get(&batch.lane.kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
-        let revives = message.undelivered.is_some() && batch.telling.given_up.is_some();
+        let revives = message.undelivered.is_some() && batch.notice.given_up.is_some();
         let none = Follows::of(&batch, policy.as_deref()).failures == FailureNotice::None;
         let Some(destination) = destination.filter(|_| revives || !none) else {
             self.locks.closed(&batch.lane, &[batch.id]).await?;
@@ -79,7 +79,7 @@ impl Notify {
             // From now on `sweep` looks after it again.
             self.locks.close_again(&batch.lane, batch.id).await?;
         }
-        self.next(message, batch.telling.clone(), destination, || Notice::failed(&batch)).await
+        self.next(message, batch.notice.clone(), destination, || Notice::failed(&batch)).await
     }
 
     /// A kind's notice reports its present state. A change that another one followed before it was delivered is not reported.
@@ -88,30 +88,30 @@ impl Notify {
         let policy = self.policies.get(kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
         let Some(destination) = destination.filter(|_| gate.tell_at.is_some()) else { return Ok(Asked::Nothing) };
-        self.next(message, gate.telling.clone(), destination, || vec![Notice::of_kind(&gate)]).await
+        self.next(message, gate.notice.clone(), destination, || vec![Notice::of_kind(&gate)]).await
     }
 
     /// What follows from a message and the state of the notice.
     async fn next(
         &self,
         message: &NotifyMessage,
-        mut telling: Telling,
+        mut notice: NoticeProgress,
         destination: Destination,
         notices: impl FnOnce() -> Vec<Notice>,
     ) -> Result<Asked, NotifyError> {
         let about = message.about.clone();
         let mut due = message.due;
         if message.undelivered.is_some()
-            && telling.given_up.is_some()
-            && let Some(now) = self.tellings(&about).revive(&about.key(), telling.change).await?
+            && notice.given_up.is_some()
+            && let Some(now) = self.notices(&about).revive(&about.key(), notice.change).await?
         {
-            telling = Telling { given_up: None, due: Some(now), since: Some(now), ..telling };
+            notice = NoticeProgress { given_up: None, due: Some(now), since: Some(now), ..notice };
             due = Some(now);
         }
-        Ok(match telling.next(due, self.world.now()) {
+        Ok(match notice.next(due, self.world.now()) {
             Next::Over | Next::Superseded => Asked::Nothing,
             Next::Wait(wait) => Asked::Later(wait),
-            Next::Turn => Asked::Try(Box::new(Due { about, telling, destination, notices: notices() })),
+            Next::Turn => Asked::Try(Box::new(Due { about, notice, destination, notices: notices() })),
         })
     }
 

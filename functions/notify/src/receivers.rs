@@ -93,7 +93,7 @@ impl Notify {
             let again = NotifyMessage { waits, ..message.clone() };
             let result = match self.crowded(&due.about).await {
                 Ok(true) => self.turn_away(&due).await,
-                Ok(false) => self.later(&again, due.telling.due, wait).await,
+                Ok(false) => self.later(&again, due.notice.due, wait).await,
                 Err(error) => Err(error),
             };
             handled.push((delivery, message, result));

@@ -7,7 +7,7 @@ use fanfold::messages::{About, NotifyMessage, Undelivered};
 use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
-use fanfold::store::telling::Turn;
+use fanfold::store::notices::Turn;
 use fanfold::text::shorten;
 
 use crate::look::Due;
@@ -17,9 +17,9 @@ impl Notify {
     /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
     /// under the same id.
     pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
-        let tellings = self.tellings(&due.about);
-        let Some(turn) = tellings.begin(&due.about.key(), &due.telling).await? else { return Ok(()) };
-        let told = due.telling.parts;
+        let notices = self.notices(&due.about);
+        let Some(turn) = notices.begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
+        let told = due.notice.parts;
         for (parts, notice) in (told..).zip(due.notices.iter().skip(told as usize)) {
             if self.world.now().since(turn.began) >= NOTICE_TURN {
                 return self.try_again(due, &turn, parts, Duration::ZERO, None).await;
@@ -28,7 +28,7 @@ impl Notify {
                 return self.failed(due, &turn, parts, &error).await;
             }
         }
-        tellings.told(&turn).await?;
+        notices.delivered(&turn).await?;
         self.close(&due.about).await
     }
 
@@ -66,7 +66,7 @@ impl Notify {
         error: Option<&str>,
     ) -> Result<(), NotifyError> {
         let at = self.world.now().plus(pause);
-        if self.tellings(&due.about).again(turn, at, parts, error).await? {
+        if self.notices(&due.about).again(turn, at, parts, error).await? {
             self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await?;
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Notify {
         };
         let letters: Vec<NotifyMessage> = due.notices.iter().skip(parts as usize).map(dead).collect();
         self.dead.send_all(letters.iter().map(|letter| (letter, Duration::ZERO))).await?;
-        if !self.tellings(&due.about).give_up(turn, parts, error).await? {
+        if !self.notices(&due.about).give_up(turn, parts, error).await? {
             return Ok(());
         }
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
@@ -98,13 +98,13 @@ impl Notify {
 
     /// Gives up a notice whose receiver has no place for it.
     pub(crate) async fn turn_away(&self, due: &Due) -> Result<(), NotifyError> {
-        let Some(turn) = self.tellings(&due.about).begin(&due.about.key(), &due.telling).await? else { return Ok(()) };
+        let Some(turn) = self.notices(&due.about).begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
         let error =
             format!("the receiver is busy, and notices of more than {CLOSING_MAX} batches of the lane wait for it");
-        self.give_up(due, &turn, due.telling.parts, &error).await
+        self.give_up(due, &turn, due.notice.parts, &error).await
     }
 
-    /// With the telling of its failures a batch is closed.
+    /// With the notice of its failures a batch is closed.
     async fn close(&self, about: &About) -> Result<(), NotifyError> {
         match about {
             About::Fanout(_) | About::Kind(_) => Ok(()),

@@ -29,11 +29,11 @@ impl Sweep {
         let (mut messages, mut waiting) = (Vec::new(), BTreeMap::new());
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
-            if batch.status == BatchStatus::Done && batch.telling.begun() && !batch.telling.over() {
+            if batch.status == BatchStatus::Done && batch.notice.begun() && !batch.notice.over() {
                 // Its acks are through; what is left of it is a notice.
                 let about = About::Batch(LaneBatch::of(&batch));
-                let tellings = self.batches.tellings();
-                let again = self.tell_again(&tellings, about, &batch.telling, batch.updated_at, request).await?;
+                let notices = self.batches.notices();
+                let again = self.tell_again(&notices, about, &batch.notice, batch.updated_at, request).await?;
                 report.batches += u64::from(again);
                 continue;
             }

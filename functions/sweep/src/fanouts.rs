@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fanfold::clock::Timestamp;
 use fanfold::messages::About;
 use fanfold::store::fanouts::FanoutState;
-use fanfold::store::telling::{Telling, Tellings};
+use fanfold::store::notices::{NoticeProgress, Notices};
 use uuid::Uuid;
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
@@ -26,9 +26,9 @@ impl Sweep {
                 self.tracking.finish(fanout).await?;
                 report.fanouts += 1;
             } else if fanout.to_notify() {
-                let tellings = self.tracking.fanouts.tellings();
+                let notices = self.tracking.fanouts.notices();
                 let about = About::Fanout(fanout.id);
-                let again = self.tell_again(&tellings, about, &fanout.telling, fanout.updated_at, request).await?;
+                let again = self.tell_again(&notices, about, &fanout.notice, fanout.updated_at, request).await?;
                 report.fanouts += u64::from(again);
             }
         }
@@ -38,17 +38,17 @@ impl Sweep {
     /// Sends the message of a notice again if it is overdue; `ended`: when what it reports happened.
     pub(crate) async fn tell_again(
         &self,
-        tellings: &Tellings,
+        notices: &Notices,
         about: About,
-        telling: &Telling,
+        notice: &NoticeProgress,
         ended: Timestamp,
         request: SweepRequest,
     ) -> Result<bool, SweepError> {
         if request.workers_dead {
-            self.tracking.resume(about, telling).await?;
+            self.tracking.resume(about, notice).await?;
             return Ok(true);
         }
-        let lost = telling.waiting_since(ended) <= self.horizon(request);
-        Ok(lost && self.tracking.remind(tellings, about, telling).await?)
+        let lost = notice.waiting_since(ended) <= self.horizon(request);
+        Ok(lost && self.tracking.remind(notices, about, notice).await?)
     }
 }

@@ -10,7 +10,7 @@ impl Sweep {
     pub(crate) async fn sweep_kinds(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
         let kinds = self.policies.kinds().await?;
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-        let tellings = self.gates.tellings();
+        let notices = self.gates.notices();
         for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_tell) {
             match self.policies.get(&gate.kind).await {
                 Ok(Some(policy)) if policy.notify.is_some() => {}
@@ -23,7 +23,7 @@ impl Sweep {
             }
             let changed_at = gate.tell_at.unwrap_or_default();
             let about = About::Kind(gate.kind);
-            let again = self.tell_again(&tellings, about, &gate.telling, changed_at, request).await?;
+            let again = self.tell_again(&notices, about, &gate.notice, changed_at, request).await?;
             report.kinds += u64::from(again);
         }
         Ok(())

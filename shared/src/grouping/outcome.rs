@@ -41,9 +41,9 @@ impl Follows {
     pub fn of(batch: &Batch, policy: Option<&Policy>) -> Self {
         let done = batch.status == BatchStatus::Done;
         let told = policy.is_some_and(|policy| policy.notify.is_some());
-        let failures = if !done || batch.failed.is_zero() || batch.telling.over() || !told {
+        let failures = if !done || batch.failed.is_zero() || batch.notice.over() || !told {
             FailureNotice::None
-        } else if batch.telling.begun() {
+        } else if batch.notice.begun() {
             FailureNotice::Begun
         } else {
             FailureNotice::Due
@@ -78,7 +78,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::ids::{ItemId, TaskId};
     use crate::members::Members;
-    use crate::store::telling::Telling;
+    use crate::store::notices::NoticeProgress;
     use uuid::Uuid;
 
     /// A batch that is done: its first member succeeded, its second failed.
@@ -103,7 +103,7 @@ mod tests {
         [0, 1].map(|index| TaskId::Item(ItemId { fanout: Uuid::from_u128(3), group: Uuid::from_u128(4), index }))
     }
 
-    fn telling() -> Policy {
+    fn notifying() -> Policy {
         serde_json::from_value(serde_json::json!({
             "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "notify": {"queue": "notices"}
         }))
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn silent() -> Policy {
-        Policy { notify: None, ..telling() }
+        Policy { notify: None, ..notifying() }
     }
 
     /// What is sent first, how it stands with the failures, whether the batch is closing.
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn acks_come_before_the_notice() {
-        assert_eq!(of(&done(items()), Some(&telling())), (Some(First::Acks), FailureNotice::Due, true));
+        assert_eq!(of(&done(items()), Some(&notifying())), (Some(First::Acks), FailureNotice::Due, true));
         assert_eq!(of(&done(items()), Some(&silent())), (Some(First::Acks), FailureNotice::None, true));
-        assert_eq!(of(&done(tasks()), Some(&telling())), (Some(First::Notice), FailureNotice::Due, true));
+        assert_eq!(of(&done(tasks()), Some(&notifying())), (Some(First::Notice), FailureNotice::Due, true));
     }
 
     #[test]
@@ -133,27 +133,27 @@ mod tests {
         assert_eq!(of(&done(tasks()), Some(&silent())), closed);
         assert_eq!(of(&done(tasks()), None), closed);
         let succeeded = Batch { succeeded: Bits::ones(2), failed: Bits::default(), ..done(tasks()) };
-        assert_eq!(of(&succeeded, Some(&telling())), closed);
+        assert_eq!(of(&succeeded, Some(&notifying())), closed);
     }
 
     #[test]
     fn failures_are_told_once() {
-        let with = |telling| Batch { telling, ..done(tasks()) };
-        let begun = with(Telling { tries: 1, ..Telling::default() });
-        assert_eq!(of(&begun, Some(&telling())), (None, FailureNotice::Begun, true));
-        let told = with(Telling { tries: 1, told: Some(Timestamp(1)), ..Telling::default() });
-        assert_eq!(of(&told, Some(&telling())), (None, FailureNotice::None, false));
-        let given_up = with(Telling { tries: 1, given_up: Some(Timestamp(1)), ..Telling::default() });
-        assert_eq!(of(&given_up, Some(&telling())), (None, FailureNotice::None, false));
+        let with = |notice| Batch { notice, ..done(tasks()) };
+        let begun = with(NoticeProgress { tries: 1, ..NoticeProgress::default() });
+        assert_eq!(of(&begun, Some(&notifying())), (None, FailureNotice::Begun, true));
+        let told = with(NoticeProgress { tries: 1, delivered: Some(Timestamp(1)), ..NoticeProgress::default() });
+        assert_eq!(of(&told, Some(&notifying())), (None, FailureNotice::None, false));
+        let given_up = with(NoticeProgress { tries: 1, given_up: Some(Timestamp(1)), ..NoticeProgress::default() });
+        assert_eq!(of(&given_up, Some(&notifying())), (None, FailureNotice::None, false));
     }
 
     #[test]
     fn before_the_end_there_are_acks_and_no_notice() {
         let going_on = |ids| Batch { status: BatchStatus::InProgress, ..done(ids) };
-        assert_eq!(of(&going_on(items()), Some(&telling())).0, Some(First::Acks));
-        assert_eq!(of(&going_on(tasks()), Some(&telling())), (None, FailureNotice::None, false));
+        assert_eq!(of(&going_on(items()), Some(&notifying())).0, Some(First::Acks));
+        assert_eq!(of(&going_on(tasks()), Some(&notifying())), (None, FailureNotice::None, false));
         assert!(!Follows::of(&going_on(items()), None).done);
         let nothing_yet = Batch { succeeded: Bits::default(), failed: Bits::default(), ..going_on(items()) };
-        assert_eq!(of(&nothing_yet, Some(&telling())).0, None);
+        assert_eq!(of(&nothing_yet, Some(&notifying())).0, None);
     }
 }

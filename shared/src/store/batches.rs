@@ -6,7 +6,7 @@ mod settlement;
 
 use uuid::Uuid;
 
-use super::telling::Tellings;
+use super::notices::Notices;
 use crate::aws::attributes::{text, time};
 use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
@@ -31,8 +31,8 @@ impl Batches {
 
     /// The notices of their failures.
     #[must_use]
-    pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table.clone(), "id", false)
+    pub fn notices(&self) -> Notices {
+        Notices::new(self.table.clone(), "id", false)
     }
 
     /// One batch, strongly consistent.

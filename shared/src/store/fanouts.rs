@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use super::groups::{Cleared, Group};
-use super::telling::Tellings;
+use super::notices::Notices;
 use crate::aws::attributes::{Reader, binary, number, text, time};
 use crate::aws::{Change, Part, Refusal, StoreError, Table, Write};
 
@@ -142,8 +142,8 @@ impl Fanouts {
 
     /// The notices of their ends.
     #[must_use]
-    pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table.clone(), "id", true)
+    pub fn notices(&self) -> Notices {
+        Notices::new(self.table.clone(), "id", true)
     }
 
     /// Rows of a producer up to here are registered.

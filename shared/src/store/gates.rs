@@ -7,8 +7,8 @@ mod record;
 
 use uuid::Uuid;
 
+use super::notices::Notices;
 use super::places::{ID, MY_PLACE, Party, Place, Places};
-use super::telling::Tellings;
 use crate::aws::attributes::time;
 use crate::aws::{StoreError, Table, Write};
 use crate::clock::Timestamp;
@@ -45,10 +45,10 @@ impl Gates {
         self.table().get(ID, key(kind), true).await?.as_ref().map(Gate::decode).transpose()
     }
 
-    /// The telling that kinds stand still, or go on.
+    /// The notices that kinds stand still, or go on.
     #[must_use]
-    pub fn tellings(&self) -> Tellings {
-        Tellings::new(self.table().clone(), ID, false)
+    pub fn notices(&self) -> Notices {
+        Notices::new(self.table().clone(), ID, false)
     }
 
     /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`].

@@ -5,10 +5,10 @@ pub mod fanouts;
 pub mod gates;
 pub mod groups;
 pub mod locks;
+pub mod notices;
 pub mod places;
 pub mod policies;
 pub mod tasks;
-pub mod telling;
 
 #[cfg(test)]
 mod testing;

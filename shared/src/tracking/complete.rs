@@ -6,7 +6,7 @@ use super::{Tracking, TrackingError};
 use crate::aws::Write;
 use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::Fanout;
-use crate::store::telling::{Telling, Tellings};
+use crate::store::notices::{NoticeProgress, Notices};
 
 /// How far a fan-out's items have come, as well as that can be seen without reading everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -86,8 +86,13 @@ impl Tracking {
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.
-    pub async fn remind(&self, tellings: &Tellings, about: About, telling: &Telling) -> Result<bool, TrackingError> {
-        let Some(due) = tellings.remind(&about.key(), telling).await? else { return Ok(false) };
+    pub async fn remind(
+        &self,
+        notices: &Notices,
+        about: About,
+        notice: &NoticeProgress,
+    ) -> Result<bool, TrackingError> {
+        let Some(due) = notices.remind(&about.key(), notice).await? else { return Ok(false) };
         self.notify.send(&NotifyMessage::due(about, Some(due))).await?;
         Ok(true)
     }
@@ -96,9 +101,9 @@ impl Tracking {
     ///
     /// # Errors
     /// The message cannot be sent.
-    pub async fn resume(&self, about: About, telling: &Telling) -> Result<(), TrackingError> {
-        let message = NotifyMessage::due(about, telling.due);
-        Ok(self.notify.send_all([(&message, telling.wait(self.world.now()))]).await?)
+    pub async fn resume(&self, about: About, notice: &NoticeProgress) -> Result<(), TrackingError> {
+        let message = NotifyMessage::due(about, notice.due);
+        Ok(self.notify.send_all([(&message, notice.wait(self.world.now()))]).await?)
     }
 
     /// How far the items have come. The index of unfinished groups may lag, so this may, too.

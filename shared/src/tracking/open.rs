@@ -11,7 +11,7 @@ use crate::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState, Inline};
 use crate::store::groups::Group;
-use crate::store::telling::Telling;
+use crate::store::notices::NoticeProgress;
 
 /// What a fan-out is opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl Tracking {
             inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
             user_key: request.user_key.clone(),
             notify: request.notify.clone(),
-            telling: Telling::default(),
+            notice: NoticeProgress::default(),
             cursor: 0,
             created_at: now,
             updated_at: now,

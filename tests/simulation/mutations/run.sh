@@ -1,12 +1,22 @@
 #!/bin/sh
-# Applies each mutation to a copy of the tree and runs seeds until one fails. Every mutation must be caught.
+# Applies each mutation to a copy of the tree and runs seeds until one fails, or small cases. Every mutation must be caught.
 # Usage: run.sh [mutation or patch file...]
-# Environment: SEEDS (at most, 3000), JOBS (2), WORK (where the copy and its target folder go).
+# Environment: SEEDS (at most, 3000), JOBS (2), WORK (where the copy and its target folder go); SMALL (names of small cases, or
+# `all`: they are run in place of seeds), FAULTS (in one of their schedules, 1).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=${WORK:-${TMPDIR:-/tmp}/fanfold-mutations}
 seeds=${SEEDS:-3000}
+cases=${SMALL:-}
+if [ -n "$cases" ]; then
+    what=schedules
+    [ "$cases" = all ] && cases=
+    runs="--faults ${FAULTS:-1} --small $cases"
+else
+    what=seeds
+    runs="--seeds $seeds"
+fi
 # The product's own crates are compiled quickly, what they depend on well: most time goes to waiting for either. Only the
 # former are named, so that the rest is as any release build leaves it: `cp -a target/release $WORK/target/` saves minutes.
 build="cargo build --quiet --release -p fanfold-simulation --target-dir $work/target"
@@ -32,15 +42,15 @@ for patch in "$@"; do
         echo "$name: DOES NOT COMPILE, see $work/build.log"
         survivors=$((survivors + 1))
     else
-        "$work/target/release/fanfold-simulation" --seeds "$seeds" --jobs "${JOBS:-2}" --stop >"$work/$name.log" 2>&1
+        "$work/target/release/fanfold-simulation" --jobs "${JOBS:-2}" --stop $runs >"$work/$name.log" 2>&1
         code=$?
-        ran=$(sed -n 's/^\([0-9]*\) seeds from.*/\1/p' "$work/$name.log")
-        # Only a seed that failed counts: a process that was ended, or that could not run its seeds, has caught nothing.
-        if [ "$code" -eq 1 ] && [ -n "$ran" ] && grep -q '^seed [0-9]* FAILS' "$work/$name.log"; then
-            echo "$name: caught within $ran seeds:" \
+        ran=$(sed -n "s/^\([0-9]*\) $what .*/\1/p" "$work/$name.log")
+        # Only what failed counts: a process that was ended, or that could not run, has caught nothing.
+        if [ "$code" -eq 1 ] && [ -n "$ran" ] && grep -q '^\(seed\|case\) [^ ]* FAILS' "$work/$name.log"; then
+            echo "$name: caught within $ran $what:" \
                 "$(grep -A1 FAILS "$work/$name.log" | sed -n '2s/^ *//p' | cut -c1-110)"
         elif [ "$code" -eq 0 ] && [ -n "$ran" ]; then
-            echo "$name: SURVIVED $ran seeds"
+            echo "$name: SURVIVED $ran $what"
             survivors=$((survivors + 1))
         else
             echo "$name: BROKE OFF with exit code $code, see $work/$name.log"

@@ -95,6 +95,9 @@ impl SimulatedApi {
         for problem in lock(&sim.model).call(key, call, &self.server.limits()) {
             sim.violate(problem);
         }
+        if let Some(gate) = &sim.gate {
+            return self.server.work_until_picked(gate, &self.worker, call, timeout).await;
+        }
         self.comes_again(call, timeout);
         let work = tokio::spawn(self.server.clone().work(call.clone(), timeout));
         let result = match tokio::time::timeout(timeout, work).await {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use fanfold::clock::{Clock, Random, Timestamp, World};
 use tokio::time::Instant;
 
 use crate::dice::Dice;
+use crate::small::Gate;
 
 /// When a run begins, in epoch milliseconds.
 const BEGIN: i64 = 1_800_000_000_000;
@@ -16,11 +18,17 @@ const BEGIN: i64 = 1_800_000_000_000;
 pub(crate) struct SkewedClock {
     start: Instant,
     skew: AtomicI64,
+    gate: Option<Arc<Gate>>,
 }
 
 impl SkewedClock {
     pub(crate) fn new(start: Instant, skew: i64) -> Self {
-        Self { start, skew: AtomicI64::new(skew) }
+        Self { start, skew: AtomicI64::new(skew), gate: None }
+    }
+
+    /// A clock that stands still while requests wait at a gate.
+    pub(crate) fn at(self, gate: Option<Arc<Gate>>) -> Self {
+        Self { gate, ..self }
     }
 
     /// The clock is set anew.
@@ -31,7 +39,9 @@ impl SkewedClock {
 
 impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
-        let passed = i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let stands = self.gate.as_ref().is_some_and(|gate| gate.closed());
+        let passed = if stands { Duration::ZERO } else { self.start.elapsed() };
+        let passed = i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
         let now = BEGIN.saturating_add(passed).saturating_add(self.skew.load(Ordering::Relaxed));
         Timestamp(u64::try_from(now).unwrap_or(0))
     }

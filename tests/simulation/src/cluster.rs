@@ -1,6 +1,6 @@
 //! The workers of a run, and how invocations get one.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use fanfold::config::Surroundings;
@@ -22,8 +22,9 @@ use crate::worker::Worker;
 
 struct Machine {
     worker: Arc<Worker>,
-    surroundings: Surroundings,
-    steps: Mutex<Arc<Steps>>,
+    surroundings: OnceLock<Surroundings>,
+    /// Made when they are first used; none again once they died.
+    steps: Mutex<Option<Arc<Steps>>>,
 }
 
 /// Which of the workers. Those that call batch APIs are others than those of the other steps, and only so many.
@@ -57,6 +58,7 @@ impl Free {
 /// The workers.
 pub(crate) struct Cluster {
     pub(crate) sim: Arc<Sim>,
+    engine: Engine,
     machines: Vec<Machine>,
     steps: Free,
     calls: Free,
@@ -81,14 +83,13 @@ impl Cluster {
         let mut machines = Vec::with_capacity(all);
         for n in 0..all {
             let name = format!("w{n}");
-            let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)));
-            let worker = Arc::new(Worker::new(name.clone(), Arc::clone(&clock)));
-            let surroundings = surroundings(sim, engine, &worker, &name)?;
-            let steps = steps(sim, &worker, &surroundings, &mood)?;
-            machines.push(Machine { worker, surroundings, steps: Mutex::new(steps) });
+            let clock = Arc::new(SkewedClock::new(sim.start, skew(sim, &dice)).at(sim.gate.clone()));
+            let worker = Arc::new(Worker::new(name, clock));
+            machines.push(Machine { worker, surroundings: OnceLock::new(), steps: Mutex::default() });
         }
         Ok(Self {
             sim: Arc::clone(sim),
+            engine: engine.clone(),
             machines,
             steps: Free::new(0..workers),
             calls: Free::new(workers..all),
@@ -132,22 +133,45 @@ impl Cluster {
         if self.dice.chance(self.sim.rate(50)) {
             machine.worker.clock.set(skew(&self.sim, &self.dice));
         }
-        let steps = Arc::clone(&lock(&machine.steps));
-        let result = machine.worker.run(&self.sim, step, steps, timeout, invocation).await;
-        if result.is_none() {
-            match steps_of(self, machine) {
-                Ok(steps) => *lock(&machine.steps) = steps,
-                Err(problem) => self.sim.violate(problem),
+        let result = match self.steps_of(machine) {
+            Ok(steps) => machine.worker.run(&self.sim, step, steps, timeout, invocation).await,
+            Err(problem) => {
+                self.sim.violate(problem);
+                None
             }
+        };
+        if result.is_none() {
+            *lock(&machine.steps) = None;
         }
         self.give_back(lease);
         result
+    }
+
+    /// The worker that was leased.
+    pub(crate) fn worker(&self, lease: &Lease) -> &Worker {
+        &self.machines[lease.at].worker
     }
 
     /// The worker is free again.
     pub(crate) fn give_back(&self, lease: Lease) {
         lock(&self.pool(lease.pool).machines).push(lease.at);
         drop(lease);
+    }
+
+    fn steps_of(&self, machine: &Machine) -> Result<Arc<Steps>, String> {
+        let mut made = lock(&machine.steps);
+        if let Some(steps) = &*made {
+            return Ok(Arc::clone(steps));
+        }
+        let of = match machine.surroundings.get() {
+            Some(surroundings) => surroundings,
+            None => {
+                let surroundings = surroundings(&self.sim, &self.engine, &machine.worker)?;
+                machine.surroundings.get_or_init(|| surroundings)
+            }
+        };
+        let steps = steps(&self.sim, &machine.worker, of, &self.mood)?;
+        Ok(Arc::clone(made.insert(steps)))
     }
 
     /// Every worker dies.
@@ -158,10 +182,6 @@ impl Cluster {
     pub(crate) fn now(&self) -> Duration {
         Instant::now() - self.sim.start
     }
-}
-
-fn steps_of(cluster: &Cluster, machine: &Machine) -> Result<Arc<Steps>, String> {
-    steps(&cluster.sim, &machine.worker, &machine.surroundings, &cluster.mood)
 }
 
 /// How wrong a clock is.
@@ -179,7 +199,7 @@ fn steps(sim: &Arc<Sim>, worker: &Arc<Worker>, of: &Surroundings, mood: &Mood) -
 }
 
 /// Clients whose requests pass by the worker's end of the wire.
-fn surroundings(sim: &Arc<Sim>, engine: &Engine, worker: &Arc<Worker>, name: &str) -> Result<Surroundings, String> {
+fn surroundings(sim: &Arc<Sim>, engine: &Engine, worker: &Arc<Worker>) -> Result<Surroundings, String> {
     let wire = |inner| Wire { sim: Arc::clone(sim), worker: Arc::clone(worker), inner };
     let none = || "the engine's client has no HTTP client".to_owned();
     let dynamodb = engine.dynamodb();
@@ -192,7 +212,7 @@ fn surroundings(sim: &Arc<Sim>, engine: &Engine, worker: &Arc<Worker>, name: &st
     Ok(Surroundings::new(
         aws_sdk_dynamodb::Client::from_conf(dynamodb),
         aws_sdk_sqs::Client::from_conf(sqs),
-        world(Arc::clone(&worker.clock), sim.seed, name),
+        world(Arc::clone(&worker.clock), sim.seed, &worker.name),
         move |name| variables.get(name).cloned(),
     ))
 }

@@ -100,7 +100,7 @@ fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, complete: bool, gone: bool)
     if fanout.complete() != complete || fanout.total != counts.total || (complete && !at_the_end) {
         sim.violate(format!("a fan-out of {counts:?}, complete: {complete}, is {fanout:?}"));
     }
-    let told = fanout.telling.told.is_some() || (gone && fanout.telling.given_up.is_some());
+    let told = fanout.notice.delivered.is_some() || (gone && fanout.notice.given_up.is_some());
     if complete && fanout.notify.is_some() != told {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }

@@ -30,7 +30,7 @@ struct Known {
 }
 
 /// What is known of notices.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
     notices: BTreeMap<Uuid, Known>,
     hints: BTreeMap<String, u32>,

@@ -1,4 +1,4 @@
-//! Kinds that stop and go on: each change is counted, begins a telling of its own, and the latest one is told in the end.
+//! Kinds that stop and go on: each change is counted, begins a notice of its own, and the latest one is delivered in the end.
 
 use fanfold::notice::{Event, Notice};
 use fanfold::store::gates::Gates;
@@ -37,12 +37,12 @@ pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<()
         Gates::new(table(engine, sim, "LOCKS_TABLE")).get_many(&kinds).await.map_err(|error| error.to_string())?
     {
         let notify = model.kinds.get(&gate.kind).is_some_and(|kind| kind.notify);
-        if gate.to_tell() || gate.tell_at.is_some() != (notify && gate.telling.change.is_some()) {
+        if gate.to_tell() || gate.tell_at.is_some() != (notify && gate.notice.change.is_some()) {
             sim.violate(format!("it is still to be told how a kind stands, or to the wrong ones: {gate:?}"));
         }
         let notice = Notice::of_kind(&gate);
         let right = model.notices.get(&notice.id) == Some(&notice);
-        if gate.tell_at.is_some() && (!right || (gate.telling.given_up.is_some() && !model.hooks.gone(&notice.id))) {
+        if gate.tell_at.is_some() && (!right || (gate.notice.given_up.is_some() && !model.hooks.gone(&notice.id))) {
             sim.violate(format!("how a kind stands was not told, {notice:?}: {gate:?}"));
         }
     }

@@ -30,6 +30,7 @@ mod run;
 mod scenario;
 mod server;
 mod sim;
+mod small;
 mod stats;
 mod steps;
 mod tables;
@@ -45,6 +46,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use permissions::{Permission, Permissions};
 pub use run::{Outcome, run};
+pub use small::{Case, Report, cases, explore};
 pub use stats::{Reached, Stats};
 pub use trace::digest;
 

@@ -40,6 +40,9 @@ impl Line {
             }
             let body = entry["MessageBody"].as_str().unwrap_or("").to_owned();
             self.in_time(&queue, &body, delay).await?;
+            if let Some(gate) = &self.sim.gate {
+                gate.sent((&queue, &body, delay));
+            }
             let id = if queue == "NoticesQueue" {
                 self.notice(&body).await?;
                 self.sim.queues.next_id()

@@ -1,5 +1,7 @@
 //! Runs seeds of the simulation, and replays one with its trace.
 
+mod command;
+
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -8,6 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
 use fanfold_simulation::{Outcome, Permissions, Stats, digest, run};
+use mimalloc::MiMalloc;
+
+/// Most of a run is small pieces of memory, taken and given back.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Runs Fanfold under seeds that decide every delivery, clock and fault.
 #[derive(Parser)]
@@ -34,6 +41,15 @@ struct Args {
     /// something else than what template.yaml allows them.
     #[arg(long)]
     covered: bool,
+    /// Runs every schedule of small cases in place of seeds: of those that are named, or of all.
+    #[arg(long, num_args = 0.., value_name = "CASE")]
+    small: Option<Vec<String>>,
+    /// Faults in one schedule of a small case at most.
+    #[arg(long, default_value_t = 1)]
+    faults: usize,
+    /// Seconds after which a small case that is not finished counts as failed.
+    #[arg(long, default_value_t = 3_600)]
+    seconds: u64,
     /// Prints nothing but the digest of that seed's trace.
     #[arg(long)]
     digest: bool,
@@ -41,6 +57,9 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(names) = &args.small {
+        return command::small(names, &args);
+    }
     match args.seed {
         Some(seed) => one(seed, &args),
         None => many(&args),

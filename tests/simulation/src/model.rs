@@ -81,7 +81,7 @@ pub(crate) struct Said {
 }
 
 /// Everything asked and told.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) kinds: BTreeMap<String, KindModel>,
     pub(crate) tasks: BTreeMap<TaskId, TaskModel>,

@@ -19,7 +19,7 @@ struct Answered {
 }
 
 /// What is known of the batches that are called.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pace {
     answers: BTreeMap<(Uuid, u32), Answered>,
     due: BTreeMap<Uuid, Instant>,

@@ -38,6 +38,14 @@ pub(crate) struct Queue {
     changed: Notify,
 }
 
+/// All messages of a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packed {
+    /// With their queues, and how long it is until they are visible.
+    messages: Vec<(String, Message, Duration)>,
+    sent: usize,
+}
+
 /// What was received, with whether each message is deleted after success.
 pub(crate) type Received = Vec<Delivery>;
 
@@ -175,6 +183,40 @@ impl Queues {
             let visible_at = Instant::now() + delay;
             queue.put(Message { id, body, visible_at, receives: 0, hint, again: false });
         }
+    }
+
+    /// Every message, and how many there ever were.
+    pub(crate) fn pack(&self) -> Packed {
+        let now = Instant::now();
+        let of = |queue: &Queue| -> Vec<(String, Message, Duration)> {
+            let messages = lock(&queue.messages);
+            let left = |message: &Message| message.visible_at.saturating_duration_since(now);
+            messages.iter().map(|message| (queue.name.clone(), message.clone(), left(message))).collect()
+        };
+        Packed { messages: self.queues.values().flat_map(of).collect(), sent: self.sent.load(Ordering::Relaxed) }
+    }
+
+    /// Has these messages and no others.
+    pub(crate) fn unpack(&self, packed: Packed) {
+        self.sent.store(packed.sent, Ordering::Relaxed);
+        self.queues.values().for_each(|queue| lock(&queue.messages).clear());
+        for (name, message, left) in packed.messages {
+            if let Some(queue) = self.get(&name) {
+                queue.put(Message { visible_at: Instant::now() + left, ..message });
+            }
+        }
+    }
+
+    /// Takes the message out of a queue that was sent first: its id and body.
+    pub(crate) fn take(&self, queue: &str) -> Option<(String, String)> {
+        let mut messages = lock(&self.get(queue)?.messages);
+        let first = (!messages.is_empty()).then(|| messages.remove(0))?;
+        Some((first.id, first.body))
+    }
+
+    /// The first body in a queue, in an order in which the times of sending do not count.
+    pub(crate) fn peek(&self, queue: &str) -> Option<String> {
+        lock(&self.get(queue)?.messages).iter().map(|message| message.body.clone()).min()
     }
 
     /// Every message: queue and body.

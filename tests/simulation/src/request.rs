@@ -154,11 +154,38 @@ pub(crate) fn statement_record(statement: &Value) -> (Record, &'static str) {
             };
             (text[..end].matches('?').count(), what)
         }
-        None if text.contains("'owner'") => (0, "key"),
-        None if text.contains("'digest'") => (0, "request"),
-        None if text.contains("'of'") => (0, "duplicate"),
-        None => (0, "task"),
+        None => {
+            let what = match () {
+                () if text.contains("'owner'") => "key",
+                () if text.contains("'digest'") => "request",
+                () if text.contains("'of'") => "duplicate",
+                () => "task",
+            };
+            (text.split("'id'").next().unwrap_or("").matches('?').count(), what)
+        }
     };
     let key = statement["Parameters"][at]["S"].as_str().unwrap_or("").to_owned();
     ((table, key), what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_statement_is_about_the_record_whose_key_it_names() {
+        let record = |text: &str| {
+            let parameters = json!([{"S": "first"}, {"S": "second"}, {"S": "third"}]);
+            statement_record(&json!({"Statement": text, "Parameters": parameters}))
+        };
+        let of = |key: &str| ("TasksTable".to_owned(), key.to_owned());
+        assert_eq!(
+            record("INSERT INTO \"TasksTable\" VALUE {'content': ?, 'id': ?, 'lane': ?}"),
+            (of("second"), "task")
+        );
+        assert_eq!(record("INSERT INTO \"TasksTable\" VALUE {'id': ?, 'owner': ?}"), (of("first"), "key"));
+        let claim = "UPDATE \"TasksTable\" SET \"free\" = ? SET \"state\" = ? WHERE \"id\" = ? AND \"free\" = ?";
+        assert_eq!(record(claim), (of("third"), "claim"));
+    }
 }

@@ -104,7 +104,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
 }
 
 /// Waits until faults are over and nothing is left to do.
-async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
+pub(crate) async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
     let sim = &cluster.sim;
     sleep_until(sim.start + sim.plan.until).await;
     let _up = cluster.up.read().await;
@@ -218,7 +218,7 @@ async fn change_policies(clients: Arc<Clients>, plan: crate::scenario::KindPlan)
 }
 
 /// Hands the messages of a queue to its step as the event source does.
-async fn pump(cluster: Arc<Cluster>, name: String) {
+pub(crate) async fn pump(cluster: Arc<Cluster>, name: String) {
     let sim = Arc::clone(&cluster.sim);
     loop {
         let Some(queue) = sim.queues.get(&name) else { return };

@@ -12,9 +12,12 @@ use uuid::Uuid;
 
 use crate::api::Mood;
 use crate::clock;
+use crate::faults::Fault;
 use crate::lock;
 use crate::model::CallLimits;
 use crate::sim::Sim;
+use crate::small::{Gate, Sort, Touches};
+use crate::worker::Worker;
 use crate::working::{AtOnce, Work};
 
 /// The longest that the batch API asks to wait.
@@ -42,6 +45,36 @@ impl Server {
         let result = self.decide(&call, timeout).await;
         lock(&self.sim.model).working.end(number);
         result
+    }
+
+    /// Does the work of one call of a small case, which is over when its answer is picked. What becomes of the answer does
+    /// not change what was done.
+    pub(crate) async fn work_until_picked(
+        &self,
+        gate: &Gate,
+        worker: &Worker,
+        call: &Call,
+        timeout: Duration,
+    ) -> Result<Answer, CallError> {
+        let number = self.begin(call);
+        let sim = Arc::clone(&self.sim);
+        tokio::spawn(async move {
+            tokio::time::sleep(timeout).await;
+            lock(&sim.model).working.end(number);
+        });
+        let what = format!("the answer for {}, attempt {}", call.batch_id, call.attempt);
+        let fault = gate.pass(&worker.name, Touches::outside(Sort::Answer, &what)).await.fault;
+        let body = self.outcomes(call);
+        gate.called(&format!("{what} {fault:?}"));
+        gate.heard(&worker.name, &format!("{what} {fault:?}"), None);
+        if fault == Fault::CrashAfter {
+            return worker.die(&self.sim, "the batch API", fault).await;
+        }
+        lock(&self.sim.model).working.end(number);
+        match fault {
+            Fault::LostAfter => Err(CallError::new(Cause::Silence, "the answer was lost")),
+            _ => Answer::read(body.as_bytes()),
+        }
     }
 
     /// The call begins to work: are too many working now?
@@ -156,7 +189,7 @@ impl Server {
     fn outcomes(&self, call: &Call) -> String {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         let doomed = |content: &str| content.contains("\"doomed\":true");
-        if dice.chance(2_000) && !call.members.iter().any(|member| doomed(member.content.get())) {
+        if sim.gate.is_none() && dice.chance(2_000) && !call.members.iter().any(|member| doomed(member.content.get())) {
             call.members.iter().for_each(|member| self.say(member.id, true));
             return String::new();
         }

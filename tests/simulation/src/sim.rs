@@ -1,8 +1,8 @@
 //! What everything in a run shares: the faults, the queues, the trace, and what was found wrong.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::config::variables;
@@ -17,6 +17,7 @@ use crate::lag::Lag;
 use crate::lock;
 use crate::model::Model;
 use crate::queues::Queues;
+use crate::small::Gate;
 use crate::stats::{Reached, Stats};
 use crate::trace::Trace;
 
@@ -58,6 +59,8 @@ pub(crate) struct Sim {
     pub(crate) calls_at_once: usize,
     /// Told when everything is to die with a worker.
     pub(crate) disaster: Notify,
+    /// Where requests of a small case wait.
+    pub(crate) gate: Option<Arc<Gate>>,
     healed: AtomicBool,
     rests: AtomicBool,
     invocations: AtomicU64,
@@ -90,12 +93,20 @@ impl Sim {
             variables: environment,
             calls_at_once,
             disaster: Notify::new(),
+            gate: None,
             healed: AtomicBool::new(false),
             rests: AtomicBool::new(false),
             invocations: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             violations: Mutex::default(),
         }
+    }
+
+    /// The same, but nothing happens by chance: what becomes of requests is decided at a gate.
+    pub(crate) fn behind(self, gate: Arc<Gate>) -> Self {
+        self.healed.store(true, Ordering::Relaxed);
+        self.rest();
+        Self { gate: Some(gate), ..self }
     }
 
     /// Faults stop; workers still die, but only so often.
@@ -167,7 +178,7 @@ impl Sim {
         (self.calls_at_once, (self.calls_at_once - self.calls_at_once.div_ceil(4)).max(1))
     }
 
-    /// How strictly the telling of notices is looked at.
+    /// How strictly the delivery of notices is looked at.
     pub(crate) fn strictness(&self) -> Strictness {
         let exact = self.plan.calm && self.plan.skew.is_zero();
         let concurrency = self.variables.get(variables::NOTIFY_CONCURRENCY).and_then(|number| number.parse().ok());
@@ -180,6 +191,11 @@ impl Sim {
     pub(crate) fn violate(&self, what: String) {
         self.trace.line("!", &format!("VIOLATION: {what}"));
         lock(&self.violations).push(what);
+    }
+
+    /// What was found so far does not count.
+    pub(crate) fn forgive(&self) {
+        lock(&self.violations).clear();
     }
 
     pub(crate) fn violations(&self) -> Vec<String> {

@@ -57,7 +57,9 @@ impl Line {
         }
         let Some(items) = reply.body["Responses"][&table].as_array_mut() else { return };
         items.sort_by_key(|item| key_of(&table, item));
-        self.sim.dice.shuffle(items);
+        if self.sim.gate.is_none() {
+            self.sim.dice.shuffle(items);
+        }
         let keys = request.body["RequestItems"][&table]["Keys"].as_array().map_or(0, Vec::len);
         if partial && keys > 1 {
             let left = 1 + self.sim.dice.below(keys - 1);
@@ -98,7 +100,10 @@ impl Line {
 
     /// Writes, and remembers what was there before.
     async fn write(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
-        let before = self.images(&request.writes).await?;
+        let before = match &self.sim.gate {
+            Some(gate) => gate.images(&request.writes),
+            None => self.images(&request.writes).await?,
+        };
         let leaving = request.writes.first().map(|record| observe::leaving(request, before.get(record)));
         let leaving = self.images(&leaving.unwrap_or_default()).await?;
         let reply = if request.operation == "BatchExecuteStatement" {
@@ -112,20 +117,34 @@ impl Line {
                 self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
             }
             let responses = reply.body["Responses"].as_array();
+            let after = self.stands(request).await?;
             for (at, record) in request.writes.iter().enumerate() {
                 if responses.and_then(|responses| responses.get(at)).is_none_or(|answer| answer["Error"].is_null()) {
-                    let now = before.get(record).cloned();
-                    let earlier = lock(&self.sim.lag).wrote(record.clone(), now.clone());
+                    let was = before.get(record).cloned();
+                    let problem = contracts::check(request, was.as_ref());
+                    let earlier = lock(&self.sim.lag).wrote(record.clone(), was.clone());
+                    // Where a run may end with any write each is looked at at once, elsewhere with the next one.
+                    let (earlier, now) = match &after {
+                        Some(after) => (Some(was), after.get(record).cloned()),
+                        None => (earlier, was),
+                    };
                     if let Some(leader) = transitions::resigned(record, earlier.as_ref(), now.as_ref()) {
                         self.has_ended(&leader).await?;
                     }
-                    let problem = transitions::check(&self.sim, record, earlier, now.as_ref());
-                    let problem = problem.or_else(|| contracts::check(request, now.as_ref()));
+                    let problem = problem.or_else(|| transitions::check(&self.sim, record, earlier, now.as_ref()));
                     problem.into_iter().for_each(|problem| self.sim.violate(problem));
                 }
             }
         }
         Ok(reply)
+    }
+
+    /// What a small case's request has written.
+    async fn stands(&self, request: &Request) -> Result<Option<BTreeMap<Record, Value>>, ConnectorError> {
+        let Some(gate) = &self.sim.gate else { return Ok(None) };
+        let after = self.images(&request.writes).await?;
+        gate.wrote(&request.writes, &after);
+        Ok(Some(after))
     }
 
     /// A leader that stepped down without a batch in flight must have found nothing to group, or have ended before.

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use crate::hooks::Answer;
 use crate::lock;
 use crate::sim::Sim;
-use crate::worker::Worker;
+use crate::worker::{WEBHOOK, Worker};
 
 /// The receivers of a run.
 pub(crate) const RECEIVERS: [&str; 2] = ["https://hook0.example/notices", "https://hook1.example/notices"];
@@ -34,7 +34,7 @@ impl Webhooks for SimulatedWebhooks {
 impl SimulatedWebhooks {
     async fn answer(&self, url: &str, notice: &Notice) -> Result<(), DeliveryError> {
         let what = format!("POST {url} notice {}", notice.id);
-        self.worker.call(&self.sim, "a webhook", &what, self.make(url, notice)).await
+        self.worker.call(&self.sim, WEBHOOK, &what, self.make(url, notice)).await
     }
 
     async fn make(&self, url: &str, notice: &Notice) -> Result<(), DeliveryError> {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use crate::faults::Fault;
 use crate::request::Request;
 use crate::sim::Sim;
+use crate::small::{Gate, Picked, Touches};
 use crate::worker::Worker;
 
 /// The HTTP client of one worker.
@@ -91,6 +92,9 @@ impl Line {
         let (who, step) = self.worker.who();
         let reached = sim.reach(step, &request.kind, Fault::None);
         sim.need(step, request.actions());
+        if let Some(gate) = &sim.gate {
+            return self.picked(gate, request, sqs, &who).await;
+        }
         tokio::time::sleep(sim.dice.millis(1, 12)).await;
         let fault = sim.fault(step, &request.kind, sqs, reached);
         if let Some(ended) = self.before(request, sqs, fault, &who).await {
@@ -100,6 +104,49 @@ impl Line {
         self.log(request, &who, if reply.status == 200 { "ok" } else { reply.error_name() });
         tokio::time::sleep(sim.dice.millis(0, 8)).await;
         self.after(request, sqs, fault, &who, reply).await
+    }
+
+    /// Lets a request of a small case wait until it is picked. DynamoDB takes the statements of a batch one by one.
+    async fn picked(&self, gate: &Gate, request: &Request, sqs: bool, who: &str) -> Result<Reply, ConnectorError> {
+        let statements = request.body["Statements"].as_array().map_or(&[][..], Vec::as_slice);
+        let Some((last, first)) = statements.split_last().filter(|_| gate.closed()) else {
+            return self.meet(gate, request, sqs, who, true).await;
+        };
+        let mut responses = Vec::with_capacity(statements.len());
+        for (at, statement) in first.iter().chain([last]).enumerate() {
+            let one = Request::dynamodb(&request.operation, json!({ "Statements": [statement] }));
+            let reply = self.meet(gate, &one, false, who, at == first.len()).await?;
+            match &reply.body["Responses"][0] {
+                Value::Null => return Ok(reply),
+                response => responses.push(response.clone()),
+            }
+        }
+        Ok(Reply::ok(json!({ "Responses": responses })))
+    }
+
+    /// Lets a request wait until it is picked, and meet what was picked for it. `last`: its answer is one of its own.
+    async fn meet(
+        &self,
+        gate: &Gate,
+        request: &Request,
+        sqs: bool,
+        who: &str,
+        last: bool,
+    ) -> Result<Reply, ConnectorError> {
+        let name = &self.worker.name;
+        let Picked { fault, reply } = gate.pass(name, Touches::request(request, sqs, last)).await;
+        if let Some(ended) = self.before(request, sqs, fault, who).await {
+            return ended;
+        }
+        let reply = match reply {
+            Some(reply) => reply,
+            None => self.apply(request, sqs, false).await?,
+        };
+        gate.replied(reply.clone());
+        self.log(request, who, if reply.status == 200 { "ok" } else { reply.error_name() });
+        let reply = self.after(request, sqs, fault, who, reply).await;
+        gate.heard(name, &request.kind, reply.as_ref().ok().map(|reply| &reply.body));
+        reply
     }
 
     /// A fault before the request reaches the service; what comes back if it never does.

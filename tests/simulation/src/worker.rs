@@ -12,7 +12,11 @@ use crate::clock::SkewedClock;
 use crate::faults::Fault;
 use crate::lock;
 use crate::sim::Sim;
+use crate::small::{Sort, Touches};
 use crate::steps::Steps;
+
+/// What a receiver of notices is counted as.
+pub(crate) const WEBHOOK: &str = "a webhook";
 
 /// What a worker is doing.
 #[derive(Debug)]
@@ -65,13 +69,23 @@ impl Worker {
     ) -> T {
         let (who, step) = self.who();
         let reached = sim.reach(step, whom, Fault::None);
-        let fault = sim.death(step, whom, reached);
+        let fault = match &sim.gate {
+            Some(gate) => {
+                let sort = if whom == WEBHOOK { Sort::Told } else { Sort::Call };
+                Some(gate.pass(&self.name, Touches::outside(sort, what)).await.fault)
+            }
+            None => sim.death(step, whom, reached),
+        };
         sim.trace.line(&who, what);
         if fault == Some(Fault::CrashBefore) {
             sim.count("crash before a call");
             return self.die(sim, whom, Fault::CrashBefore).await;
         }
         let answer = call.await;
+        if let Some(gate) = &sim.gate {
+            gate.called(what);
+            gate.heard(&self.name, what, None);
+        }
         if fault == Some(Fault::CrashAfter) {
             sim.count("crash after a call");
             return self.die(sim, whom, Fault::CrashAfter).await;

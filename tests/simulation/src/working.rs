@@ -16,7 +16,7 @@ pub(crate) struct Work {
 }
 
 /// The calls that work now.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Working {
     calls: BTreeMap<u64, Work>,
     begun: u64,

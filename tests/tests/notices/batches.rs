@@ -48,7 +48,7 @@ async fn failures_are_told_by_one_chain_and_then_the_batch_is_closed() {
     stack.webhooks.answer(|_, _| Reply::Takes);
     stack.drain().await;
     assert_eq!((stack.webhooks.posted().len(), stack.webhooks.by_notice().len()), (calls + 1, 1));
-    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.told.is_some());
+    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.delivered.is_some());
     stack.assert_locks_free().await;
 }
 
@@ -71,8 +71,8 @@ async fn a_part_that_was_told_is_not_told_again() {
     for (n, id) in batch.members.ids().iter().enumerate() {
         assert_eq!(told[id].split(' ').next(), Some((n % 20).to_string().as_str()), "{id}");
     }
-    let telling = stack.batches.get(batch.id).await.unwrap().unwrap().telling;
-    assert_eq!((telling.told.is_some(), telling.tries as usize), (true, by_notice.len() + 1));
+    let notice = stack.batches.get(batch.id).await.unwrap().unwrap().notice;
+    assert_eq!((notice.delivered.is_some(), notice.tries as usize), (true, by_notice.len() + 1));
     stack.assert_locks_free().await;
 }
 
@@ -82,7 +82,7 @@ async fn failures_nobody_takes_are_given_up_and_sent_back() {
     stack.webhooks.answer(|_, _| Reply::Refuses(410));
     stack.drain().await;
     stack.assert_locks_free().await;
-    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.given_up.is_some());
+    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.given_up.is_some());
     let dead = stack.dead(QueueName::Notify).await;
     assert_eq!(dead.len(), 1);
     for _ in 0..3 {
@@ -115,7 +115,7 @@ async fn no_more_notices_wait_than_the_lock_of_a_lane_can_name() {
         stack.deliver(QueueName::Notify).await;
         assert_eq!(stack.webhooks.posted().len(), usize::from(!hangs), "it is tried once, if there is a place");
         assert_eq!((stack.dead(QueueName::Notify).await.len(), stack.backlog().await), (1, 0));
-        assert!(stack.batches.get(batch.id).await.unwrap().unwrap().telling.given_up.is_some());
+        assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.given_up.is_some());
         let closing = stack.locks.get(&batch.lane).await.unwrap().closing;
         assert_eq!((closing.len(), closing.contains(&batch.id)), (CLOSING_MAX, false));
     }

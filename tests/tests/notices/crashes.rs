@@ -23,8 +23,8 @@ async fn run(crash: Crash, gone: bool) -> Option<String> {
         stack.sweep().await;
     }
     let at = stack.crash.struck()?;
-    let telling = header(&stack, fanout).await.telling;
-    assert_eq!((telling.told.is_some(), telling.given_up.is_some()), (!gone, gone), "request {at}: {telling:?}");
+    let notice = header(&stack, fanout).await.notice;
+    assert_eq!((notice.delivered.is_some(), notice.given_up.is_some()), (!gone, gone), "request {at}: {notice:?}");
     assert_eq!(stack.backlog().await, 0, "request {at}");
     let calls = stack.webhooks.posted().len();
     assert!((3..=4).contains(&calls), "request {at}: {calls} calls");

@@ -151,8 +151,8 @@ async fn the_latest_change_counts() {
     stack.minutes(90).await;
     let notices = told(&stack);
     assert_eq!(notices[calls..].iter().map(|notice| &notice.event).collect::<Vec<_>>(), [&resumed(&goes_on); 2]);
-    let telling = gate(&stack).await.telling;
-    assert_eq!((telling.tries, telling.told.is_some(), stack.backlog().await), (2, true, 0));
+    let notice = gate(&stack).await.notice;
+    assert_eq!((notice.tries, notice.delivered.is_some(), stack.backlog().await), (2, true, 0));
 }
 
 /// A try that runs while the kind changes tells of the change before; that says nothing of the new one.
@@ -160,16 +160,16 @@ async fn the_latest_change_counts() {
 async fn a_try_that_is_overtaken_does_not_tell_the_next_change() {
     let (status, stack) = refused(json!({"url": URL})).await;
     let before = changes(&stack, true).await;
-    let tellings = stack.gates.tellings();
+    let notices = stack.gates.notices();
     let key = fanfold::store::places::Party::Kind("parcel".to_owned()).key();
-    let turn = tellings.begin(&key, &before.telling).await.unwrap().unwrap();
+    let turn = notices.begin(&key, &before.notice).await.unwrap().unwrap();
     status.store(200, Ordering::Relaxed);
     let after = changes(&stack, false).await;
-    tellings.told(&turn).await.unwrap();
-    assert!(!tellings.again(&turn, stack.world.now(), 0, Some("late")).await.unwrap());
-    assert!(!tellings.give_up(&turn, 0, "late").await.unwrap());
-    assert!(tellings.begin(&key, &before.telling).await.unwrap().is_none());
-    assert_eq!(gate(&stack).await.telling, after.telling);
+    notices.delivered(&turn).await.unwrap();
+    assert!(!notices.again(&turn, stack.world.now(), 0, Some("late")).await.unwrap());
+    assert!(!notices.give_up(&turn, 0, "late").await.unwrap());
+    assert!(notices.begin(&key, &before.notice).await.unwrap().is_none());
+    assert_eq!(gate(&stack).await.notice, after.notice);
     stack.minutes(5).await;
     assert_eq!(told(&stack).iter().map(|notice| &notice.event).collect::<Vec<_>>(), [&resumed(&after)]);
 }
@@ -187,7 +187,7 @@ async fn what_nobody_takes_is_given_up_with_one_dead_letter() {
     stack.send(QueueName::Notify, &dead[0]).await;
     stack.minutes(2).await;
     assert_eq!((told(&stack).len(), stack.webhooks.by_notice().len()), (2, 1));
-    assert!(gate(&stack).await.telling.told.is_some());
+    assert!(gate(&stack).await.notice.delivered.is_some());
 }
 
 /// A batch API that works once in a while: nobody is told faster than the limit says, and in the end how it stands.

@@ -118,7 +118,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<B
         retry_at: batch.retry_at.map(|at| at.0),
         last_error: batch.last_error.clone(),
         members,
-        notice: batch.telling.begun().then(|| NoticeView::of(&batch.telling)),
+        notice: batch.notice.begun().then(|| NoticeView::of(&batch.notice)),
         created_at: batch.created_at.0,
         updated_at: batch.updated_at.0,
         lane: batch.lane,

@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::limits::RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
-use crate::store::telling::Telling;
+use crate::store::notices::NoticeProgress;
 
 /// How far a batch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -82,7 +82,7 @@ pub struct Batch {
     /// Until it is done: why its latest attempt that ended is to be followed by another.
     pub last_error: Option<String>,
     /// The state of the notice of its failures.
-    pub telling: Telling,
+    pub notice: NoticeProgress,
     /// When it was formed.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -140,7 +140,7 @@ impl Batch {
             silent: Bits::default(),
             errors: Vec::new(),
             last_error: None,
-            telling: Telling::default(),
+            notice: NoticeProgress::default(),
             created_at: now,
             updated_at: now,
         }
@@ -172,7 +172,7 @@ impl Batch {
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", done.then(|| expiry(self.updated_at, RETENTION))),
         ];
-        item(attributes.into_iter().chain(self.telling.encode()))
+        item(attributes.into_iter().chain(self.notice.encode()))
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
@@ -214,7 +214,7 @@ impl Batch {
             silent: reader.bits("silent")?,
             errors,
             last_error: reader.optional_text("last_error")?.map(str::to_owned),
-            telling: Telling::decode(&reader)?,
+            notice: NoticeProgress::decode(&reader)?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ItemId;
-    use crate::store::telling::any_telling;
+    use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
     fn any_batch() -> impl Strategy<Value = Batch> {
@@ -245,7 +245,7 @@ mod tests {
             any::<[u32; 4]>(),
             prop::array::uniform3(prop::option::of(any_time())),
             prop::array::uniform3(any_bits()),
-            (errors, prop::option::of(".{0,9}"), any_telling()),
+            (errors, prop::option::of(".{0,9}"), any_notice()),
             prop::array::uniform2(any_time()),
         )
             .prop_map(|(named, counts, times, slots, said, dates)| {
@@ -253,7 +253,7 @@ mod tests {
                 let [attempts, ended, refused, rounds] = counts;
                 let [lease_until, retry_at, reminded_at] = times;
                 let [succeeded, failed, silent] = slots;
-                let (errors, last_error, telling) = said;
+                let (errors, last_error, notice) = said;
                 let [created_at, updated_at] = dates;
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
                 let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
@@ -275,7 +275,7 @@ mod tests {
                     silent,
                     errors,
                     last_error,
-                    telling,
+                    notice,
                     created_at,
                     updated_at,
                 }

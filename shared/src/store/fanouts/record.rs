@@ -10,7 +10,7 @@ use crate::ids::ItemGroup;
 use crate::limits::RETENTION;
 use crate::policy::Destination;
 use crate::store::groups::{Cleared, Group};
-use crate::store::telling::Telling;
+use crate::store::notices::NoticeProgress;
 
 /// How far a fan-out has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -72,7 +72,7 @@ pub struct Fanout {
     /// Where its end is reported.
     pub notify: Option<Destination>,
     /// The state of the notice of its end.
-    pub telling: Telling,
+    pub notice: NoticeProgress,
     /// Rows of a producer that are registered.
     pub cursor: u64,
     /// When it was opened.
@@ -97,7 +97,7 @@ impl Fanout {
     /// Whether its end is still to be reported.
     #[must_use]
     pub fn to_notify(&self) -> bool {
-        self.complete() && self.notify.is_some() && !self.telling.over()
+        self.complete() && self.notify.is_some() && !self.notice.over()
     }
 
     /// The bitfield of a small fan-out, as the group it is.
@@ -139,7 +139,7 @@ impl Fanout {
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
-            telling: Telling::decode(&reader)?,
+            notice: NoticeProgress::decode(&reader)?,
             cursor: reader.number("cursor")?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
@@ -180,7 +180,7 @@ impl Fanout {
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", self.complete().then(|| expiry(self.updated_at, RETENTION))),
         ];
-        item(attributes.into_iter().chain(self.telling.encode()))
+        item(attributes.into_iter().chain(self.notice.encode()))
     }
 }
 
@@ -193,19 +193,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::telling::any_telling;
+    use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
     fn any_fanout() -> impl Strategy<Value = Fanout> {
         let state = prop::sample::select(vec![FanoutState::Open, FanoutState::Sealed, FanoutState::Completed]);
         let notify = prop::sample::select(vec![None, Some(Destination::Url("https://example.com/".to_owned()))]);
         (
-            (any_id(), state, prop::option::of(".{0,9}"), notify, any_telling()),
+            (any_id(), state, prop::option::of(".{0,9}"), notify, any_notice()),
             any::<[u64; 6]>(),
             prop::option::of(prop::array::uniform3(any_bits())),
             prop::array::uniform2(any_time()),
         )
-            .prop_map(|((id, state, user_key, notify, telling), counts, inline, [created_at, updated_at])| {
+            .prop_map(|((id, state, user_key, notify, notice), counts, inline, [created_at, updated_at])| {
                 let [total, opened_with, open_groups, failed, duplicates, cursor] = counts;
                 let inline = inline.map(|[pending, failed, duplicates]| Inline { pending, failed, duplicates });
                 Fanout {
@@ -219,7 +219,7 @@ mod tests {
                     inline,
                     user_key,
                     notify,
-                    telling,
+                    notice,
                     cursor,
                     created_at,
                     updated_at,

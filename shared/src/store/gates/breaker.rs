@@ -11,8 +11,8 @@ use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::REFUSED_TARGETS_MIN;
+use crate::store::notices::ANEW;
 use crate::store::places::{ID, MY_PLACE, PLACES, Place, STOPPED_AT, dead};
-use crate::store::telling::ANEW;
 
 /// A call that says that the caller is wrong or must wait.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@ use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::{KIND_NOTICES, REFUSALS_MIN, REFUSED_TARGETS_MIN};
+use crate::store::notices::NoticeProgress;
 use crate::store::places::{self, Holders, ID, KIND, STOPPED_AT};
-use crate::store::telling::Telling;
 
 /// The version of the policy that the refusals are known of.
 pub(super) const VERSION: &str = "version";
@@ -47,8 +47,8 @@ pub struct Gate {
     pub stood_since: Option<Timestamp>,
     /// When somebody was, or is, first to be told of its latest change. None: nobody is.
     pub tell_at: Option<Timestamp>,
-    /// How far the telling of that change has come.
-    pub telling: Telling,
+    /// The state of the notice of that change.
+    pub notice: NoticeProgress,
 }
 
 /// A kind that stands still: its batch API says that the caller is wrong or must wait, so it is only probed.
@@ -97,7 +97,7 @@ impl Gate {
     /// Whether somebody is still to be told how the kind stands since its latest change.
     #[must_use]
     pub fn to_tell(&self) -> bool {
-        self.tell_at.is_some() && !self.telling.over()
+        self.tell_at.is_some() && !self.notice.over()
     }
 
     /// When somebody is to be told of a change that happens now: at once, but some time after the change before it was to be
@@ -136,7 +136,7 @@ impl Gate {
             resumed_at: reader.time(RESUMED_AT)?,
             stood_since: reader.time(STOOD_SINCE)?,
             tell_at: reader.time(TELL_AT)?,
-            telling: Telling::decode(&reader)?,
+            notice: NoticeProgress::decode(&reader)?,
         })
     }
 }
@@ -176,8 +176,8 @@ mod tests {
 
     use super::*;
     use crate::aws::attributes::item;
+    use crate::store::notices::any_notice;
     use crate::store::places::PLACES;
-    use crate::store::telling::any_telling;
     use crate::store::testing::{any_id, any_time};
 
     fn stopped(targets: &[&str], probing: Option<u64>) -> Gate {
@@ -212,11 +212,11 @@ mod tests {
         fn what_is_written_is_read(
             places in prop::collection::btree_map(any_id(), any_time(), 0..4),
             stopped in prop::option::of(any_stopped()),
-            telling in any_telling(),
+            notice in any_notice(),
         ) {
             let kind = [(KIND, Some(text("parcel"))), (PLACES, Some(places::encode(&places)))];
-            let attributes = kind.into_iter().chain(Stopped::encode(stopped.as_ref())).chain(telling.encode());
-            let gate = Gate { kind: "parcel".to_owned(), places, stopped, telling, ..Gate::default() };
+            let attributes = kind.into_iter().chain(Stopped::encode(stopped.as_ref())).chain(notice.encode());
+            let gate = Gate { kind: "parcel".to_owned(), places, stopped, notice, ..Gate::default() };
             prop_assert_eq!(Gate::decode(&item(attributes)).unwrap(), gate);
         }
     }

@@ -65,7 +65,7 @@ impl FanoutView {
         let failed = progress.failed.min(done);
         let duplicates = progress.duplicates.min(done - failed);
         let tells = fanout.complete() && fanout.notify.is_some();
-        let notice = tells.then(|| NoticeView::of(&fanout.telling));
+        let notice = tells.then(|| NoticeView::of(&fanout.notice));
         Self {
             id: fanout.id,
             state: fanout.state,
@@ -79,7 +79,7 @@ impl FanoutView {
             user_key: fanout.user_key,
             created_at: fanout.created_at.0,
             updated_at: fanout.updated_at.0,
-            notified_at: fanout.telling.told.map(|at| at.0),
+            notified_at: fanout.notice.delivered.map(|at| at.0),
             notice,
         }
     }
@@ -104,7 +104,7 @@ mod tests {
     use fanfold::bits::Bits;
     use fanfold::clock::Timestamp;
     use fanfold::store::fanouts::Inline;
-    use fanfold::store::telling::Telling;
+    use fanfold::store::notices::NoticeProgress;
 
     use super::*;
 
@@ -120,7 +120,7 @@ mod tests {
             inline: None,
             user_key: None,
             notify: None,
-            telling: Telling::default(),
+            notice: NoticeProgress::default(),
             cursor: 0,
             created_at: Timestamp(1),
             updated_at: Timestamp(2),

@@ -1,4 +1,4 @@
-//! The telling of notices: one chain of tries per notice, kept in the record that the notice is about. Who makes a try takes the
+//! How notices are delivered: one chain of tries per notice, kept in the record that the notice is about. Who makes a try takes the
 //! turn first, by a conditional write; so a hundred copies of a message make one call.
 
 mod record;
@@ -12,20 +12,20 @@ use crate::clock::Timestamp;
 use crate::limits::NOTICE_LEASE;
 
 #[cfg(test)]
-pub(super) use self::record::any_telling;
-pub use self::record::{Next, Telling};
+pub(super) use self::record::any_notice;
+pub use self::record::{Next, NoticeProgress};
 
-/// What is forgotten when a record is to tell of another change: whatever was told of the change before.
+/// What is forgotten when a record is to report another change: the state of the notice of the change before.
 pub(super) const ANEW: [&str; 8] =
     ["tell_tries", "tell_lease", "tell_worker", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
 
-/// The telling of the notices about the records of one table.
+/// The notices about the records of one table.
 #[derive(Clone, Debug)]
-pub struct Tellings {
+pub struct Notices {
     table: Table,
     /// The attribute that is the records' key.
     key: &'static str,
-    /// Whether the table has an index of what is to be told.
+    /// Whether the table has an index of what is to be delivered.
     indexed: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Tellings {
 pub struct Turn {
     /// The record.
     pub key: String,
-    /// Which change of it is told.
+    /// Which change of it is reported.
     pub change: Option<u64>,
     /// Which try of its notice this is, from 1.
     pub tries: u32,
@@ -45,12 +45,12 @@ pub struct Turn {
     worker: Uuid,
 }
 
-impl Tellings {
+impl Notices {
     pub(super) fn new(table: Table, key: &'static str, indexed: bool) -> Self {
         Self { table, key, indexed }
     }
 
-    /// Begins a change of the record, on condition that it still is to tell of `change`.
+    /// Begins a change of the record, on condition that it still is to report `change`.
     fn change(&self, key: &str, change: Option<u64>) -> Change<'_> {
         let update = self.table.change(self.key, key).when_present(self.key);
         match change {
@@ -59,12 +59,12 @@ impl Tellings {
         }
     }
 
-    /// The same, on condition that the notice is neither told nor given up.
+    /// The same, on condition that the notice is neither delivered nor given up.
     fn change_open(&self, key: &str, change: Option<u64>) -> Change<'_> {
         self.change(key, change).when_absent("notified").when_absent("undeliverable")
     }
 
-    /// The same for whoever writes for a try: it is his, and nobody told the notice meanwhile.
+    /// The same for whoever writes for a try: it is his, and nobody delivered the notice meanwhile.
     fn end_turn(&self, turn: &Turn, parts: u32, error: Option<&str>) -> Change<'_> {
         self.change(&turn.key, turn.change)
             .when_absent("notified")
@@ -74,7 +74,7 @@ impl Tellings {
             .remove(["tell_lease", "tell_worker"])
     }
 
-    /// The attribute by which the index shows what is to be told, if there is one.
+    /// The attribute by which the index shows what is to be delivered, if there is one.
     fn index(&self) -> Option<&'static str> {
         self.indexed.then_some("notifying")
     }
@@ -84,7 +84,7 @@ impl Tellings {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn begin(&self, key: &str, before: &Telling) -> Result<Option<Turn>, StoreError> {
+    pub async fn begin(&self, key: &str, before: &NoticeProgress) -> Result<Option<Turn>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let tries = before.tries.saturating_add(1);
         let begun = self
@@ -112,7 +112,7 @@ impl Tellings {
         }))
     }
 
-    /// The try failed, or told only some parts; the next one is due at `due`. False: a later try overtook this one, which has
+    /// The try failed, or delivered only some parts; the next one is due at `due`. False: a later try overtook this one, which has
     /// nothing more to say.
     ///
     /// # Errors
@@ -143,18 +143,18 @@ impl Tellings {
         &self,
         turn: &Turn,
         change: Change<'_>,
-        done: impl FnOnce(&Telling) -> bool,
+        done: impl FnOnce(&NoticeProgress) -> bool,
     ) -> Result<bool, StoreError> {
-        let decode = |item: &_| Telling::decode(&Reader::new("notices", self.key, item));
+        let decode = |item: &_| NoticeProgress::decode(&Reader::new("notices", self.key, item));
         let written = change.send().await?.decode_refused(decode)?;
         Ok(written.counts(|stands| stands.change == turn.change && stands.lease_until.is_none() && done(stands)))
     }
 
-    /// It was told, whoever's turn it is by now.
+    /// It was delivered, whoever's turn it is by now.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn told(&self, turn: &Turn) -> Result<(), StoreError> {
+    pub async fn delivered(&self, turn: &Turn) -> Result<(), StoreError> {
         let change = self
             .change(&turn.key, turn.change)
             .when_absent("notified")
@@ -169,7 +169,7 @@ impl Tellings {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn remind(&self, key: &str, before: &Telling) -> Result<Option<Timestamp>, StoreError> {
+    pub async fn remind(&self, key: &str, before: &NoticeProgress) -> Result<Option<Timestamp>, StoreError> {
         let now = self.table.world.now();
         let change = self
             .change_open(key, before.change)

@@ -1,4 +1,4 @@
-//! How far the telling of a notice has come, and how it is stored. No I/O but reading an item.
+//! How far a notice has come, and how that is stored. No I/O but reading an item.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::aws::StoreError;
 use crate::aws::attributes::{Reader, count, number, text, time};
 use crate::clock::Timestamp;
 
-/// How far the telling of a notice has come. It stands in the record that the notice is about, and never grows.
+/// How far a notice has come. It stands in the record that the notice is about, and never grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Telling {
-    /// Which change of its record the notice tells of, of a record that changes again and again. Another change ends this
-    /// telling, and begins one of its own.
+pub struct NoticeProgress {
+    /// Which change of its record the notice reports, of a record that changes again and again. Another change ends this
+    /// notice, and begins one of its own.
     pub change: Option<u64>,
-    /// When it was told.
-    pub told: Option<Timestamp>,
+    /// When it was delivered.
+    pub delivered: Option<Timestamp>,
     /// When it was given up: nobody tries again by himself.
     pub given_up: Option<Timestamp>,
     /// Tries begun.
@@ -27,16 +27,16 @@ pub struct Telling {
     pub due: Option<Timestamp>,
     /// While one runs: until when nobody else should begin another.
     pub lease_until: Option<Timestamp>,
-    /// Parts of the notice that were told, of one that is told in several.
+    /// Parts of the notice that were delivered, of one that has several.
     pub parts: u32,
     /// Why the last try failed.
     pub error: Option<String>,
 }
 
-/// What follows from a message that asks for a notice to be told.
+/// What follows from a message that asks for a notice to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: it was told, or given up.
+    /// Nothing: it was delivered, or given up.
     Over,
     /// Nothing: another message goes on with it.
     Superseded,
@@ -46,11 +46,11 @@ pub enum Next {
     Turn,
 }
 
-impl Telling {
+impl NoticeProgress {
     /// Whether nothing more is to be done.
     #[must_use]
     pub fn over(&self) -> bool {
-        self.told.is_some() || self.given_up.is_some()
+        self.delivered.is_some() || self.given_up.is_some()
     }
 
     /// Whether somebody began with it. Then its own messages go on with it.
@@ -78,7 +78,7 @@ impl Telling {
         self.due.max(self.lease_until).map_or(Duration::ZERO, |until| until.since(now))
     }
 
-    /// Since when somebody should have begun a try; `ended`: when what it tells of happened.
+    /// Since when somebody should have begun a try; `ended`: when what it reports happened.
     #[must_use]
     pub fn waiting_since(&self, ended: Timestamp) -> Timestamp {
         self.lease_until.or(self.due).unwrap_or(ended)
@@ -87,7 +87,7 @@ impl Telling {
     pub(in crate::store) fn encode(&self) -> [(&'static str, Option<AttributeValue>); 9] {
         [
             ("changes", self.change.map(number)),
-            ("notified", self.told.map(time)),
+            ("notified", self.delivered.map(time)),
             ("undeliverable", self.given_up.map(time)),
             ("tell_tries", count(self.tries)),
             ("tell_since", self.since.map(time)),
@@ -101,7 +101,7 @@ impl Telling {
     pub(in crate::store) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
         Ok(Self {
             change: reader.optional_number("changes")?,
-            told: reader.time("notified")?,
+            delivered: reader.time("notified")?,
             given_up: reader.time("undeliverable")?,
             tries: reader.small("tell_tries")?,
             since: reader.time("tell_since")?,
@@ -114,16 +114,16 @@ impl Telling {
 }
 
 #[cfg(test)]
-pub(in crate::store) fn any_telling() -> impl proptest::strategy::Strategy<Value = Telling> {
+pub(in crate::store) fn any_notice() -> impl proptest::strategy::Strategy<Value = NoticeProgress> {
     use proptest::prelude::*;
 
     use crate::store::testing::any_time;
 
     let times = prop::array::uniform5(prop::option::of(any_time()));
     (prop::option::of(any::<u64>()), times, any::<[u32; 2]>(), prop::option::of(".{0,9}")).prop_map(
-        |(change, [told, given_up, since, due, lease_until], [tries, parts], error)| Telling {
+        |(change, [delivered, given_up, since, due, lease_until], [tries, parts], error)| NoticeProgress {
             change,
-            told,
+            delivered,
             given_up,
             tries,
             since,
@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn the_first_message_begins_and_waits_while_its_try_runs() {
-        let fresh = Telling::default();
+        let fresh = NoticeProgress::default();
         assert_eq!(fresh.next(None, NOW), Next::Turn);
-        let running = Telling { tries: 1, lease_until: Some(later(60)), ..fresh };
+        let running = NoticeProgress { tries: 1, lease_until: Some(later(60)), ..fresh };
         assert_eq!(running.next(None, NOW), Next::Wait(Duration::from_secs(60)));
         assert_eq!(running.next(None, later(60)), Next::Turn, "its worker died");
         assert_eq!(running.waiting_since(NOW), later(60));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn after_a_failure_only_the_next_message_counts() {
-        let failed = Telling { tries: 1, due: Some(later(4)), ..Telling::default() };
+        let failed = NoticeProgress { tries: 1, due: Some(later(4)), ..NoticeProgress::default() };
         assert_eq!(failed.next(None, later(9)), Next::Superseded);
         assert_eq!(failed.next(Some(later(4)), later(1)), Next::Wait(Duration::from_secs(3)));
         assert_eq!(failed.next(Some(later(4)), later(4)), Next::Turn);
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn what_is_over_stays_over() {
         for over in [
-            Telling { told: Some(NOW), ..Telling::default() },
-            Telling { given_up: Some(NOW), tries: 40, due: Some(NOW), ..Telling::default() },
+            NoticeProgress { delivered: Some(NOW), ..NoticeProgress::default() },
+            NoticeProgress { given_up: Some(NOW), tries: 40, due: Some(NOW), ..NoticeProgress::default() },
         ] {
             assert_eq!((over.next(None, NOW), over.next(over.due, later(1))), (Next::Over, Next::Over));
         }

@@ -1,0 +1,138 @@
+//! Ack beside ack and seal; notify beside notify.
+
+use std::time::Duration;
+
+use fanfold::policy::{Destination, NoticesQueue};
+use fanfold_sweep::SweepRequest;
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+use super::{Case, ack, add, open, policy, seal};
+use crate::small::{Actor, Stage};
+use crate::webhooks::RECEIVERS;
+
+fn plain() -> Value {
+    policy(&json!({}))
+}
+
+fn queue() -> Option<Destination> {
+    Some(Destination::Queue(NoticesQueue::Notices))
+}
+
+/// A fan-out that is done. Returns the message to tell its end.
+async fn completed(stage: &Stage, notify: Option<Destination>) -> Result<(String, String), String> {
+    let items = open(stage, 1, true, notify).await?;
+    stage.alone(ack(stage, "one", &items)).await?;
+    stage.take("NotifyQueue")
+}
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "ack-beside-ack-small",
+        about: "two messages ack the same two items of a small fan-out, which ends with them",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 2, true, queue()).await?;
+                Ok(["one", "two"].map(|id| ack(stage, id, &items)).to_vec())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "ack-beside-ack",
+        about: "two messages ack the same items of two groups, and the fan-out ends with them",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                add(stage, "first", 2).await?;
+                let items = add(stage, "second", 1).await?;
+                stage.alone(seal(stage)).await?;
+                Ok(["one", "two"].map(|id| ack(stage, id, &items)).to_vec())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "last-ack-beside-last-ack",
+        about: "two messages ack the last items of two groups",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                add(stage, "first", 1).await?;
+                let items = add(stage, "second", 1).await?;
+                stage.alone(seal(stage)).await?;
+                Ok(items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "ack-beside-seal",
+        about: "the last item is acked while its fan-out is sealed",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 1).await?;
+                Ok(vec![ack(stage, "one", &items), seal(stage)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "seal-beside-seal",
+        about: "a fan-out whose items are all acked is sealed by two requests",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 1).await?;
+                stage.alone(ack(stage, "one", &items)).await?;
+                Ok(vec![seal(stage), seal(stage)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "ack-beside-sweep",
+        about: "a sweep finishes fan-outs while the last item of one is acked",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 1).await?;
+                stage.alone(seal(stage)).await?;
+                let sweep = Actor::sweep(SweepRequest::default()).ahead(Duration::from_secs(3_600));
+                Ok(vec![ack(stage, "one", &items), sweep])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "notify-beside-notify",
+        about: "one message to tell the end of a fan-out is delivered to two workers",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let message = completed(stage, queue()).await?;
+                Ok(vec![Actor::message("NotifyQueue", message.clone()), Actor::message("NotifyQueue", message)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "notify-beside-notify-https",
+        about: "the same with a receiver over HTTPS",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let message = completed(stage, Some(Destination::Url(RECEIVERS[0].to_owned()))).await?;
+                Ok(vec![Actor::message("NotifyQueue", message.clone()), Actor::message("NotifyQueue", message)])
+            }
+            .boxed()
+        },
+    },
+];
