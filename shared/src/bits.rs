@@ -14,12 +14,6 @@ impl PartialEq for Bits {
 impl Eq for Bits {}
 
 impl Bits {
-    /// No bit set, with room for `size` bits.
-    #[must_use]
-    pub fn zeros(size: usize) -> Self {
-        Self(vec![0; size.div_ceil(8)])
-    }
-
     /// The first `size` bits set, the padding of the last byte clear.
     #[must_use]
     pub fn ones(size: usize) -> Self {

@@ -153,7 +153,7 @@ pub fn expand(fanout: Uuid, groups: &[ItemGroup]) -> impl Iterator<Item = ItemId
 }
 
 /// How `items` are cut into groups.
-pub fn group_sizes(items: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn group_sizes(items: u32) -> impl Iterator<Item = u32> {
     (0..items.div_ceil(GROUP_ITEMS_MAX)).map(move |group| (items - group * GROUP_ITEMS_MAX).min(GROUP_ITEMS_MAX))
 }
 

@@ -18,7 +18,7 @@ pub struct Masks(Vec<(Uuid, Bits)>);
 pub struct MasksError(usize);
 
 /// Bytes that one entry takes beside its bitfield.
-pub const ENTRY_BYTES: usize = 18;
+pub(crate) const ENTRY_BYTES: usize = 18;
 
 impl Masks {
     /// The slots of a record; none, if it is not listed.

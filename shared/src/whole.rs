@@ -40,7 +40,7 @@ pub fn u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
 
 /// The number, if it is whole and not negative. Those that a double does not hold exactly are none.
 #[must_use]
-pub fn from_float(number: f64) -> Option<u64> {
+pub(crate) fn from_float(number: f64) -> Option<u64> {
     /// Up to here a double holds every whole number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {

@@ -35,8 +35,8 @@ pub(crate) struct Due {
 }
 
 impl Notify {
-    /// The records with the state of the notice.
-    pub(crate) fn notices(&self, about: &About) -> Notices {
+    /// The records in which the progress of the notice is kept.
+    pub(crate) fn records(&self, about: &About) -> Notices {
         match about {
             About::Fanout(_) => self.fanouts.notices(),
             About::Batch(_) => self.batches.notices(),
@@ -103,7 +103,7 @@ impl Notify {
         let mut due = message.due;
         if message.undelivered.is_some()
             && notice.given_up.is_some()
-            && let Some(now) = self.notices(&about).revive(&about.key(), notice.change).await?
+            && let Some(now) = self.records(&about).revive(&about.key(), notice.change).await?
         {
             notice = NoticeProgress { given_up: None, due: Some(now), since: Some(now), ..notice };
             due = Some(now);

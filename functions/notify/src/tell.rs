@@ -17,8 +17,8 @@ impl Notify {
     /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
     /// under the same id.
     pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
-        let notices = self.notices(&due.about);
-        let Some(turn) = notices.begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
+        let records = self.records(&due.about);
+        let Some(turn) = records.begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
         let told = due.notice.parts;
         for (parts, notice) in (told..).zip(due.notices.iter().skip(told as usize)) {
             if self.world.now().since(turn.began) >= NOTICE_TURN {
@@ -28,7 +28,7 @@ impl Notify {
                 return self.failed(due, &turn, parts, &error).await;
             }
         }
-        notices.delivered(&turn).await?;
+        records.delivered(&turn).await?;
         self.close(&due.about).await
     }
 
@@ -66,7 +66,7 @@ impl Notify {
         error: Option<&str>,
     ) -> Result<(), NotifyError> {
         let at = self.world.now().plus(pause);
-        if self.notices(&due.about).again(turn, at, parts, error).await? {
+        if self.records(&due.about).again(turn, at, parts, error).await? {
             self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await?;
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Notify {
         };
         let letters: Vec<NotifyMessage> = due.notices.iter().skip(parts as usize).map(dead).collect();
         self.dead.send_all(letters.iter().map(|letter| (letter, Duration::ZERO))).await?;
-        if !self.notices(&due.about).give_up(turn, parts, error).await? {
+        if !self.records(&due.about).give_up(turn, parts, error).await? {
             return Ok(());
         }
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
@@ -98,7 +98,7 @@ impl Notify {
 
     /// Gives up a notice whose receiver has no place for it.
     pub(crate) async fn turn_away(&self, due: &Due) -> Result<(), NotifyError> {
-        let Some(turn) = self.notices(&due.about).begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
+        let Some(turn) = self.records(&due.about).begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
         let error =
             format!("the receiver is busy, and notices of more than {CLOSING_MAX} batches of the lane wait for it");
         self.give_up(due, &turn, due.notice.parts, &error).await

@@ -69,7 +69,7 @@ pub struct Bundle {
 
 /// What a claim comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub(crate) enum Claim {
     /// There is nothing to write: the batch has these slots. None, if others were faster.
     Stands(Bits),
     /// To be written, if the bundle is as it was read.
@@ -124,7 +124,7 @@ impl Bundle {
 
     /// Claims slots for a batch. A batch that has claimed before has what it got then, and no more.
     #[must_use]
-    pub fn claim(&self, batch: Uuid, wanted: &Bits) -> Claim {
+    pub(crate) fn claim(&self, batch: Uuid, wanted: &Bits) -> Claim {
         if let Some(has) = self.claims.get(batch) {
             return Claim::Stands(has.clone());
         }

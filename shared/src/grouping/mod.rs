@@ -6,7 +6,8 @@ mod outcome;
 mod silence;
 mod size;
 
-pub use self::bundle::{Bundle, BundleState, Claim, cut};
+pub(crate) use self::bundle::Claim;
+pub use self::bundle::{Bundle, BundleState, cut};
 pub use self::outcome::{FailureNotice, First, Follows};
 pub use self::silence::{Patience, remind};
 pub use self::size::BatchSize;

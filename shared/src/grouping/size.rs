@@ -32,7 +32,7 @@ impl BatchSize {
 
     /// Whether so many tasks fill a batch.
     #[must_use]
-    pub fn is_full(self, tasks: usize) -> bool {
+    pub(crate) fn is_full(self, tasks: usize) -> bool {
         tasks >= self.most
     }
 

@@ -36,7 +36,7 @@ pub fn fanout(idempotency_key: &str) -> Uuid {
 /// The seed of the groups that one call adds to a fan-out under an idempotency key: a repeated call names the same groups, and
 /// adds none.
 #[must_use]
-pub fn addition(fanout: Uuid, idempotency_key: &str) -> Uuid {
+pub(crate) fn addition(fanout: Uuid, idempotency_key: &str) -> Uuid {
     derived("add", &[fanout.as_bytes(), idempotency_key.as_bytes()])
 }
 
@@ -78,13 +78,13 @@ pub fn key(scope: &str, value: &str) -> Uuid {
 
 /// The hash of a key by which a target is split into partitions: a key's tasks meet in one lane.
 #[must_use]
-pub fn partition_hash(key: &str) -> u128 {
+pub(crate) fn partition_hash(key: &str) -> u128 {
     derived("partition", &[key.as_bytes()]).as_u128()
 }
 
 /// The hash of a lane's text by which lanes are spread over the shards of their index: the shard stands in the lane's record.
 #[must_use]
-pub fn shard_hash(lane: &str) -> u128 {
+pub(crate) fn shard_hash(lane: &str) -> u128 {
     derived("shard", &[lane.as_bytes()]).as_u128()
 }
 
@@ -121,20 +121,20 @@ pub fn completed_notice(fanout: Uuid) -> Uuid {
 
 /// A part of the notice of a batch's failures. A receiver tells a repeated notice by its id.
 #[must_use]
-pub fn failed_notice(batch: Uuid, part: usize) -> Uuid {
+pub(crate) fn failed_notice(batch: Uuid, part: usize) -> Uuid {
     derived("tasks.failed", &[batch.as_bytes(), &position(part)])
 }
 
 /// The notice of how a kind stands since a change, from the change's number and time. A receiver tells a repeated notice by its
 /// id.
 #[must_use]
-pub fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {
+pub(crate) fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {
     derived("kind", &[kind.as_bytes(), &change.to_be_bytes(), &since.0.to_be_bytes()])
 }
 
 /// A version of a policy, from its JSON: what a gate knows of a batch API holds for the version it was called by.
 #[must_use]
-pub fn policy_version(json: &str) -> Uuid {
+pub(crate) fn policy_version(json: &str) -> Uuid {
     derived("policy", &[json.as_bytes()])
 }
 

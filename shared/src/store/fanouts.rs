@@ -100,7 +100,7 @@ impl Fanouts {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn clear_inline(
+    pub(crate) async fn clear_inline(
         &self,
         old: &Fanout,
         group: &Group,

@@ -6,6 +6,8 @@ mod record;
 
 use uuid::Uuid;
 
+use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, PAUSED, TTL, WAITING};
+use super::places::ID;
 use crate::aws::attributes::{Reader, binary, expiry, id_set, number, text, time};
 use crate::aws::{Change, Part, StoreError, Table, Write};
 use crate::lane::Lane;
@@ -29,7 +31,7 @@ impl Locks {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, lane: &Lane) -> Result<Lock, StoreError> {
-        let item = self.0.get("lane", lane.to_string(), true).await?;
+        let item = self.0.get(ID, lane.to_string(), true).await?;
         item.map_or_else(|| Ok(Lock::free(lane.clone())), |item| Lock::decode(&item))
     }
 
@@ -39,7 +41,7 @@ impl Locks {
     /// The table cannot be read, or a record is corrupt.
     pub async fn get_many(&self, lanes: &[Lane], consistent: bool) -> Result<Vec<Lock>, StoreError> {
         let keys: Vec<String> = lanes.iter().map(ToString::to_string).collect();
-        self.0.get_many("lane", &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
+        self.0.get_many(ID, &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
     }
 
     /// Makes `batch` the lane's leader: nobody else is, the lane is not paused, and fewer than `max_in_flight` batches
@@ -51,10 +53,10 @@ impl Locks {
     pub async fn acquire(&self, lane: &Lane, batch: Uuid, max_in_flight: u32) -> Result<Write<Lock, Lock>, StoreError> {
         let acquired = self
             .lead(self.change(lane), batch)
-            .set_first("active", text(lane.shard()))
-            .remove(["ttl"])
-            .when_absent("holder")
-            .when_absent("paused")
+            .set_first(ACTIVE, text(lane.shard()))
+            .remove([TTL])
+            .when_absent(HOLDER)
+            .when_absent(PAUSED)
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :max", [(":max", number(max_in_flight))])
             .send_for_new()
             .await?
@@ -71,7 +73,7 @@ impl Locks {
         let change = self
             .change(&lock.lane)
             .when("holder = :silent AND acquired_at = :then", [(":silent", text(holder)), (":then", time(acquired_at))])
-            .set("acquired_at", time(self.0.world.now()));
+            .set(ACQUIRED_AT, time(self.0.world.now()));
         Ok(change.send().await?.is_done())
     }
 
@@ -84,8 +86,8 @@ impl Locks {
         let room = number(max_in_flight.saturating_sub(1));
         let change = self
             .lead(self.led_by(leader), next)
-            .add("in_flight", id_set([&leader.batch]))
-            .when_absent("paused")
+            .add(IN_FLIGHT, id_set([&leader.batch]))
+            .when_absent(PAUSED)
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :room", [(":room", room)]);
         Ok(change.send().await?.is_done())
     }
@@ -98,9 +100,9 @@ impl Locks {
     pub async fn step_down(&self, leader: &Leader<'_>, waiting: bool) -> Result<Write<(), Lock>, StoreError> {
         let change = self
             .led_by(leader)
-            .set_some("waiting", waiting.then(|| number(leader.epoch)))
-            .remove(["holder", "acquired_at"])
-            .add("in_flight", id_set([&leader.batch]));
+            .set_some(WAITING, waiting.then(|| number(leader.epoch)))
+            .remove([HOLDER, ACQUIRED_AT])
+            .add(IN_FLIGHT, id_set([&leader.batch]));
         let stepped_down = change.send().await?.decode_refused(Lock::decode)?;
         Ok(match stepped_down {
             Write::Done(()) => Write::Done(()),
@@ -113,7 +115,7 @@ impl Locks {
     /// # Errors
     /// The table cannot be written.
     pub async fn resign(&self, leader: &Leader<'_>) -> Result<(), StoreError> {
-        self.led_by(leader).remove(["holder", "acquired_at"]).send().await.map(|_| ())
+        self.led_by(leader).remove([HOLDER, ACQUIRED_AT]).send().await.map(|_| ())
     }
 
     /// Notes that tasks wait: for room in flight, or behind a leader that may not have seen them.
@@ -123,8 +125,8 @@ impl Locks {
     pub async fn wait(&self, lane: &Lane) -> Result<(), StoreError> {
         let change = self
             .change(lane)
-            .set("waiting", number(0_u32))
-            .when_absent("waiting")
+            .set(WAITING, number(0_u32))
+            .when_absent(WAITING)
             .when("attribute_exists(in_flight) OR attribute_exists(holder)", []);
         change.send().await.map(|_| ())
     }
@@ -154,9 +156,9 @@ impl Locks {
     ) -> Result<Write<Lock, Lock>, StoreError> {
         let left = self
             .lead(self.out_of_flight(lane, batch, closing), next)
-            .when_present("waiting")
-            .when_absent("holder")
-            .when_absent("paused")
+            .when_present(WAITING)
+            .when_absent(HOLDER)
+            .when_absent(PAUSED)
             .when("size(in_flight) <= :max", [(":max", number(max_in_flight))])
             .send_for_new()
             .await?
@@ -169,7 +171,7 @@ impl Locks {
     /// # Errors
     /// The table cannot be written.
     pub async fn closed(&self, lane: &Lane, batches: &[Uuid]) -> Result<(), StoreError> {
-        let change = self.change(lane).delete("closing", id_set(batches)).when_present("closing");
+        let change = self.change(lane).delete(CLOSING, id_set(batches)).when_present(CLOSING);
         change.send().await.map(|_| ())
     }
 
@@ -179,7 +181,7 @@ impl Locks {
     /// The table cannot be written.
     pub async fn close_again(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
         let change =
-            self.change(lane).set_first("active", text(lane.shard())).add("closing", id_set([&batch])).remove(["ttl"]);
+            self.change(lane).set_first(ACTIVE, text(lane.shard())).add(CLOSING, id_set([&batch])).remove([TTL]);
         change.send().await.map(|_| ())
     }
 
@@ -188,8 +190,8 @@ impl Locks {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn busy(&self, shard: u64) -> Result<Vec<Lane>, StoreError> {
-        let items = self.0.query(Part::all("active", shard)).await?;
-        items.iter().map(|item| Reader::new("locks", "lane", item).parsed("lane")).collect()
+        let items = self.0.query(Part::all(ACTIVE, shard)).await?;
+        items.iter().map(|item| Reader::new("locks", ID, item).parsed(ID)).collect()
     }
 
     /// Takes an idle lane out of the index of busy lanes and lets its record expire.
@@ -199,31 +201,31 @@ impl Locks {
     pub async fn retire(&self, lane: &Lane) -> Result<(), StoreError> {
         let change = self
             .change(lane)
-            .set("ttl", expiry(self.0.world.now(), LANE_RETENTION))
-            .remove(["active", "waiting"])
-            .when_absent("holder")
-            .when_absent("in_flight")
-            .when_absent("closing")
-            .when_absent("paused")
-            .when_present("active");
+            .set(TTL, expiry(self.0.world.now(), LANE_RETENTION))
+            .remove([ACTIVE, WAITING])
+            .when_absent(HOLDER)
+            .when_absent(IN_FLIGHT)
+            .when_absent(CLOSING)
+            .when_absent(PAUSED)
+            .when_present(ACTIVE);
         change.send().await.map(|_| ())
     }
 
     fn change(&self, lane: &Lane) -> Change<'_> {
-        self.0.change("lane", lane)
+        self.0.change(ID, lane)
     }
 
     /// `batch` leads from now on, in an epoch of its own. It finds whatever waits.
     fn lead<'a>(&self, change: Change<'a>, batch: Uuid) -> Change<'a> {
-        let change = change.set("holder", text(batch)).set("acquired_at", time(self.0.world.now()));
-        change.add("epoch", number(1_u32)).remove(["waiting"])
+        let change = change.set(HOLDER, text(batch)).set(ACQUIRED_AT, time(self.0.world.now()));
+        change.add(EPOCH, number(1_u32)).remove([WAITING])
     }
 
     /// A batch in flight is so no more.
     fn out_of_flight(&self, lane: &Lane, batch: Uuid, closing: bool) -> Change<'_> {
         self.change(lane)
-            .delete("in_flight", id_set([&batch]))
-            .add_some("closing", closing.then(|| id_set([&batch])))
+            .delete(IN_FLIGHT, id_set([&batch]))
+            .add_some(CLOSING, closing.then(|| id_set([&batch])))
             .when("contains(in_flight, :id)", [(":id", binary(batch.as_bytes()))])
     }
 

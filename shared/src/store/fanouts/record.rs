@@ -111,7 +111,7 @@ impl Fanout {
 
     /// The groups of a small fan-out.
     #[must_use]
-    pub fn inline_groups(&self) -> Vec<ItemGroup> {
+    pub(crate) fn inline_groups(&self) -> Vec<ItemGroup> {
         self.inline_group().map(|group| ItemGroup { id: group.id, upto: group.size }).into_iter().collect()
     }
 

@@ -35,7 +35,7 @@ pub struct Gate {
     pub places: Holders,
     /// The version of the policy that what follows is known of.
     pub version: Option<Uuid>,
-    /// Calls in a row that say that the caller is wrong or must wait.
+    /// Refusals in a row: see [`Refusal`](super::Refusal).
     pub refusals: u32,
     /// Their targets, hashed.
     pub targets: Vec<Uuid>,
@@ -51,7 +51,7 @@ pub struct Gate {
     pub notice: NoticeProgress,
 }
 
-/// A kind that stands still: its batch API says that the caller is wrong or must wait, so it is only probed.
+/// A kind that stands still: its batch API refused one call after the other, so it is only probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// Since when.

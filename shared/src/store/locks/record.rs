@@ -6,6 +6,19 @@ use crate::aws::attributes::Reader;
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::lane::Lane;
+use crate::store::places::ID;
+
+/// The sparse index of lanes that are busy, and its partition key.
+pub(super) const ACTIVE: &str = "active";
+pub(super) const HOLDER: &str = "holder";
+pub(super) const ACQUIRED_AT: &str = "acquired_at";
+pub(super) const EPOCH: &str = "epoch";
+pub(super) const IN_FLIGHT: &str = "in_flight";
+pub(super) const CLOSING: &str = "closing";
+pub(super) const PAUSED: &str = "paused";
+pub(super) const WAITING: &str = "waiting";
+/// When the record expires.
+pub(super) const TTL: &str = "ttl";
 
 /// A lane's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,16 +82,56 @@ impl Lock {
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
-        let reader = Reader::new("locks", "lane", item);
+        let reader = Reader::new("locks", ID, item);
         Ok(Self {
-            lane: reader.parsed("lane")?,
-            holder: reader.optional_parsed("holder")?,
-            acquired_at: reader.time("acquired_at")?,
-            epoch: reader.number("epoch")?,
-            in_flight: reader.ids("in_flight")?,
-            closing: reader.ids("closing")?,
-            paused: reader.has("paused"),
-            waiting: reader.has("waiting"),
+            lane: reader.parsed(ID)?,
+            holder: reader.optional_parsed(HOLDER)?,
+            acquired_at: reader.time(ACQUIRED_AT)?,
+            epoch: reader.number(EPOCH)?,
+            in_flight: reader.ids(IN_FLIGHT)?,
+            closing: reader.ids(CLOSING)?,
+            paused: reader.has(PAUSED),
+            waiting: reader.has(WAITING),
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::aws::attributes::{id_set, item, number, text, time};
+    use crate::store::testing::{any_id, any_lane, any_time};
+
+    /// A record as the writes of [`super::super::Locks`] leave it.
+    fn encode(lock: &Lock) -> Item {
+        let ids = |ids: &Vec<Uuid>| (!ids.is_empty()).then(|| id_set(ids));
+        item([
+            (ID, Some(text(&lock.lane))),
+            (HOLDER, lock.holder.map(text)),
+            (ACQUIRED_AT, lock.acquired_at.map(time)),
+            (EPOCH, Some(number(lock.epoch))),
+            (IN_FLIGHT, ids(&lock.in_flight)),
+            (CLOSING, ids(&lock.closing)),
+            (PAUSED, lock.paused.then(|| number(1_u32))),
+            (WAITING, lock.waiting.then(|| number(0_u32))),
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            lane in any_lane(),
+            holder in prop::option::of(any_id()),
+            acquired_at in prop::option::of(any_time()),
+            epoch: u64,
+            [in_flight, closing] in prop::array::uniform2(prop::collection::vec(any_id(), 0..4)),
+            [paused, waiting]: [bool; 2],
+        ) {
+            let lock = Lock { lane, holder, acquired_at, epoch, in_flight, closing, paused, waiting };
+            prop_assert_eq!(Lock::decode(&encode(&lock)).unwrap(), lock);
+        }
     }
 }
