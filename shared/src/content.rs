@@ -55,4 +55,10 @@ mod tests {
         let large = Value::String("x".repeat(CONTENT_BYTES_MAX - 1));
         assert_eq!(encode(&large), Err(ContentError::TooLarge(CONTENT_BYTES_MAX + 1)));
     }
+
+    #[test]
+    fn a_number_keeps_its_last_digit() {
+        let text = r#"{"weight":3.6895195937856635}"#;
+        assert_eq!(encode(&serde_json::from_str(text).unwrap()).unwrap(), text);
+    }
 }
