@@ -1,6 +1,7 @@
 //! What the mains of the Lambda functions share: clients from the environment, and adapters between Lambda's events and
 //! the steps.
 
+mod emf;
 mod http;
 mod queue;
 mod schedule;
@@ -28,4 +29,9 @@ pub async fn start() -> Surroundings {
         World::system(),
         |name| std::env::var(name).ok(),
     )
+}
+
+/// The name of this function, which has its stack's name in it.
+fn function() -> String {
+    std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_default()
 }
