@@ -14,6 +14,11 @@ fn keyed() -> Value {
     policy(&json!({"key": "content.k"}))
 }
 
+/// Who registers a task leads its lane at once, if nobody does.
+fn hasty() -> Value {
+    policy(&json!({"linger": 0}))
+}
+
 fn plain() -> Value {
     policy(&json!({}))
 }
@@ -64,6 +69,18 @@ pub(super) const CASES: &[Case] = &[
                 let mine =
                     |id: &str, ids: [u128; 2]| registration(stage, id, &ids.map(|id| task(Some(single(id)), "a")));
                 let messages = [mine("one", [1, 2]), mine("two", [2, 3])];
+                Ok(messages.map(|message| Actor::message("RegisterQueue", message)).to_vec())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "register-and-lead",
+        about: "two messages bring a task each to one lane, which both want to lead at once",
+        policy: hasty,
+        prepare: |stage| {
+            async move {
+                let messages = ["one", "two"].map(|id| registration(stage, id, &tasks(&["a"])));
                 Ok(messages.map(|message| Actor::message("RegisterQueue", message)).to_vec())
             }
             .boxed()
