@@ -66,7 +66,7 @@ async fn the_end_of_a_batch_makes_the_next_one_the_leader() {
     assert_eq!(stack.take(QueueName::Elect).await.len(), 0, "nobody has to be elected");
     let group: Vec<GroupMessage> = take(&stack, QueueName::Group).await;
     let message = GroupMessage::elected(&lock, derived::led_on(batch), Waiting::default()).lingering();
-    assert_eq!(group, [message.clone()]);
+    assert_eq!(group, std::slice::from_ref(&message));
     stack.hand(QueueName::Group, vec![fanfold_tests::message("led on", &message)]).await;
     stack.drain().await;
     stack.assert_settled(&tasks, 5).await;
