@@ -46,7 +46,7 @@ seeds count="2000":
     cargo run --release -p fanfold-simulation -- --seeds {{count}} --covered
 
 # Every schedule of two or three workers at one lane or fan-out, with so many faults in each.
-small faults="2" *cases:
+small faults="1" *cases:
     cargo run --release -p fanfold-simulation -- --faults {{faults}} --small {{cases}}
 
 # Seeds that nobody ran before, on all cores, until one fails or it is stopped.

@@ -8,23 +8,24 @@ mod once;
 mod owners;
 mod routes;
 mod step;
+mod wake;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::messages::{AckRequest, ElectMessage, TaskRequest};
+use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
+use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
-use bundles::{Awake, bundle};
+use bundles::bundle;
 pub use check::TaskFault;
 use compiled::CompiledPolicies;
 pub use once::request_id;
@@ -39,7 +40,9 @@ pub struct Register {
     tasks: Tasks,
     policies: CompiledPolicies,
     tracking: Tracking,
+    locks: Locks,
     elect: Queue<ElectMessage>,
+    group: Queue<GroupMessage>,
     world: World,
 }
 
@@ -118,7 +121,9 @@ impl Register {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             policies: CompiledPolicies::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
             tracking: Tracking::from_environment(surroundings)?,
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
+            group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             world: surroundings.world.clone(),
         })
     }
@@ -181,16 +186,6 @@ impl Register {
         self.wake(awake).await?;
         self.drop_items(&duplicates).await?;
         Ok(registered)
-    }
-
-    /// One message per lane, naming what waits there.
-    async fn wake(&self, awake: Awake) -> Result<(), RegisterError> {
-        let mut messages = Vec::new();
-        for (lane, waiting) in awake.lanes() {
-            let message = |portion| ElectMessage::stored(lane.clone(), portion, self.world.uuid());
-            messages.extend(waiting.portions().into_iter().map(message));
-        }
-        Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
     }
 
     /// Acks the items of dropped duplicates here and now: no record would show `sweep` an ack that got lost.

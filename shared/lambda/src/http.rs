@@ -9,6 +9,7 @@ use lambda_runtime::{Error, service_fn};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::emf::Times;
 use crate::queue::deliver;
 
 /// Serves HTTP routes until Lambda ends the process.
@@ -24,8 +25,13 @@ pub async fn http(router: Router) -> Result<(), Error> {
 /// # Errors
 /// The runtime API cannot be reached.
 pub async fn queue_or_http(step: &dyn Step, router: Router) -> Result<(), Error> {
-    let router = &with_fallbacks(router);
-    lambda_runtime::run(service_fn(|event: LambdaEvent<Value>| answer(step, router, event))).await
+    let (router, times) = (&with_fallbacks(router), &Times::install());
+    let invoke = async |event: LambdaEvent<Value>| {
+        let answer = answer(step, router, event).await;
+        times.write();
+        answer
+    };
+    lambda_runtime::run(service_fn(invoke)).await
 }
 
 /// Messages come in `Records`; everything else is a request.

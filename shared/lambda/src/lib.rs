@@ -1,6 +1,7 @@
 //! What the mains of the Lambda functions share: clients from the environment, and adapters between Lambda's events and
 //! the steps.
 
+mod emf;
 mod http;
 mod https;
 mod logs;
@@ -49,4 +50,9 @@ fn sdk_config(variable: impl Fn(&str) -> Option<String>) -> SdkConfig {
         .set_endpoint_url(variable("AWS_ENDPOINT_URL"))
         .set_credentials_provider(credentials.map(SharedCredentialsProvider::new));
     config.build()
+}
+
+/// The name of this function, which has its stack's name in it.
+fn function() -> String {
+    std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_default()
 }

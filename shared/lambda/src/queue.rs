@@ -1,5 +1,6 @@
 //! Functions invoked by a queue.
 
+use crate::emf::Times;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use fanfold::delivery::{Delivery, Step};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -9,9 +10,11 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 /// # Errors
 /// The runtime API cannot be reached.
 pub async fn queue(step: impl Step) -> Result<(), Error> {
-    let step = &step;
+    let (step, times) = (&step, &Times::install());
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        Ok::<_, Error>(deliver(step, event.payload).await)
+        let response = deliver(step, event.payload).await;
+        times.write();
+        Ok::<_, Error>(response)
     }))
     .await
 }

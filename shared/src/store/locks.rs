@@ -54,7 +54,7 @@ impl Locks {
         let acquired = self
             .lead(self.change(lane), batch)
             .set_first(ACTIVE, text(lane.shard()))
-            .remove([WAITING, TTL])
+            .remove([TTL])
             .when_absent(HOLDER)
             .when_absent(PAUSED)
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :max", [(":max", number(max_in_flight))])
@@ -118,12 +118,16 @@ impl Locks {
         self.led_by(leader).remove([HOLDER, ACQUIRED_AT]).send().await.map(|_| ())
     }
 
-    /// Notes that a workflow waits for room in flight.
+    /// Notes that tasks wait: for room in flight, or behind a leader that may not have seen them.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn wait(&self, lane: &Lane) -> Result<(), StoreError> {
-        let change = self.change(lane).set(WAITING, number(0_u32)).when_present(IN_FLIGHT).when_absent(WAITING);
+        let change = self
+            .change(lane)
+            .set(WAITING, number(0_u32))
+            .when_absent(WAITING)
+            .when("attribute_exists(in_flight) OR attribute_exists(holder)", []);
         change.send().await.map(|_| ())
     }
 
@@ -152,7 +156,6 @@ impl Locks {
     ) -> Result<Write<Lock, Lock>, StoreError> {
         let left = self
             .lead(self.out_of_flight(lane, batch, closing), next)
-            .remove([WAITING])
             .when_present(WAITING)
             .when_absent(HOLDER)
             .when_absent(PAUSED)
@@ -212,10 +215,10 @@ impl Locks {
         self.0.change(ID, lane)
     }
 
-    /// `batch` leads from now on, in an epoch of its own.
+    /// `batch` leads from now on, in an epoch of its own. It finds whatever waits.
     fn lead<'a>(&self, change: Change<'a>, batch: Uuid) -> Change<'a> {
         let change = change.set(HOLDER, text(batch)).set(ACQUIRED_AT, time(self.0.world.now()));
-        change.add(EPOCH, number(1_u32))
+        change.add(EPOCH, number(1_u32)).remove([WAITING])
     }
 
     /// A batch in flight is so no more.

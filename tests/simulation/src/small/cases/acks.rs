@@ -55,6 +55,32 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "ack-apart-small",
+        about: "two messages ack an item each of a small fan-out, which ends with the second",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 2, true, queue()).await?;
+                Ok(items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect())
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "ack-apart",
+        about: "two messages ack an item each of one group",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 2).await?;
+                stage.alone(seal(stage)).await?;
+                Ok(items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect())
+            }
+            .boxed()
+        },
+    },
+    Case {
         name: "last-ack-beside-last-ack",
         about: "two messages ack the last items of two groups",
         policy: plain,

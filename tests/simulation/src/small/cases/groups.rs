@@ -75,7 +75,7 @@ pub(super) const CASES: &[Case] = &[
         policy: pairs,
         prepare: |stage| {
             async move {
-                let leader = elected(stage, &tasks(&["a", "b", "c"])).await?;
+                let leader = elected(stage, &tasks(&["a", "b", "c", "d", "e"])).await?;
                 Ok(vec![
                     Actor::message("GroupQueue", leader.clone()),
                     Actor::message("GroupQueue", leader).and_then("GroupQueue"),

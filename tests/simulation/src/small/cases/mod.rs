@@ -30,7 +30,7 @@ pub fn cases() -> Vec<Case> {
 /// The policy of the kind, with these fields beside what all have.
 fn policy(fields: &Value) -> Value {
     let mut policy = json!({
-        "kind": KIND, "target": "content.t", "linger": 0, "max_batch": 10, "max_in_flight": 2, "max_attempts": 3,
+        "kind": KIND, "target": "content.t", "linger": 1, "max_batch": 10, "max_in_flight": 2, "max_attempts": 3,
         "batch_api": {"url": "https://a.example/batch", "timeout": 10},
     });
     for (name, value) in fields.as_object().into_iter().flatten() {

@@ -14,6 +14,11 @@ fn keyed() -> Value {
     policy(&json!({"key": "content.k"}))
 }
 
+/// Who registers a task leads its lane at once, if nobody does.
+fn hasty() -> Value {
+    policy(&json!({"linger": 0}))
+}
+
 fn plain() -> Value {
     policy(&json!({}))
 }
@@ -70,6 +75,18 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "register-and-lead",
+        about: "two messages bring a task each to one lane, which both want to lead at once",
+        policy: hasty,
+        prepare: |stage| {
+            async move {
+                let messages = ["one", "two"].map(|id| registration(stage, id, &tasks(&["a"])));
+                Ok(messages.map(|message| Actor::message("RegisterQueue", message)).to_vec())
+            }
+            .boxed()
+        },
+    },
+    Case {
         name: "register-duplicate-items",
         about: "two items of one fan-out with one key, registered by two messages",
         policy: keyed,
@@ -107,24 +124,6 @@ pub(super) const CASES: &[Case] = &[
                 let message = registration(stage, "one", &tasks(&["a", "b"]));
                 let late = BUNDLE_FILLING_MAX + Duration::from_secs(1);
                 Ok(vec![Actor::message("RegisterQueue", message), Actor::message("GroupQueue", leader).ahead(late)])
-            }
-            .boxed()
-        },
-    },
-    Case {
-        name: "register-slow-twice-beside-group",
-        about: "the same with the message delivered to two workers",
-        policy: plain,
-        prepare: |stage| {
-            async move {
-                let leader = elected(stage, &tasks(&["x"])).await?;
-                let message = registration(stage, "one", &tasks(&["a", "b"]));
-                let late = BUNDLE_FILLING_MAX + Duration::from_secs(1);
-                Ok(vec![
-                    Actor::message("RegisterQueue", message.clone()),
-                    Actor::message("RegisterQueue", message),
-                    Actor::message("GroupQueue", leader).ahead(late),
-                ])
             }
             .boxed()
         },
