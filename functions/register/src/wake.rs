@@ -1,6 +1,6 @@
 //! Lanes are told of what waits in them: by an election, or, where nobody is to wait, by making a leader at once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
@@ -33,26 +33,26 @@ impl Register {
 
     /// Makes leaders of lanes whose batches do not linger, if a request is about few of them. Returns their messages; other
     /// lanes hold elections, which are gathered first and so cost less.
-    async fn leaders(&self, lanes: &[(Lane, Vec<Waiting>)]) -> HashMap<Lane, GroupMessage> {
-        let mut hasty = HashMap::new();
+    async fn leaders(&self, lanes: &[(Lane, Vec<Waiting>)]) -> BTreeMap<Lane, GroupMessage> {
+        let mut hasty = BTreeMap::new();
         for (lane, portions) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
             let policy = self.policies.get(&lane.kind).await.ok().flatten();
             if let Some(compiled) = policy.filter(|compiled| compiled.policy.linger.0.is_zero()) {
                 hasty.insert(lane, (compiled.policy.max_in_flight, portions.first().cloned().unwrap_or_default()));
             }
         }
-        let names: Vec<Lane> = hasty.keys().map(|lane| Lane::clone(lane)).collect();
+        let names: Vec<Lane> = hasty.keys().copied().cloned().collect();
         let locks = self.locks.get_many(&names, false).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "lanes are not looked at");
             Vec::new()
         });
-        let mut seen: HashMap<Lane, Lock> = locks.into_iter().map(|lock| (lock.lane.clone(), lock)).collect();
+        let mut seen: BTreeMap<Lane, Lock> = locks.into_iter().map(|lock| (lock.lane.clone(), lock)).collect();
         let leads = hasty.into_iter().map(|(lane, (max_in_flight, waiting))| {
             let lock = seen.remove(lane).unwrap_or_else(|| Lock::free(lane.clone()));
             self.lead(lock, max_in_flight, waiting)
         });
         let mut leads = stream::iter(leads.collect::<Vec<_>>()).buffer_unordered(LED_BY_REQUEST_MAX);
-        let mut leaders = HashMap::new();
+        let mut leaders = BTreeMap::new();
         while let Some(led) = leads.next().await {
             match led {
                 Ok(message) => leaders.extend(message.map(|message| (message.lane.clone(), message))),
