@@ -9,11 +9,13 @@ class Lost:
     """Messages of three queues, lost at the beginning of a run: what `sweep` takes for lost is minutes old."""
 
     def losing(self, stack, api):
-        """A message to elect, one to handle and one to notify are received and deleted before their function sees them."""
-        for kind in ("lost-elect", "lost-handle"):
-            stack.expect(200, "PUT", f"/policies/{kind}", {"target": "'all'", "linger": "0s", "batch_api": {"url": api.url(kind)}})
+        """A message to elect, group, handle and notify each are received and deleted before their function sees them."""
+        # Without a linger there is no election.
+        for step, linger in {"elect": "1s", "group": "0s", "handle": "0s"}.items():
+            policy = {"target": "'all'", "linger": linger, "batch_api": {"url": api.url(f"lost-{step}")}}
+            stack.expect(200, "PUT", f"/policies/lost-{step}", policy)
         self.fanouts = {}
-        for step in ("elect", "handle", "notify"):
+        for step in ("elect", "group", "handle", "notify"):
             queue = f"{step.capitalize()}Queue"
             stack.deliver(queue, False)
             id, items = stack.open_fanout(3, notify={"queue": "notices"})
@@ -39,6 +41,6 @@ class Lost:
             assert len(stack.told(id)) == 1, stack.told(id)
             ended = stack.fanout(id)
             assert (ended["complete"], ended["total"], ended["failed"]) == (True, 3, 0), (step, ended)
-        for kind in ("lost-elect", "lost-handle"):
+        for kind in ("lost-elect", "lost-group", "lost-handle"):
             assert sorted(map(len, api.ids(kind).values())) == [3], api.ids(kind)
         print(f"  healed within {healed:.0f} s after they were lost")
