@@ -8,7 +8,6 @@ use fanfold::clock::World;
 use fanfold::grouping::BundleState;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
-use fanfold::limits::REFUSED_MAX;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
 use fanfold::store::places;
@@ -171,9 +170,8 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
         let Said { succeeded, failed } = model.said.get(id).copied().unwrap_or_default();
         let most = model.kinds.get(&batch.lane.kind).map_or(0, |kind| kind.max_attempts);
         let lost = batch.error(slot).is_some_and(|error| error.contains("workers were lost"));
-        let too_long = batch.updated_at.since(batch.created_at) >= REFUSED_MAX;
-        let given_up = lost || too_long || batch.ended - batch.refused >= most;
-        let right = if batch.failed.get(slot) { failed || given_up } else { succeeded };
+        let right =
+            if batch.failed.get(slot) { failed || lost || batch.ended - batch.refused >= most } else { succeeded };
         if !right
             || batch.ended - batch.refused > most
             || batch.error(slot).is_some_and(|error| error.contains("record is gone"))

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::dice::{ALL, Dice};
 
+/// How late a request is applied at most whose sender saw a broken connection.
+pub(crate) const LATE_MAX: Duration = Duration::from_secs(5);
+
 /// The faults of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FaultPlan {
@@ -150,7 +153,7 @@ impl Fault {
             return if dice.chance(4_000) { Self::LostBefore } else { Self::LostAfter };
         }
         if hit(plan.late) {
-            return Self::Late(dice.between(1, 5_000));
+            return Self::Late(dice.between(1, LATE_MAX.as_millis() as u64));
         }
         if hit(plan.slow) {
             let span = dice.between(1_000, 40_000);

@@ -10,12 +10,14 @@ use tokio::time::sleep;
 
 use crate::clients::Clients;
 use crate::dice::Dice;
+use crate::faults::LATE_MAX;
 use crate::lock;
 
 /// Pauses lanes that had a batch, one after the other, until faults stop.
 pub(crate) async fn pause_lanes(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
     let dice = Dice::new(sim.seed, "operator");
+    let mut paused = BTreeSet::new();
     while !sim.healed() {
         sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(120))).await;
         let lanes: BTreeSet<String> = lock(&sim.model).lanes.values().cloned().collect();
@@ -26,6 +28,12 @@ pub(crate) async fn pause_lanes(clients: Arc<Clients>) {
         sim.count("lanes paused");
         update(&clients, &lane, "SET paused = :yes").await;
         sleep(dice.skewed(Duration::from_secs(1), Duration::from_secs(300))).await;
+        update(&clients, &lane, "REMOVE paused").await;
+        paused.insert(lane);
+    }
+    // A pause whose answer was lost may have been applied after its end.
+    sleep(LATE_MAX).await;
+    for lane in paused {
         update(&clients, &lane, "REMOVE paused").await;
     }
 }

@@ -11,6 +11,12 @@ use crate::stats::Stats;
 /// Function, action, resource.
 pub type Permission = (String, String, String);
 
+/// What no seed reaches: a deployed sweep looks after bundles that wait for weeks, as `tests/tests/bundles.rs` has them do.
+const SELDOM: [(&str, &str, &str); 2] = [
+    ("SweepFunction", "dynamodb:BatchGetItem", "TasksTable"),
+    ("SweepFunction", "dynamodb:PartiQLUpdate", "TasksTable"),
+];
+
 /// How what functions did differs from what they may do.
 #[derive(Debug)]
 pub struct Permissions {
@@ -28,7 +34,8 @@ impl Permissions {
     pub fn compare(stats: &Stats) -> Result<Self, String> {
         let (granted, used) = (granted()?, used(stats));
         let missing = used.difference(&granted).cloned().collect();
-        Ok(Self { missing, spare: granted.difference(&used).cloned().collect() })
+        let seldom = |(function, action, on): &&Permission| SELDOM.contains(&(function, action, on));
+        Ok(Self { missing, spare: granted.difference(&used).filter(|it| !seldom(it)).cloned().collect() })
     }
 }
 

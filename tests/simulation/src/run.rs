@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::limits::{BATCH_REMINDER_PAUSE, BUNDLED_RETENTION, HINT_LOST_AFTER, RETENTION};
+use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER};
 use fanfold_local::{Engine, Template};
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
@@ -195,11 +195,6 @@ async fn restart_at_times(cluster: Arc<Cluster>) {
         cluster.kill_all();
         let down = down.await;
         sim.queues.lose_hints();
-        if sim.post.chance(1_000) {
-            // So long that what waited was to expire soon.
-            sim.count("stops for weeks");
-            sleep(sim.post.skewed(BUNDLED_RETENTION / 2, BUNDLED_RETENTION - RETENTION / 2)).await;
-        }
         let request = SweepRequest { min_age: Duration::ZERO, workers_dead: true };
         while sweep(&cluster, request, true).await.is_none() {
             sleep(Duration::from_secs(1)).await;

@@ -4,7 +4,6 @@ use aws_smithy_types::base64;
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::limits::RETENTION;
 use fanfold::masks::Masks;
 use fanfold::store::places::Party;
 use serde_json::Value;
@@ -133,7 +132,7 @@ fn task(earlier: &Value, now: &Value) -> Option<String> {
     (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
 }
 
-/// A key is released by a task that failed, and taken over from that one, from one that was dropped, or from one that is gone.
+/// A key is released by a task that failed, and taken over from that one, or from one that was dropped.
 fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let owner: TaskId = text(earlier, "owner").parse().ok()?;
     let mut model = lock(&sim.model);
@@ -142,10 +141,7 @@ fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
         let had = model.had.entry(key.to_owned()).or_default();
         had.insert(owner);
         let again = text(now, "owner").parse().is_ok_and(|owner: TaskId| had.contains(&owner));
-        // Or it was taken so long ago that its owner, if it was ever stored, may be gone.
-        let ttl = |item: &Value| item["ttl"]["N"].as_str().and_then(|ttl| ttl.parse::<u64>().ok()).unwrap_or(0);
-        let old = ttl(now).saturating_sub(ttl(earlier)) >= RETENTION.as_secs();
-        return (!(free || old) || again).then(|| "changed hands".to_owned());
+        return (!free || again).then(|| "changed hands".to_owned());
     }
     let released = earlier["released"].is_null() && !now["released"].is_null();
     (released && !model.may_be_released(&owner)).then(|| "was released".to_owned())
