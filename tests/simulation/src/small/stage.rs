@@ -72,6 +72,11 @@ impl Actor {
         Self { step: step_name(queue), work: Arc::new(work), again, ahead: Duration::ZERO }
     }
 
+    /// Two workers that get the same message.
+    pub(crate) fn twice(queue: &'static str, message: (String, String)) -> Vec<Self> {
+        vec![Self::message(queue, message.clone()), Self::message(queue, message)]
+    }
+
     /// The same, but afterwards it gets the message that is first in that queue then, if there is one.
     pub(crate) fn and_then(self, queue: &'static str) -> Self {
         let first = Arc::clone(&self.work);

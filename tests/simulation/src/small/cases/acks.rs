@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::ids::ItemId;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
@@ -24,6 +25,11 @@ async fn completed(stage: &Stage, notify: Option<Destination>) -> Result<(String
     let items = open(stage, 1, true, notify).await?;
     stage.alone(ack(stage, "one", &items)).await?;
     stage.take("NotifyQueue")
+}
+
+/// Two messages, each of which acks one of the items.
+fn apart(stage: &Stage, items: &[ItemId]) -> Vec<Actor> {
+    items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect()
 }
 
 pub(super) const CASES: &[Case] = &[
@@ -61,7 +67,7 @@ pub(super) const CASES: &[Case] = &[
         prepare: |stage| {
             async move {
                 let items = open(stage, 2, true, queue()).await?;
-                Ok(items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect())
+                Ok(apart(stage, &items))
             }
             .boxed()
         },
@@ -75,7 +81,7 @@ pub(super) const CASES: &[Case] = &[
                 open(stage, 0, false, queue()).await?;
                 let items = add(stage, "first", 2).await?;
                 stage.alone(seal(stage)).await?;
-                Ok(items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect())
+                Ok(apart(stage, &items))
             }
             .boxed()
         },
@@ -90,7 +96,7 @@ pub(super) const CASES: &[Case] = &[
                 add(stage, "first", 1).await?;
                 let items = add(stage, "second", 1).await?;
                 stage.alone(seal(stage)).await?;
-                Ok(items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect())
+                Ok(apart(stage, &items))
             }
             .boxed()
         },
@@ -144,7 +150,7 @@ pub(super) const CASES: &[Case] = &[
         prepare: |stage| {
             async move {
                 let message = completed(stage, queue()).await?;
-                Ok(vec![Actor::message("NotifyQueue", message.clone()), Actor::message("NotifyQueue", message)])
+                Ok(Actor::twice("NotifyQueue", message))
             }
             .boxed()
         },
@@ -156,7 +162,7 @@ pub(super) const CASES: &[Case] = &[
         prepare: |stage| {
             async move {
                 let message = completed(stage, Some(Destination::Url(RECEIVERS[0].to_owned()))).await?;
-                Ok(vec![Actor::message("NotifyQueue", message.clone()), Actor::message("NotifyQueue", message)])
+                Ok(Actor::twice("NotifyQueue", message))
             }
             .boxed()
         },

@@ -50,7 +50,7 @@ pub(super) const CASES: &[Case] = &[
         prepare: |stage| {
             async move {
                 let leader = elected(stage, &tasks(&["a", "b", "c"])).await?;
-                Ok(vec![Actor::message("GroupQueue", leader.clone()), Actor::message("GroupQueue", leader)])
+                Ok(Actor::twice("GroupQueue", leader))
             }
             .boxed()
         },
@@ -64,7 +64,7 @@ pub(super) const CASES: &[Case] = &[
                 register(stage, "one", &tasks(&["a"])).await?;
                 register(stage, "two", &tasks(&["b"])).await?;
                 let leader = elected(stage, &tasks(&["c"])).await?;
-                Ok(vec![Actor::message("GroupQueue", leader.clone()), Actor::message("GroupQueue", leader)])
+                Ok(Actor::twice("GroupQueue", leader))
             }
             .boxed()
         },

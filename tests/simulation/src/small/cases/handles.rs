@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
         prepare: |stage| {
             async move {
                 let message = grouped(stage, &tasks(&["a", "b", "c"])).await?;
-                Ok(vec![Actor::message("HandleQueue", message.clone()), Actor::message("HandleQueue", message)])
+                Ok(Actor::twice("HandleQueue", message))
             }
             .boxed()
         },
@@ -85,7 +85,7 @@ pub(super) const CASES: &[Case] = &[
                 let message = grouped(stage, &tasks).await?;
                 stage.alone(Actor::message("HandleQueue", message)).await?;
                 let message = stage.take("AckQueue")?;
-                Ok(vec![Actor::message("AckQueue", message.clone()), Actor::message("AckQueue", message)])
+                Ok(Actor::twice("AckQueue", message))
             }
             .boxed()
         },

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{Case, elected, open, policy, registration, single, task, tasks};
-use crate::small::Actor;
+use crate::small::{Actor, Stage};
 
 fn keyed() -> Value {
     policy(&json!({"key": "content.k"}))
@@ -23,30 +23,23 @@ fn plain() -> Value {
     policy(&json!({}))
 }
 
+/// One message of two tasks for two workers.
+fn two_tasks_twice(stage: &Stage) -> Vec<Actor> {
+    Actor::twice("RegisterQueue", registration(stage, "one", &tasks(&["a", "b"])))
+}
+
 pub(super) const CASES: &[Case] = &[
     Case {
         name: "register-same-message",
         about: "one message of two tasks is delivered to two workers",
         policy: plain,
-        prepare: |stage| {
-            async move {
-                let message = registration(stage, "one", &tasks(&["a", "b"]));
-                Ok(vec![Actor::message("RegisterQueue", message.clone()), Actor::message("RegisterQueue", message)])
-            }
-            .boxed()
-        },
+        prepare: |stage| async move { Ok(two_tasks_twice(stage)) }.boxed(),
     },
     Case {
         name: "register-same-message-keyed",
         about: "one message of two tasks with keys is delivered to two workers",
         policy: keyed,
-        prepare: |stage| {
-            async move {
-                let message = registration(stage, "one", &tasks(&["a", "b"]));
-                Ok(vec![Actor::message("RegisterQueue", message.clone()), Actor::message("RegisterQueue", message)])
-            }
-            .boxed()
-        },
+        prepare: |stage| async move { Ok(two_tasks_twice(stage)) }.boxed(),
     },
     Case {
         name: "register-same-keys",
