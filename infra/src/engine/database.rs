@@ -5,11 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use dynoxide::actions::transact_write_items::{self, TransactWriteItemsRequest, TransactWriteItemsResponse};
 use dynoxide::actions::vector_lifecycle::VectorIndexLifecycle;
-use dynoxide::actions::{delete_table, describe_table};
+use dynoxide::actions::{create_table, delete_table, describe_table};
 use dynoxide::errors::DynoxideError;
 use dynoxide::storage::Storage;
 use futures::FutureExt;
 
+use super::direct::Known;
 use super::tokens::Tokens;
 
 /// Settings of a database in a file. Commits survive the end of the process, not a power cut, and are seven times faster than
@@ -28,7 +29,7 @@ pub(super) type Answer<T> = Result<T, DynoxideError>;
 
 /// A database.
 pub(crate) struct Database {
-    storage: Mutex<Storage>,
+    storage: Mutex<(Storage, Known)>,
     tokens: Mutex<Tokens>,
     vectors: VectorIndexLifecycle,
 }
@@ -48,7 +49,11 @@ impl Database {
 
     fn new(storage: Storage) -> Self {
         storage.conn().set_prepared_statement_cache_capacity(STATEMENTS);
-        Self { storage: Mutex::new(storage), tokens: Mutex::default(), vectors: VectorIndexLifecycle::new() }
+        Self {
+            storage: Mutex::new((storage, Known::default())),
+            tokens: Mutex::default(),
+            vectors: VectorIndexLifecycle::new(),
+        }
     }
 
     /// Runs an operation. Its future never waits. After a panic in the middle of one, which may have left a transaction open,
@@ -56,7 +61,33 @@ impl Database {
     pub(crate) fn run<T>(&self, operation: impl AsyncFnOnce(&Storage) -> Answer<T>) -> Answer<T> {
         let internal = |problem: &str| DynoxideError::InternalServerError(problem.to_owned());
         let storage = self.storage.lock().map_err(|_| internal("an operation of the database panicked"))?;
-        operation(&storage).now_or_never().unwrap_or_else(|| Err(internal("the database waited")))
+        operation(&storage.0).now_or_never().unwrap_or_else(|| Err(internal("the database waited")))
+    }
+
+    /// Runs what is done without the engine; none if the engine has to. An error, whatever it is, left everything as it was: the
+    /// engine finds it again and says what is wrong.
+    pub(super) fn direct<T>(&self, operation: impl FnOnce(&Storage, &mut Known) -> Answer<Option<T>>) -> Option<T> {
+        let mut database = self.storage.lock().ok()?;
+        let (storage, known) = &mut *database;
+        operation(storage, known).ok().flatten()
+    }
+
+    /// Notes what is known of tables and expressions.
+    pub(super) fn with_known(&self, note: impl FnOnce(&mut Known)) {
+        // After a panic nothing is run any more, and nothing need be known.
+        if let Ok(mut database) = self.storage.lock() {
+            note(&mut database.1);
+        }
+    }
+
+    /// Makes a table.
+    pub(crate) fn create_table(
+        &self,
+        request: create_table::CreateTableRequest,
+    ) -> Answer<create_table::CreateTableResponse> {
+        let answer = self.run(async |storage| create_table::execute(storage, request).await);
+        self.with_known(Known::forget_tables);
+        answer
     }
 
     /// Deletes a table.
@@ -64,7 +95,9 @@ impl Database {
         &self,
         request: delete_table::DeleteTableRequest,
     ) -> Answer<delete_table::DeleteTableResponse> {
-        self.run(async |storage| delete_table::execute(storage, request, &self.vectors).await)
+        let answer = self.run(async |storage| delete_table::execute(storage, request, &self.vectors).await);
+        self.with_known(Known::forget_tables);
+        answer
     }
 
     /// Describes a table.

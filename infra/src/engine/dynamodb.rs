@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dynoxide::actions::{
-    batch_execute_statement, batch_get_item, batch_write_item, create_table, delete_item, describe_time_to_live,
-    execute_statement, get_item, list_tables, put_item, query, scan, transact_get_items, update_item,
-    update_time_to_live,
+    batch_execute_statement, batch_get_item, batch_write_item, delete_item, describe_time_to_live, execute_statement,
+    get_item, list_tables, put_item, query, scan, transact_get_items, update_item, update_time_to_live,
 };
 use dynoxide::errors::DynoxideError;
 use serde::Serialize;
@@ -16,6 +15,7 @@ use serde::de::DeserializeOwned;
 use super::EngineError;
 use super::connector::Answer;
 use super::database::Database;
+use super::direct::{self, Direct};
 use super::expiry;
 use super::folder::Folder;
 use super::metering::{self, Ask};
@@ -67,10 +67,20 @@ impl Tables {
             meter.dynamodb(STATEMENTS, units);
             return Answer::new(200, json);
         }
-        let Some((operation, (result, units))) = self.dispatch(operation, body) else {
-            let error =
-                DynoxideError::ValidationException(format!("the embedded DynamoDB has no operation {operation}"));
-            return refusal(&error);
+        let Direct { operation, result, units } = match direct::answer(&self.database, operation, body) {
+            Some(answered) => answered,
+            None => {
+                let Some((operation, (result, units))) = self.dispatch(operation, body) else {
+                    let error = DynoxideError::ValidationException(format!(
+                        "the embedded DynamoDB has no operation {operation}"
+                    ));
+                    return refusal(&error);
+                };
+                if !matches!(result, Err(DynoxideError::ValidationException(_))) {
+                    direct::learn(&self.database, operation, body);
+                }
+                Direct { operation, result, units }
+            }
         };
         meter.dynamodb(operation, units);
         match result {
@@ -79,7 +89,7 @@ impl Tables {
         }
     }
 
-    fn dispatch(&self, operation: &str, body: &[u8]) -> Option<(&'static str, Answered)> {
+    pub(super) fn dispatch(&self, operation: &str, body: &[u8]) -> Option<(&'static str, Answered)> {
         let db = &self.database;
         /// An operation of the engine's, which takes the storage and a request.
         macro_rules! run {
@@ -100,7 +110,7 @@ impl Tables {
             "TransactGetItems" => ("TransactGetItems", metered(body, run!(transact_get_items))),
             "ExecuteStatement" => ("ExecuteStatement", metered(body, run!(execute_statement))),
             STATEMENTS => (STATEMENTS, metered(body, run!(batch_execute_statement))),
-            "CreateTable" => ("CreateTable", free(body, run!(create_table))),
+            "CreateTable" => ("CreateTable", free(body, |request| db.create_table(request))),
             "DeleteTable" => ("DeleteTable", free(body, |request| db.delete_table(request))),
             "DescribeTable" => ("DescribeTable", free(body, |request| db.describe_table(request))),
             "ListTables" => ("ListTables", free(body, run!(list_tables))),

@@ -4,6 +4,7 @@ mod client;
 mod connector;
 mod database;
 mod delayed;
+mod direct;
 mod dynamodb;
 mod error;
 mod expiry;

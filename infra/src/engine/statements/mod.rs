@@ -3,7 +3,6 @@
 
 mod plan;
 mod request;
-mod schema;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -11,25 +10,27 @@ mod tests;
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use dynoxide::ImportOptions;
 use dynoxide::actions::batch_execute_statement::{
     BatchExecuteStatementResponse, BatchStatementError, BatchStatementResponse,
 };
-use dynoxide::actions::import_items;
+use dynoxide::errors::DynoxideError;
 use dynoxide::storage::Storage;
 use dynoxide::types::{AttributeValue, Item, MAX_ITEM_SIZE, item_size, table_write_capacity_units};
 
 use self::plan::Plan;
 use self::request::{Batch, Run};
-use self::schema::{Schema, stored_key};
 use super::database::{Answer, Database};
+use super::direct::Known;
+use super::direct::rows::{item, transaction};
+use super::direct::schema::Schema;
+use super::direct::writes::save;
 use crate::usage::Units;
 
 /// Answers a batch of statements; none if the engine has to.
 pub(super) fn answer(database: &Database, body: &[u8]) -> Option<(Bytes, Units)> {
     let batch = Batch::read(body)?;
     // An error, whatever it is, left everything as it was: the engine finds it again and says what is wrong.
-    let (responses, units) = database.run(async |storage| apply(storage, batch).await).ok()??;
+    let (responses, units) = database.direct(|storage, known| apply(storage, known, batch))?;
     let response = BatchExecuteStatementResponse { responses, consumed_capacity: None };
     Some((Bytes::from(serde_json::to_vec(&response).ok()?), Units::write(units)))
 }
@@ -42,40 +43,40 @@ enum Fate {
     Refused { old: Option<Item>, brought: Option<usize> },
 }
 
-async fn apply(storage: &Storage, batch: Batch) -> Answer<Option<(Vec<BatchStatementResponse>, f64)>> {
+fn apply(storage: &Storage, known: &mut Known, batch: Batch) -> Answer<Option<(Vec<BatchStatementResponse>, f64)>> {
     let Batch { plan, runs } = batch;
-    let Some(table) = storage.get_table_metadata(plan.table())? else { return Ok(None) };
-    let Some(schema) = Schema::of(&table) else { return Ok(None) };
+    let Some(schema) = known.schema(storage, plan.table())? else { return Ok(None) };
     let wants_old: Vec<bool> = runs.iter().map(|run| run.wants_old).collect();
     let mut fates = Vec::with_capacity(runs.len());
     let mut keys = HashSet::with_capacity(runs.len());
-    let query = format!("SELECT item_json FROM \"{}\" WHERE pk = ?1 AND sk = ''", plan.table());
-    let mut statement = storage.conn().prepare_cached(&query)?;
     for run in runs {
-        let Some(key) = key(&plan, &schema, &run).and_then(stored_key) else { return Ok(None) };
-        let mut rows = statement.query([&key])?;
-        let old = match rows.next()? {
-            Some(row) => match serde_json::from_str(&row.get::<_, String>(0)?) {
-                Ok(item) => Some(item),
-                Err(_) => return Ok(None),
-            },
-            None => None,
-        };
+        let Some(key) = key(&plan, &schema, &run).and_then(|key| schema.stored_key(key)) else { return Ok(None) };
+        let Some(old) = item(storage, &schema, &key)? else { return Ok(None) };
         let Some(fate) = fate(&plan, &schema, run, old) else { return Ok(None) };
-        if !keys.insert(key) {
+        if !keys.insert(key.clone()) {
             return Ok(None);
         }
-        fates.push(fate);
+        fates.push((key, fate));
     }
-    drop(statement);
-    let new = fates.iter().filter_map(|fate| match fate {
-        Fate::Written { new, .. } => Some(new.clone()),
-        Fate::Refused { .. } => None,
-    });
-    import_items::execute(storage, plan.table(), new.collect(), &ImportOptions::default()).await?;
-    let units = units(&schema, &fates);
-    let responses = fates.into_iter().zip(wants_old).map(|(fate, wants_old)| response(&plan, fate, wants_old));
+    let units = transaction(storage, || {
+        let units = fates.iter().map(|(key, fate)| write(storage, &schema, key, fate));
+        units.sum::<Answer<f64>>()
+    })?;
+    let responses = fates.into_iter().zip(wants_old).map(|((_, fate), wants_old)| response(&plan, fate, wants_old));
     Ok(Some((responses.collect(), units)))
+}
+
+/// Writes what a statement comes to. Returns the write units: one that failed costs what the item that is there, or the one it
+/// brought, takes to write.
+fn write(storage: &Storage, schema: &Schema, key: &str, fate: &Fate) -> Answer<f64> {
+    match fate {
+        Fate::Written { old, new } => {
+            let saved = save(storage, schema, key, old.as_ref(), new)?;
+            let (_, units) = saved.ok_or_else(|| DynoxideError::InternalServerError("an unusual item".to_owned()))?;
+            Ok(units)
+        }
+        Fate::Refused { old, brought } => Ok(table_write_capacity_units(old.as_ref().map(item_size), *brought)),
+    }
 }
 
 /// The key of the item that a statement is about.
@@ -122,18 +123,6 @@ fn fate(plan: &Plan, schema: &Schema, run: Run, old: Option<Item>) -> Option<Fat
         }
     };
     (item_size(&new) <= MAX_ITEM_SIZE).then_some(Fate::Written { old, new })
-}
-
-/// The write units of a batch. A statement that failed costs what the item that is there, or the one it brought, takes to write.
-fn units(schema: &Schema, fates: &[Fate]) -> f64 {
-    let units = |fate: &Fate| match fate {
-        Fate::Written { old, new } => {
-            let table = table_write_capacity_units(old.as_ref().map(item_size), Some(item_size(new)));
-            table + schema.index_units(old.as_ref(), new)
-        }
-        Fate::Refused { old, brought } => table_write_capacity_units(old.as_ref().map(item_size), *brought),
-    };
-    fates.iter().map(units).sum()
 }
 
 fn response(plan: &Plan, fate: Fate, wants_old: bool) -> BatchStatementResponse {

@@ -2,19 +2,17 @@
 
 use std::collections::HashSet;
 
-use base64::prelude::{BASE64_STANDARD, Engine};
 use dynoxide::types::AttributeValue;
 use serde::Deserialize;
 
 use super::plan::Plan;
+use crate::engine::direct::value::Value;
+use crate::engine::direct::writes::Old;
 
 /// The most statements of a batch.
 const MAX_STATEMENTS: usize = 25;
 /// The most bytes of a statement.
 const MAX_BYTES: usize = 8_192;
-/// Digits of a number that is stored as it is written.
-const DIGITS: usize = 37;
-
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Request {
@@ -25,22 +23,8 @@ struct Request {
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Statement {
     statement: String,
-    parameters: Vec<Parameter>,
+    parameters: Vec<Value>,
     return_values_on_condition_check_failure: Option<Old>,
-}
-
-#[derive(Deserialize)]
-enum Parameter {
-    S(String),
-    N(String),
-    B(String),
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum Old {
-    None,
-    AllOld,
 }
 
 /// One plan, and what it is to be run with.
@@ -88,16 +72,10 @@ fn names_each_once(plan: &Plan) -> bool {
     }
 }
 
-/// A value that is stored as it is written.
-fn value(parameter: Parameter) -> Option<AttributeValue> {
+/// A value that is no list, map or set.
+fn value(parameter: Value) -> Option<AttributeValue> {
     match parameter {
-        Parameter::S(text) => Some(AttributeValue::S(text)),
-        Parameter::B(base64) => BASE64_STANDARD.decode(base64).ok().map(AttributeValue::B),
-        Parameter::N(number) => {
-            let digits = number.strip_prefix('-').unwrap_or(&number);
-            let plain = digits.len() <= DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
-            let leads = digits.starts_with(|digit: char| digit != '0') || number == "0";
-            (plain && leads && !digits.is_empty()).then_some(AttributeValue::N(number))
-        }
+        Value::S(_) | Value::N(_) | Value::B(_) => parameter.stored(),
+        _ => None,
     }
 }

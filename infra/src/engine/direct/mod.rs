@@ -1,0 +1,99 @@
+//! Reads and writes of single items, which a run makes most: prepared SQL, one read per write, expressions parsed once per text,
+//! answers made of what is stored. The rows are the engine's own. What differs from the usual forms in any way is left to the
+//! engine, and so is whatever it would refuse.
+
+mod condition;
+mod path;
+mod plan;
+mod reads;
+pub(super) mod rows;
+pub(super) mod schema;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+mod text;
+mod update;
+pub(super) mod value;
+pub(super) mod writes;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dynoxide::errors::DynoxideError;
+use dynoxide::storage::Storage;
+
+use self::plan::{Expressions, Plan};
+use self::schema::Schema;
+use super::database::{Answer, Database};
+use crate::usage::Units;
+
+/// The most expressions that are kept parsed. A run has less than a hundred.
+const MAX_PLANS: usize = 4_096;
+
+/// An answer, or the failure of a condition, with what it cost.
+pub(super) struct Direct {
+    pub(super) operation: &'static str,
+    pub(super) result: Result<Bytes, DynoxideError>,
+    pub(super) units: Units,
+}
+
+/// What is known of tables and expressions.
+#[derive(Default)]
+pub(super) struct Known {
+    schemas: HashMap<String, Option<Arc<Schema>>>,
+    plans: HashMap<String, Option<Arc<Plan>>>,
+}
+
+impl Known {
+    /// The schema of a table; none if there is no such table, or it has anything unusual.
+    pub(super) fn schema(&mut self, storage: &Storage, table: &str) -> Answer<Option<Arc<Schema>>> {
+        if let Some(schema) = self.schemas.get(table) {
+            return Ok(schema.clone());
+        }
+        let Some(found) = storage.get_table_metadata(table)? else { return Ok(None) };
+        let schema = Schema::of(&found).map(Arc::new);
+        self.schemas.insert(table.to_owned(), schema.clone());
+        Ok(schema)
+    }
+
+    /// Tables were made or deleted.
+    pub(super) fn forget_tables(&mut self) {
+        self.schemas.clear();
+    }
+
+    /// The plan of expressions that the engine has taken before.
+    fn plan(&self, expressions: Expressions<'_>) -> Option<Arc<Plan>> {
+        if expressions.are_none() {
+            return Some(Arc::default());
+        }
+        self.plans.get(&expressions.text()).cloned().flatten()
+    }
+
+    fn learn(&mut self, expressions: Expressions<'_>) {
+        let text = expressions.text();
+        if self.plans.len() < MAX_PLANS && !self.plans.contains_key(&text) {
+            self.plans.insert(text, Plan::of(expressions).map(Arc::new));
+        }
+    }
+}
+
+/// Answers a request; none if the engine has to.
+pub(super) fn answer(database: &Database, operation: &str, body: &[u8]) -> Option<Direct> {
+    match operation {
+        "UpdateItem" => writes::update(database, body),
+        "PutItem" => writes::put(database, body),
+        "GetItem" => reads::get(database, body),
+        "BatchGetItem" => reads::get_many(database, body),
+        _ => None,
+    }
+}
+
+/// Notes that the engine took the expressions of a request, whatever came of it: they have no mistakes.
+pub(super) fn learn(database: &Database, operation: &str, body: &[u8]) {
+    if matches!(operation, "UpdateItem" | "PutItem")
+        && let Some(expressions) = Expressions::read(body)
+    {
+        database.with_known(|known| known.learn(expressions));
+    }
+}

@@ -1,0 +1,352 @@
+//! The engine's own answers are the measure.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::dynamodb::Tables;
+
+/// A table with an index of keys, and one that shows more; in it an item with a value of each type.
+fn tables() -> Tables {
+    let tables = Tables::memory().unwrap();
+    let key = |name: &str, kind: &str| json!({ "AttributeName": name, "KeyType": kind });
+    let table = json!({
+        "TableName": "locks",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            { "AttributeName": "id", "AttributeType": "S" },
+            { "AttributeName": "active", "AttributeType": "S" },
+            { "AttributeName": "at", "AttributeType": "N" },
+        ],
+        "KeySchema": [key("id", "HASH")],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": "active",
+                "KeySchema": [key("active", "HASH"), key("at", "RANGE")],
+                "Projection": { "ProjectionType": "KEYS_ONLY" },
+            },
+            {
+                "IndexName": "listed",
+                "KeySchema": [key("active", "HASH"), key("id", "RANGE")],
+                "Projection": { "ProjectionType": "INCLUDE", "NonKeyAttributes": ["size"] },
+            },
+        ],
+    });
+    of_the_engine(&tables, "CreateTable", &table).0.unwrap();
+    let item = json!({
+        "id": { "S": "a" }, "at": { "N": "7" }, "active": { "S": "x" }, "holder": { "S": "me" }, "size": { "N": "1" },
+        "long": { "S": "x".repeat(3_000) }, "set": { "BS": ["AAE=", "AAI="] }, "names": { "SS": ["p", "q"] },
+        "places": { "M": { "one": { "N": "1" }, "two": { "M": { "deep": { "BOOL": true } } } } },
+        "list": { "L": [{ "NULL": true }, { "S": "" }] }, "bits": { "B": "/w==" }, "part": { "N": "1.5" },
+    });
+    of_the_engine(&tables, "PutItem", &json!({ "TableName": "locks", "Item": item })).0.unwrap();
+    tables
+}
+
+/// An answer or an error, and what it cost.
+type Came = (Result<Value, Value>, Units);
+
+fn came(result: Result<Bytes, DynoxideError>, units: Units) -> Came {
+    let result = result.map(|json| serde_json::from_slice(&json).unwrap());
+    (result.map_err(|error| serde_json::from_str(&error.to_json()).unwrap()), units)
+}
+
+fn of_the_engine(tables: &Tables, operation: &str, body: &Value) -> Came {
+    let (_, (result, units)) = tables.dispatch(operation, body.to_string().as_bytes()).unwrap();
+    came(result, units)
+}
+
+/// What comes without the engine, which is taken to have seen the expressions before.
+fn ours(tables: &Tables, operation: &str, body: &Value) -> Option<Came> {
+    let body = body.to_string();
+    learn(tables.database(), operation, body.as_bytes());
+    answer(tables.database(), operation, body.as_bytes()).map(|direct| came(direct.result, direct.units))
+}
+
+/// Everything in the table and in its indexes.
+fn content(tables: &Tables) -> Vec<Value> {
+    let scan = |index: Option<&str>| {
+        let mut scan = json!({ "TableName": "locks" });
+        if let Some(index) = index {
+            scan["IndexName"] = index.into();
+        }
+        of_the_engine(tables, "Scan", &scan).0.unwrap()
+    };
+    vec![scan(None), scan(Some("active")), scan(Some("listed"))]
+}
+
+/// An update: its expression, condition, names without `#`, values without `:`.
+fn update(id: &str, update: &str, condition: &str, names: &[(&str, &str)], values: Value) -> Value {
+    let mut body = json!({
+        "TableName": "locks", "Key": { "id": { "S": id } }, "ReturnValues": "ALL_NEW",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    });
+    let mut some = |name: &str, value: Value, is_some: bool| {
+        if is_some {
+            body[name] = value;
+        }
+    };
+    let named: HashMap<String, &str> = names.iter().map(|(name, of)| (format!("#{name}"), *of)).collect();
+    let valued: HashMap<String, &Value> =
+        values.as_object().unwrap().iter().map(|(name, value)| (format!(":{name}"), value)).collect();
+    some("UpdateExpression", update.into(), !update.is_empty());
+    some("ConditionExpression", condition.into(), !condition.is_empty());
+    some("ExpressionAttributeNames", json!(named), !named.is_empty());
+    some("ExpressionAttributeValues", json!(valued), !valued.is_empty());
+    body
+}
+
+/// Updates of every form, of an item that may be in any state.
+fn updates(id: &str) -> Vec<Value> {
+    let (s, n) = (|text: &str| json!({ "S": text }), |number: i64| json!({ "N": number.to_string() }));
+    let none = json!({});
+    vec![
+        update(id, "", "", &[], none.clone()),
+        update(id, "", "attribute_exists(id)", &[], none.clone()),
+        update(id, "SET #a = :a", "", &[("a", "holder")], json!({ "a": s("you") })),
+        update(id, "SET #a = :a", "#a = :b", &[("a", "holder")], json!({ "a": s("me"), "b": s("you") })),
+        update(id, "SET #a = :a", "attribute_not_exists(#a)", &[("a", "holder")], json!({ "a": s("new") })),
+        update(
+            id,
+            "REMOVE #a SET #b = :b",
+            "(holder = :a OR epoch > :e)",
+            &[("a", "holder"), ("b", "epoch")],
+            json!({ "a": s("you"), "b": n(3), "e": n(2) }),
+        ),
+        update(
+            id,
+            "SET #a = if_not_exists(#a, :a), #b = :b",
+            "",
+            &[("a", "active"), ("b", "at")],
+            json!({ "a": s("y"), "b": n(9) }),
+        ),
+        update(
+            id,
+            "SET #a = if_not_exists(#a, :a), #b = :b",
+            "",
+            &[("a", "active"), ("b", "at")],
+            json!({ "a": s("z"), "b": n(-4) }),
+        ),
+        update(id, "REMOVE #a", "attribute_exists(#a)", &[("a", "active")], none.clone()),
+        update(id, "SET #a = :a", "", &[("a", "size")], json!({ "a": n(5) })),
+        update(id, "ADD #a :a", "", &[("a", "set")], json!({ "a": { "BS": ["AAM=", "AAA="] } })),
+        update(id, "ADD #a :a", "size(#a) < :max", &[("a", "set")], json!({ "a": { "BS": ["AAI="] }, "max": n(3) })),
+        update(
+            id,
+            "DELETE #a :a",
+            "contains(#a, :b)",
+            &[("a", "set")],
+            json!({ "a": { "BS": ["AAE="] }, "b": { "B": "AAE=" } }),
+        ),
+        update(id, "DELETE #a :a", "", &[("a", "set")], json!({ "a": { "BS": ["AAE=", "AAI=", "AAM=", "AAA="] } })),
+        update(id, "ADD #a :a", "", &[("a", "names")], json!({ "a": { "SS": ["z", "b", "ä"] } })),
+        update(id, "DELETE #a :a", "contains(#a, :b)", &[("a", "names")], json!({ "a": { "SS": ["p"] }, "b": s("p") })),
+        update(id, "ADD #a :a", "", &[("a", "tries")], json!({ "a": n(2) })),
+        update(id, "ADD #a :a, #b :b", "", &[("a", "tries"), ("b", "epoch")], json!({ "a": n(-2), "b": n(1) })),
+        update(id, "SET #a = #a - :a", "tries >= :a", &[("a", "tries")], json!({ "a": n(1) })),
+        update(
+            id,
+            "SET #a = #b, #b = :b",
+            "attribute_exists(#b)",
+            &[("a", "before"), ("b", "epoch")],
+            json!({ "b": n(8) }),
+        ),
+        update(
+            id,
+            "SET #p.#me = :a",
+            "size(#p) < :max OR attribute_exists(#p.#me)",
+            &[("p", "places"), ("me", "w-1 ä")],
+            json!({ "a": { "M": { "until": n(4) } }, "max": n(4) }),
+        ),
+        update(id, "REMOVE #p.#me, #p.two", "", &[("p", "places"), ("me", "w-1 ä")], none.clone()),
+        update(id, "SET #p = if_not_exists(#p, :a)", "", &[("p", "places")], json!({ "a": { "M": {} } })),
+        update(
+            id,
+            "SET #a = :a REMOVE #b",
+            "(attribute_not_exists(tell_due) OR tell_due <= :now) AND (attribute_not_exists(x) OR x < y)",
+            &[("a", "tell_due"), ("b", "long")],
+            json!({ "a": n(5), "now": n(4) }),
+        ),
+        update(
+            id,
+            "SET #a = :a",
+            "bits = :b AND #a <= :c",
+            &[("a", "at")],
+            json!({ "a": n(10), "b": { "B": "/w==" }, "c": n(9) }),
+        ),
+        update(id, "SET #a = :a", "", &[("a", "long")], json!({ "a": s(&"y".repeat(2_100)) })),
+        update(
+            id,
+            "SET #a = :a",
+            "",
+            &[("a", "list")],
+            json!({ "a": { "L": [{ "M": { "n": { "NULL": true } } }, { "BOOL": false }] } }),
+        ),
+    ]
+}
+
+/// Other writes.
+fn puts(id: &str) -> Vec<Value> {
+    let put = |item: Value, condition: Option<&str>| {
+        let mut put = json!({ "TableName": "locks", "Item": item, "ReturnValuesOnConditionCheckFailure": "ALL_OLD" });
+        if let Some(condition) = condition {
+            put["ConditionExpression"] = condition.into();
+        }
+        put
+    };
+    vec![
+        put(json!({ "id": { "S": id }, "active": { "S": "w" }, "at": { "N": "1" } }), Some("attribute_not_exists(id)")),
+        put(json!({ "id": { "S": id }, "at": { "N": "1" } }), None),
+        put(json!({ "id": { "S": id }, "active": { "S": "w" }, "set": { "BS": ["AAI=", "AAE="] } }), None),
+    ]
+}
+
+/// Reads.
+fn reads() -> Vec<(&'static str, Value)> {
+    let key = |id: &str| json!({ "id": { "S": id } });
+    let many = |mut keys: Value| {
+        keys["Keys"] = json!([key("a"), key("b"), key("none")]);
+        json!({ "RequestItems": { "locks": keys } })
+    };
+    vec![
+        ("GetItem", json!({ "TableName": "locks", "Key": key("a") })),
+        ("GetItem", json!({ "TableName": "locks", "Key": key("b"), "ConsistentRead": true })),
+        ("GetItem", json!({ "TableName": "locks", "Key": key("none"), "ConsistentRead": false })),
+        ("BatchGetItem", many(json!({ "ConsistentRead": true }))),
+        (
+            "BatchGetItem",
+            many(
+                json!({ "ProjectionExpression": "#a0,#a1", "ExpressionAttributeNames": { "#a0": "id", "#a1": "set" } }),
+            ),
+        ),
+    ]
+}
+
+/// The items of an answer in one order.
+fn ordered(mut came: Came) -> Came {
+    if let Ok(answer) = &mut came.0
+        && let Some(items) = answer["Responses"]["locks"].as_array_mut()
+    {
+        items.sort_by_key(Value::to_string);
+    }
+    came
+}
+
+#[test]
+fn every_form_comes_to_what_the_engine_makes_of_it() {
+    let (own, engine) = (tables(), tables());
+    let mut writes = Vec::new();
+    for id in ["a", "b"] {
+        writes.extend(updates(id).into_iter().map(|body| ("UpdateItem", body)));
+        writes.extend(puts(id).into_iter().map(|body| ("PutItem", body)));
+    }
+    // In an order without an order, so that each meets items in many states.
+    let (mut at, mut left_to_the_engine) = (1_usize, 0);
+    let steps = 1_500;
+    for _ in 0..steps {
+        at = (at * 1_103_515_245 + 12_345) % (1 << 31);
+        let (operation, body) = &writes[(at >> 8) % writes.len()];
+        let expected = of_the_engine(&engine, operation, body);
+        let came = ours(&own, operation, body).unwrap_or_else(|| {
+            left_to_the_engine += 1;
+            of_the_engine(&own, operation, body)
+        });
+        assert_eq!(came, expected, "{body}");
+        assert_eq!(content(&own), content(&engine), "{body}");
+        for (operation, body) in reads() {
+            let expected = of_the_engine(&engine, operation, &body);
+            assert_eq!(ours(&own, operation, &body).map(ordered), Some(ordered(expected)), "{body}");
+        }
+    }
+    // A map or a set that is not there is for the engine to judge.
+    assert!(left_to_the_engine < steps / 4, "{left_to_the_engine} of {steps}");
+}
+
+#[test]
+fn what_is_unusual_is_left_to_the_engine_and_changes_nothing() {
+    let tables = tables();
+    let before = content(&tables);
+    let none = json!({});
+    let n = json!({ "N": "1" });
+    let mut capacity = update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": n }));
+    capacity["ReturnConsumedCapacity"] = "TOTAL".into();
+    let mut two = update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": n }));
+    two["Key"]["at"] = n.clone();
+    for body in [
+        capacity,
+        two,
+        update("", "SET #a = :a", "", &[("a", "b")], json!({ "a": n })),
+        update("a", "SET #a = :a", "", &[("a", "id")], json!({ "a": { "S": "b" } })),
+        update("a", "SET #a = :a", "", &[("a", "b"), ("c", "d")], json!({ "a": n })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": n, "b": n })),
+        update("a", "SET #a = :a", "", &[("a", "b")], none.clone()),
+        update("a", "SET #a = :a", "", &[("a", "active")], json!({ "a": { "S": "" } })),
+        update("a", "SET #a = :a", "", &[("a", "at")], json!({ "a": { "S": "no number" } })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "N": "1.50" } })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "NS": ["1"] } })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "SS": [] } })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "SS": ["a", "a"] } })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "B": "no base64" } })),
+        update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "S": "z".repeat(400 * 1024) } })),
+        update("a", "SET #a = :a REMOVE #b", "", &[("a", "c"), ("b", "c")], json!({ "a": n })),
+        update("a", "SET #a.#b = :a", "", &[("a", "none"), ("b", "c")], json!({ "a": n })),
+        update("a", "SET #a = :a REMOVE #a.#b", "", &[("a", "places"), ("b", "c")], json!({ "a": n })),
+        update("a", "SET #a = #b", "", &[("a", "c"), ("b", "none")], none.clone()),
+        update("a", "SET #a = #a - :a", "", &[("a", "part")], json!({ "a": n })),
+        update("a", "ADD #a :a", "", &[("a", "holder")], json!({ "a": n })),
+        update("a", "ADD #a :a", "", &[("a", "c")], json!({ "a": { "S": "x" } })),
+        update("a", "SET #a[0] = :a", "", &[("a", "list")], json!({ "a": n })),
+        update("a", "SET #a = :a", "part < :a", &[("a", "b")], json!({ "a": n })),
+        update("a", "SET #a = :a", "holder < :a", &[("a", "b")], json!({ "a": n })),
+        update("a", "SET #a = :a", "size(holder) = :a", &[("a", "b")], json!({ "a": n })),
+        update("a", "SET #a = :a", "NOT holder = :a", &[("a", "b")], json!({ "a": n })),
+        update("a", "set #a = :a", "", &[("a", "b")], json!({ "a": n })),
+        update("a", "SET  #a = :a", "", &[("a", "b")], json!({ "a": n })),
+    ] {
+        assert_eq!(ours(&tables, "UpdateItem", &body), None, "{body}");
+        assert_eq!(content(&tables), before, "{body}");
+    }
+    for (operation, body) in [
+        ("PutItem", json!({ "TableName": "none", "Item": { "id": { "S": "a" } } })),
+        ("PutItem", json!({ "TableName": "locks", "Item": { "at": n } })),
+        ("PutItem", json!({ "TableName": "locks", "Item": { "id": { "S": "x".repeat(2_049) } } })),
+        ("PutItem", json!({ "TableName": "locks", "Item": { "id": { "S": "a" } }, "ReturnValues": "ALL_OLD" })),
+        ("GetItem", json!({ "TableName": "locks", "Key": { "id": n } })),
+        ("GetItem", json!({ "TableName": "locks", "Key": { "id": { "S": "a" } }, "ProjectionExpression": "id" })),
+        ("BatchGetItem", json!({ "RequestItems": { "locks": { "Keys": [] } } })),
+        ("BatchGetItem", json!({ "RequestItems": { "locks": { "Keys": vec![json!({ "id": { "S": "a" } }); 2] } } })),
+        ("Query", json!({ "TableName": "locks" })),
+    ] {
+        assert_eq!(ours(&tables, operation, &body), None, "{body}");
+        assert_eq!(content(&tables), before, "{body}");
+    }
+}
+
+#[test]
+fn an_item_with_a_set_of_numbers_is_read_by_the_engine() {
+    let tables = tables();
+    let item = json!({ "id": { "S": "c" }, "numbers": { "NS": ["10", "9"] } });
+    of_the_engine(&tables, "PutItem", &json!({ "TableName": "locks", "Item": item })).0.unwrap();
+    let key = json!({ "id": { "S": "c" } });
+    assert_eq!(ours(&tables, "GetItem", &json!({ "TableName": "locks", "Key": key })), None);
+    assert_eq!(ours(&tables, "BatchGetItem", &json!({ "RequestItems": { "locks": { "Keys": [key] } } })), None);
+    assert_eq!(
+        ours(&tables, "UpdateItem", &update("c", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "N": "1" } }))),
+        None
+    );
+}
+
+#[test]
+fn expressions_are_taken_once_the_engine_took_them() {
+    let tables = tables();
+    let meter = crate::usage::Meter::default();
+    let send = |body: &Value| tables.answer("UpdateItem", body.to_string().as_bytes(), &meter).reply.status;
+    let direct = |body: &Value| answer(tables.database(), "UpdateItem", body.to_string().as_bytes()).is_some();
+    let good = update("a", "SET #a = :a", "", &[("a", "b")], json!({ "a": { "N": "1" } }));
+    assert!(!direct(&good));
+    assert_eq!(send(&good), 200);
+    assert!(direct(&good));
+    // A word that is reserved.
+    let bad = update("a", "SET #a = :a", "attribute_exists(size)", &[("a", "b")], json!({ "a": { "N": "1" } }));
+    assert_eq!(send(&bad), 400);
+    assert!(!direct(&bad));
+}
