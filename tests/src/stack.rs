@@ -30,7 +30,7 @@ use crate::webhooks::ScriptedWebhooks;
 use crate::world::{TestClock, world};
 
 /// Every step of a stack over one engine; their requests pass by a [`Crash`].
-pub struct Stack {
+pub struct TestStack {
     pub crash: Arc<Crash>,
     pub api: Arc<ScriptedApi>,
     pub webhooks: Arc<ScriptedWebhooks>,
@@ -72,7 +72,7 @@ pub(crate) fn outside(api: &Arc<ScriptedApi>, webhooks: &Arc<ScriptedWebhooks>) 
     }
 }
 
-impl Stack {
+impl TestStack {
     /// A fresh stack with one policy.
     pub async fn new(policy: serde_json::Value, api: Arc<ScriptedApi>, crash: Crash) -> Self {
         let template = Template::parse(include_str!("../../template.yaml")).unwrap();

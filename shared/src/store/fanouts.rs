@@ -5,7 +5,7 @@ mod record;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
-use super::groups::{Cleared, Group};
+use super::groups::{Cleared, GroupRecord};
 use super::notices::Notices;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, number, text, time};
@@ -104,7 +104,7 @@ impl Fanouts {
     pub(crate) async fn clear_inline(
         &self,
         old: &Fanout,
-        group: &Group,
+        group: &GroupRecord,
         cleared: &Cleared,
     ) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
         let after = old.after(cleared, self.table.world.now());

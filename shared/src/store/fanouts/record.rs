@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::ids::ItemGroup;
 use crate::limits::RETENTION;
 use crate::policy::Destination;
-use crate::store::groups::{Cleared, Group};
+use crate::store::groups::{Cleared, GroupRecord};
 use crate::store::notices::NoticeProgress;
 use crate::store::shards::shard;
 
@@ -110,11 +110,11 @@ impl Fanout {
 
     /// The bitfield of a small fan-out, as the group it is.
     #[must_use]
-    pub fn inline_group(&self) -> Option<Group> {
+    pub fn inline_group(&self) -> Option<GroupRecord> {
         let Inline { pending, failed, duplicates } = self.inline.clone()?;
         let size = u32::try_from(self.total).unwrap_or(0);
         let (id, updated_at) = (self.id, self.updated_at);
-        Some(Group { id, fanout: id, size, pending, failed, duplicates, added: None, updated_at })
+        Some(GroupRecord { id, fanout: id, size, pending, failed, duplicates, added: None, updated_at })
     }
 
     /// The groups of a small fan-out.
