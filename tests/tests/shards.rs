@@ -10,7 +10,7 @@ use fanfold::lane::Lane;
 use fanfold::limits::SWEEP_SEGMENTS;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::tracking::OpenRequest;
-use fanfold_tests::{QueueName, Stack, done};
+use fanfold_tests::{QueueName, TestStack, done};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -21,13 +21,13 @@ fn segments() -> impl Iterator<Item = Segment> {
 }
 
 /// The partition keys of an index that records of a table have.
-async fn shards(stack: &Stack, table: &str, index: &str) -> BTreeSet<String> {
+async fn shards(stack: &TestStack, table: &str, index: &str) -> BTreeSet<String> {
     let records = stack.scan(table).await;
     records.iter().filter_map(|record| Some(record.get(index)?.as_s().unwrap().clone())).collect()
 }
 
 /// Opens fan-outs whose ends are to be reported, with one item each.
-async fn open(stack: &Stack, seal: bool) -> Vec<(Uuid, ItemId)> {
+async fn open(stack: &TestStack, seal: bool) -> Vec<(Uuid, ItemId)> {
     let mut opened = Vec::new();
     for n in 0..MANY {
         let notify = Some(Destination::Queue(NoticesQueue::Notices));
@@ -38,7 +38,7 @@ async fn open(stack: &Stack, seal: bool) -> Vec<(Uuid, ItemId)> {
     opened
 }
 
-async fn ending(stack: &Stack) -> BTreeSet<Uuid> {
+async fn ending(stack: &TestStack) -> BTreeSet<Uuid> {
     let mut found = BTreeSet::new();
     for segment in segments() {
         found.extend(stack.tracking.fanouts.ending(segment).await.unwrap());
@@ -49,7 +49,7 @@ async fn ending(stack: &Stack) -> BTreeSet<Uuid> {
 /// Who seals a fan-out that is drained dies before it completes it.
 #[tokio::test(start_paused = true)]
 async fn fanouts_in_many_shards_are_all_found_by_a_sweep() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let opened = open(&stack, false).await;
     let items: Vec<ItemId> = opened.iter().map(|(_, item)| *item).collect();
     stack.ack.apply(&done(&items)).await.unwrap();
@@ -73,7 +73,7 @@ async fn fanouts_in_many_shards_are_all_found_by_a_sweep() {
 /// index costs nothing.
 #[tokio::test(start_paused = true)]
 async fn a_small_fanout_is_looked_at_when_its_end_is_to_be_reported() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let before = stack.usage().write_units;
     let opened = open(&stack, true).await;
     let written = stack.usage().write_units - before;
@@ -91,7 +91,7 @@ async fn a_small_fanout_is_looked_at_when_its_end_is_to_be_reported() {
 /// A notice that was given up is no longer looked at; asked for anew it is, in the shard of its fan-out.
 #[tokio::test(start_paused = true)]
 async fn a_notice_that_is_asked_for_anew_is_found_again() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (fanout, items) = stack.open(1, true).await;
     stack.ack.apply(&done(&items)).await.unwrap();
     stack.take(QueueName::Notify).await;
@@ -110,7 +110,7 @@ async fn a_notice_that_is_asked_for_anew_is_found_again() {
 
 #[tokio::test(start_paused = true)]
 async fn lanes_in_many_shards_are_all_found_by_a_sweep() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let lanes: BTreeSet<Lane> = (0..MANY).map(|n| format!("parcel:0:{n}").parse().unwrap()).collect();
     for (n, lane) in lanes.iter().enumerate() {
         stack.locks.acquire(lane, Uuid::from_u128(n as u128), 1).await.unwrap().done().unwrap();
@@ -132,7 +132,7 @@ async fn lanes_in_many_shards_are_all_found_by_a_sweep() {
 /// What a sweep reads where nothing is to be done: half a unit for each segment of three indexes, and the policies.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_of_an_idle_stack_reads_little() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let before = stack.usage();
     stack.sweep().await;
     let after = stack.usage();
