@@ -4,9 +4,9 @@ use fanfold::ids::TaskId;
 use fanfold::store::tasks::{Stored, Waits};
 use fanfold::waiting::Waiting;
 
-use crate::stack::Stack;
+use crate::stack::TestStack;
 
-impl Stack {
+impl TestStack {
     /// How many of the tasks a batch has claimed.
     pub async fn claimed(&self, ids: &[TaskId]) -> usize {
         let mut claimed = 0;

@@ -54,14 +54,14 @@ pub struct Registered {
     pub id: TaskId,
     /// What became of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: Registration,
 }
 
 /// What became of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Registration {
     /// It was stored.
     Registered,
     /// It is stored already: an earlier delivery of the same request did it.
@@ -170,14 +170,14 @@ impl Register {
                 // The hint of the delivery that stored it may never have been sent. Once a batch has it, it needs none.
                 Some(Stored::Task { lane, waits }) => {
                     waits.iter().for_each(|waits| awake.add(lane, id, *waits));
-                    Outcome::Known
+                    Registration::Known
                 }
-                Some(Stored::Duplicate(of)) => Outcome::Duplicate { of: *of },
-                None if *owner != id => Outcome::Duplicate { of: *owner },
-                None if new.contains(&id) => Outcome::Registered,
-                None => Outcome::Known,
+                Some(Stored::Duplicate(of)) => Registration::Duplicate { of: *of },
+                None if *owner != id => Registration::Duplicate { of: *owner },
+                None if new.contains(&id) => Registration::Registered,
+                None => Registration::Known,
             };
-            if matches!(outcome, Outcome::Duplicate { .. }) {
+            if matches!(outcome, Registration::Duplicate { .. }) {
                 duplicates.push(id);
             }
             registered.push(Registered { id, outcome });

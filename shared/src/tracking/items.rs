@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{AckRefusal, Tracking};
 use crate::aws::StoreError;
 use crate::ids::ItemId;
-use crate::store::groups::Group;
+use crate::store::groups::GroupRecord;
 
 /// Sizes of item groups, by fan-out and group.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Tracking {
     }
 }
 
-fn state(group: &Group, index: u16) -> ItemState {
+fn state(group: &GroupRecord, index: u16) -> ItemState {
     let at = usize::from(index);
     match () {
         () if u32::from(index) >= group.size => ItemState::Unknown,
