@@ -126,6 +126,11 @@ impl EmbeddedStack {
 }
 
 impl Running {
+    /// From now on no message waits for others that could share its invocation.
+    pub(crate) fn hasten(&self) {
+        self.pumps.iter().for_each(PumpHandle::hasten);
+    }
+
     /// Takes no more messages, and waits for the invocations that run, so that nothing they need is gone before they are.
     /// What runs for too long is cut off, as it is at once if somebody asks twice: it goes on at the next start. Returns what
     /// was invoked, by function.

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::begin::Begun;
 use super::notices::Notices;
+use super::progress::Meter;
 use super::record::Place;
 use super::report::{End, Report, receiver};
 use super::summary::{Ended, Summary};
@@ -31,6 +32,9 @@ const LAST_NOTICES: Duration = Duration::from_secs(30);
 
 /// The function that a deployed stack registers tasks with. Here they are handed to its step, without a message.
 const REGISTER: &str = "RegisterFunction";
+
+/// Between two looks at whether every task has its outcome.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long nobody asks what is waited for.
 const SHORT: Duration = Duration::from_secs(2);
@@ -55,7 +59,11 @@ impl Run<'_> {
             produce::register(self.job, &begun, &running.steps.register, &registrations).await?;
             notices.completion().await.map(End::Completed)
         };
-        let result = self.first_of(work, limit.as_deref(), process, &begun).await;
+        let result = tokio::select! {
+            biased;
+            result = self.first_of(work, limit.as_deref(), process, &begun) => result,
+            () = hasten(&running, &begun.meter) => Err(Failure::Internal("looking at the end ended".to_owned())),
+        };
         let wall = began.elapsed();
         let (end, mut invocations) = self.end(result, running, &begun.stack).await?;
         invocations.insert(REGISTER.to_owned(), registrations.counted());
@@ -137,6 +145,15 @@ impl Run<'_> {
         let invocations = running.stop(self.stop).await;
         Ok((result?, invocations))
     }
+}
+
+/// Lets no message wait for others once every task has its outcome: what is left are the last acks and the notice.
+async fn hasten(running: &Running, meter: &Meter) {
+    while !meter.is_handled() {
+        tokio::time::sleep(LOOK).await;
+    }
+    running.hasten();
+    pending().await
 }
 
 /// Why the run ends before its last task.

@@ -12,6 +12,7 @@ use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_local::InvocationMeter;
 use fanfold_register::Register;
 use futures::{StreamExt, TryStreamExt, stream};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -83,7 +84,14 @@ pub(super) async fn register(
         let count = tasks.len() as u64;
         // Tasks are known by their items, so the request needs no id of its own.
         let began = Instant::now();
-        register.register(tasks, "").await?;
+        let register = Arc::clone(register);
+        // In a task of its own, for the threads to share the work; it ends with this future.
+        let mut stored = JoinSet::new();
+        stored.spawn(async move { register.register(tasks, "").await });
+        match stored.join_next().await {
+            Some(Ok(stored)) => stored?,
+            _ => return Err(Failure::Internal("a registration ended before it was through".to_owned())),
+        };
         invocations.add(began.elapsed());
         Ok::<u64, Failure>(count)
     });

@@ -59,6 +59,12 @@ impl Meter {
         self.counters.get(TASKS_DUPLICATE)
     }
 
+    /// Whether every task has its outcome.
+    pub(super) fn is_handled(&self) -> bool {
+        let now = self.standing();
+        now.handled + now.duplicates == self.total
+    }
+
     fn standing(&self) -> Standing {
         // Read against the flow: what comes later is never seen ahead of what comes before it.
         let counted = |name| self.counters.get(name);

@@ -28,6 +28,7 @@ pub struct Pump;
 #[derive(Debug)]
 pub struct PumpHandle {
     stop: watch::Sender<bool>,
+    hasten: watch::Sender<bool>,
     function: String,
     work: Arc<Work>,
     task: JoinHandle<()>,
@@ -47,10 +48,13 @@ impl Pump {
     /// into the function's timeout, stay until their visibility timeout runs out.
     pub fn start(sqs: aws_sdk_sqs::Client, source: EventSource, step: Arc<dyn Step>) -> PumpHandle {
         let (stop, stopped) = watch::channel(false);
+        let (hasten, hasty) = watch::channel(false);
+        let receiver = Receiver::new(sqs.clone(), &source, hasty);
         let work = Work { running: AtomicUsize::new(0), invocations: InvocationMeter::new(source.memory) };
         let (function, work) = (source.function.clone(), Arc::new(work));
-        let task = tokio::spawn(run(sqs, source, step, stopped, Arc::clone(&work)));
-        PumpHandle { stop, function, work, task }
+        let task =
+            tokio::spawn(run(receiver, Invoker::new(sqs, source.clone(), step), source, stopped, Arc::clone(&work)));
+        PumpHandle { stop, hasten, function, work, task }
     }
 }
 
@@ -68,6 +72,11 @@ impl PumpHandle {
     /// The invocations that have ended.
     pub fn invocations(&self) -> Invocations {
         self.work.invocations.counted()
+    }
+
+    /// From now on no batch waits for the window of its event source: for when nothing more is to come that could share it.
+    pub fn hasten(&self) {
+        self.hasten.send_replace(true);
     }
 
     /// Stops receiving and waits for running invocations. Messages received and not yet given to the step stay invisible
@@ -95,9 +104,9 @@ impl PumpHandle {
 }
 
 async fn run(
-    sqs: aws_sdk_sqs::Client,
+    mut receiver: Receiver,
+    invoker: Invoker,
     source: EventSource,
-    step: Arc<dyn Step>,
     mut stopped: watch::Receiver<bool>,
     work: Arc<Work>,
 ) {
@@ -105,8 +114,7 @@ async fn run(
         return;
     }
     let slots = Arc::new(Semaphore::new(source.maximum_concurrency.unwrap_or(DEFAULT_CONCURRENCY)));
-    let mut receiver = Receiver::new(sqs.clone(), &source);
-    let invoker = Arc::new(Invoker::new(sqs, source, step));
+    let invoker = Arc::new(invoker);
     let mut invocations = JoinSet::new();
     loop {
         // A batch is gathered only when there is a slot for it, so that no message waits here while it is invisible.

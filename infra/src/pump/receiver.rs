@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::batch::Batch;
@@ -25,6 +26,8 @@ pub(super) struct Receiver {
     queue_url: String,
     batch_size: usize,
     window: Duration,
+    /// Whether no batch waits for its window any more.
+    hasty: watch::Receiver<bool>,
     /// Received and not yet part of a batch.
     waiting: VecDeque<Message>,
     /// A receive that was under way when its batch was closed. It is never dropped, for the messages it may already have
@@ -33,12 +36,13 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(sqs: aws_sdk_sqs::Client, source: &EventSource) -> Self {
+    pub(super) fn new(sqs: aws_sdk_sqs::Client, source: &EventSource, hasty: watch::Receiver<bool>) -> Self {
         Self {
             sqs,
             queue_url: source.queue_url.clone(),
             batch_size: source.batch_size,
             window: source.window,
+            hasty,
             waiting: VecDeque::new(),
             pending: None,
         }
@@ -52,11 +56,13 @@ impl Receiver {
         }
         let closes = Instant::now() + self.window;
         let mut batch = Batch::default();
+        let mut hasty = self.hasty.clone();
         while !batch.fill(&mut self.waiting, self.batch_size) && !self.window.is_zero() {
             tokio::select! {
                 biased;
                 () = self.receive() => {}
                 () = sleep_until(closes) => break,
+                Ok(_) = hasty.wait_for(|hasty| *hasty) => break,
             }
         }
         batch.messages

@@ -75,6 +75,22 @@ async fn a_window_opens_with_the_first_message_and_gathers_until_it_closes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pump_in_haste_waits_for_no_window() {
+    let engine = engine().await;
+    let worker = Worker::new(|_| Deed::Done);
+    let pump = Pump::start(engine.sqs(), source(100, 40), worker.clone());
+    send(&engine, ["a", "b"]).await;
+    sleep(Duration::from_secs(10)).await;
+    pump.hasten();
+    sleep(Duration::from_secs(10)).await;
+    send(&engine, ["c"]).await;
+    drained(&engine).await;
+    pump.stop().await;
+    assert_eq!(worker.sizes(), [2, 1]);
+    assert_eq!(worker.seconds(), [10, 20]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn full_batches_of_more_than_ten_do_not_wait_for_the_window() {
     let engine = engine().await;
     send(&engine, 0..250).await;

@@ -2,13 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use bytes::Bytes;
 use dynoxide::storage::Storage;
 use dynoxide::types::{Item, read_capacity_units_with_consistency as units};
-use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use super::rows::{self, as_stored, decode, encode, stored};
+use super::rows::{self, as_stored, encode, stored};
 use super::schema::Schema;
 use super::value::Value;
 use super::{Direct, Known};
@@ -93,8 +95,7 @@ fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Answer<
         bytes += size;
         let Some((mut item, _)) = found else { continue };
         if let Some(names) = &attributes {
-            let Some(whole) = decode(&item) else { return Ok(None) };
-            let shown: Item = whole.into_iter().filter(|(name, _)| names.contains(name)).collect();
+            let Some(shown) = Shown(names).of(&item) else { return Ok(None) };
             item = encode(&shown)?;
         }
         if !as_stored(&item) || bytes > MAX_BYTES {
@@ -125,6 +126,35 @@ fn attributes(
     let named: Option<HashSet<String>> = projection.split(',').map(|part| names.remove(part)).collect();
     let fits = |named: &HashSet<String>| names.is_empty() && named.len() == count && !named.contains("");
     named.filter(fits).map(Some).ok_or(Unusual)
+}
+
+/// Reads these attributes of a stored item, and passes over the others.
+struct Shown<'a>(&'a HashSet<String>);
+
+impl Shown<'_> {
+    fn of(self, json: &str) -> Option<Item> {
+        serde_json::Deserializer::from_str(json).deserialize_map(self).ok()
+    }
+}
+
+impl<'de> Visitor<'de> for Shown<'_> {
+    type Value = Item;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an item")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Item, A::Error> {
+        let mut item = Item::new();
+        while let Some(name) = all.next_key::<String>()? {
+            if self.0.contains(&name) {
+                item.insert(name, all.next_value()?);
+            } else {
+                all.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(item)
+    }
 }
 
 /// The key as the engine stores it; none if the engine has to judge it.

@@ -2,8 +2,7 @@
 
 use dynoxide::errors::DynoxideError;
 use dynoxide::storage::{Storage, compute_hash_prefix};
-use dynoxide::storage_backend::BaseItemRow;
-use dynoxide::types::{Item, item_size};
+use dynoxide::types::Item;
 
 use super::schema::{Change, Schema};
 use crate::engine::database::Answer;
@@ -11,13 +10,13 @@ use crate::engine::database::Answer;
 /// What is stored under a key: the item as JSON, and its size.
 pub(super) type Stored = (String, usize);
 
-/// A row as it is to be: what it takes to write it.
-pub(in crate::engine) struct Row<'a> {
+/// A row as it is to be.
+pub(super) struct Row<'a> {
     /// The key as the engine stores it.
-    pub(in crate::engine) key: &'a str,
-    pub(in crate::engine) item: &'a Item,
-    pub(in crate::engine) json: &'a str,
-    pub(in crate::engine) is_new: bool,
+    pub(super) key: &'a str,
+    pub(super) item: &'a Item,
+    pub(super) json: &'a str,
+    pub(super) size: usize,
 }
 
 /// Reads what is stored under a key.
@@ -54,33 +53,34 @@ pub(in crate::engine) fn encode(item: &Item) -> Answer<String> {
     serde_json::to_string(item).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// Writes a row, with what changes in the indexes. Within a [`transaction`], if anything does.
-pub(super) fn write(storage: &Storage, schema: &Schema, row: &Row<'_>, changes: &[Change<'_>]) -> Answer<()> {
-    let table = schema.table.as_str();
+/// Puts a row in the place of the one that is there.
+pub(super) fn replace(storage: &Storage, schema: &Schema, row: &Row<'_>) -> Answer<()> {
+    storage.conn().prepare_cached(&schema.update)?.execute((row.key, row.json, size(row)))?;
+    Ok(())
+}
+
+/// Adds a row, unless there is one with its key. Returns whether there was none.
+pub(super) fn add(storage: &Storage, schema: &Schema, row: &Row<'_>) -> Answer<bool> {
+    let hash_prefix = row.item.get(&schema.key).map(compute_hash_prefix).unwrap_or_default();
+    let mut insert = storage.conn().prepare_cached(&schema.insert)?;
+    Ok(insert.execute((row.key, row.json, size(row), hash_prefix))? > 0)
+}
+
+fn size(row: &Row<'_>) -> i64 {
+    i64::try_from(row.size).unwrap_or(i64::MAX)
+}
+
+/// Writes what changes in the indexes for the item of a key.
+pub(super) fn change(storage: &Storage, schema: &Schema, key: &str, changes: &[Change<'_>]) -> Answer<()> {
     for change in changes {
         if change.removes {
-            storage.delete_gsi_item(table, change.index, row.key, "")?;
+            storage.delete_gsi_item(&schema.table, change.index, key, "")?;
         }
         if let Some(entry) = change.adds {
             let ([pk, sk], json) = (&entry.keys, encode(&entry.shown)?);
-            storage.insert_gsi_item(table, change.index, pk, sk, row.key, "", &json)?;
+            storage.insert_gsi_item(&schema.table, change.index, pk, sk, key, "", &json)?;
         }
     }
-    let size = item_size(row.item);
-    if row.is_new {
-        let hash_prefix = row.item.get(&schema.key).map(compute_hash_prefix).unwrap_or_default();
-        let new = BaseItemRow {
-            pk: row.key.to_owned(),
-            sk: String::new(),
-            item_json: row.json.to_owned(),
-            item_size: size,
-            cached_at: None,
-            hash_prefix,
-        };
-        return storage.put_base_items(table, &[new]);
-    }
-    let size = i64::try_from(size).unwrap_or(i64::MAX);
-    storage.conn().prepare_cached(&schema.update)?.execute((row.key, row.json, size))?;
     Ok(())
 }
 

@@ -67,6 +67,8 @@ pub(in crate::engine) struct Schema {
     pub(super) select: String,
     /// Replaces what is stored under a key.
     pub(super) update: String,
+    /// Stores under a key, unless there is something.
+    pub(super) insert: String,
 }
 
 impl Schema {
@@ -90,6 +92,9 @@ impl Schema {
         Some(Self {
             select: format!("SELECT item_json, item_size FROM \"{name}\" WHERE pk = ?1 AND sk = ''"),
             update: format!("UPDATE \"{name}\" SET item_json = ?2, item_size = ?3 WHERE pk = ?1 AND sk = ''"),
+            insert: format!(
+                "INSERT OR IGNORE INTO \"{name}\" (pk, sk, item_json, item_size, hash_prefix) VALUES (?1, '', ?2, ?3, ?4)"
+            ),
             table: name.clone(),
             key,
             indexes,

@@ -160,32 +160,58 @@ impl Write<'_> {
     }
 }
 
-/// Writes an item's new state. Returns its JSON and the write units; none if the engine has to.
+/// An item was written: as this JSON, for so many write units.
+pub(in crate::engine) type Saved = (String, f64);
+
+/// Writes an item's new state; none if the engine has to.
 pub(in crate::engine) fn save(
     storage: &Storage,
     schema: &Schema,
     key: &str,
     old: Option<&Item>,
     new: &Item,
-) -> Answer<Option<(String, f64)>> {
-    let size = item_size(new);
-    let before = match old {
-        Some(old) => schema.entries(old),
-        None => schema.entries(&Item::new()),
-    };
-    let (Some(before), Some(after), true) = (before, schema.entries(new), size <= MAX_ITEM_SIZE) else {
+) -> Answer<Option<Saved>> {
+    let Some(old) = old else { return Ok(insert(storage, schema, key, new)?.flatten()) };
+    let (size, json) = (item_size(new), rows::encode(new)?);
+    let (Some(before), Some(after), true) = (schema.entries(old), schema.entries(new), size <= MAX_ITEM_SIZE) else {
         return Ok(None);
     };
     let (changes, index_units) = schema.changes(&before, &after);
-    let json = rows::encode(new)?;
-    let row = Row { key, item: new, json: &json, is_new: old.is_none() };
-    let write = || rows::write(storage, schema, &row, &changes);
-    if changes.is_empty() || !storage.conn().is_autocommit() {
-        write()?
-    } else {
-        rows::transaction(storage, write)?
-    }
-    Ok(Some((json, table_write_capacity_units(old.map(item_size), Some(size)) + index_units)))
+    let row = Row { key, item: new, json: &json, size };
+    at_once(storage, changes.is_empty(), || {
+        rows::replace(storage, schema, &row)?;
+        rows::change(storage, schema, key, &changes)
+    })?;
+    Ok(Some((json, table_write_capacity_units(Some(item_size(old)), Some(size)) + index_units)))
+}
+
+/// Writes a new item; nothing if there is one with its key; nothing at all if the engine has to.
+pub(in crate::engine) fn insert(
+    storage: &Storage,
+    schema: &Schema,
+    key: &str,
+    new: &Item,
+) -> Answer<Option<Option<Saved>>> {
+    let (size, json) = (item_size(new), rows::encode(new)?);
+    let (Some(before), Some(after), true) = (schema.entries(&Item::new()), schema.entries(new), size <= MAX_ITEM_SIZE)
+    else {
+        return Ok(None);
+    };
+    let (changes, index_units) = schema.changes(&before, &after);
+    let row = Row { key, item: new, json: &json, size };
+    let is_new = at_once(storage, changes.is_empty(), || {
+        let is_new = rows::add(storage, schema, &row)?;
+        if is_new {
+            rows::change(storage, schema, key, &changes)?;
+        }
+        Ok(is_new)
+    })?;
+    Ok(Some(is_new.then_some((json, table_write_capacity_units(None, Some(size)) + index_units))))
+}
+
+/// Writes in a transaction, unless it is one row or there is a transaction already.
+fn at_once<T>(storage: &Storage, is_one: bool, write: impl FnOnce() -> Answer<T>) -> Answer<T> {
+    if is_one || !storage.conn().is_autocommit() { write() } else { rows::transaction(storage, write) }
 }
 
 fn written(

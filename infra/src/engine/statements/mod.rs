@@ -15,7 +15,7 @@ use dynoxide::actions::batch_execute_statement::{
 };
 use dynoxide::errors::DynoxideError;
 use dynoxide::storage::Storage;
-use dynoxide::types::{AttributeValue, Item, MAX_ITEM_SIZE, item_size, table_write_capacity_units};
+use dynoxide::types::{AttributeValue, Item, item_size, table_write_capacity_units};
 
 use self::plan::Plan;
 use self::request::{Batch, Run};
@@ -23,7 +23,7 @@ use super::database::{Answer, Database};
 use super::direct::Known;
 use super::direct::rows::{item, transaction};
 use super::direct::schema::Schema;
-use super::direct::writes::save;
+use super::direct::writes::{insert, save};
 use crate::usage::Units;
 
 /// Answers a batch of statements; none if the engine has to.
@@ -37,46 +37,34 @@ pub(super) fn answer(database: &Database, body: &[u8]) -> Option<(Bytes, Units)>
 
 /// What a statement comes to.
 enum Fate {
-    /// The item is written.
-    Written { old: Option<Item>, new: Item },
-    /// Its condition failed on this item, if there is one. The size is of the item it brought.
-    Refused { old: Option<Item>, brought: Option<usize> },
+    /// The item is written, for so many units.
+    Written(f64),
+    /// Its condition failed on this item, if there is one, for so many units.
+    Refused(Option<Item>, f64),
 }
 
 fn apply(storage: &Storage, known: &mut Known, batch: Batch) -> Answer<Option<(Vec<BatchStatementResponse>, f64)>> {
     let Batch { plan, runs } = batch;
     let Some(schema) = known.schema(storage, plan.table())? else { return Ok(None) };
     let wants_old: Vec<bool> = runs.iter().map(|run| run.wants_old).collect();
-    let mut fates = Vec::with_capacity(runs.len());
-    let mut keys = HashSet::with_capacity(runs.len());
-    for run in runs {
-        let Some(key) = key(&plan, &schema, &run).and_then(|key| schema.stored_key(key)) else { return Ok(None) };
-        let Some(old) = item(storage, &schema, &key)? else { return Ok(None) };
-        let Some(fate) = fate(&plan, &schema, run, old) else { return Ok(None) };
-        if !keys.insert(key.clone()) {
-            return Ok(None);
-        }
-        fates.push((key, fate));
+    let stored_key = |run: &Run| key(&plan, &schema, run).and_then(|key| schema.stored_key(key));
+    let Some(keys) = runs.iter().map(stored_key).collect::<Option<Vec<String>>>() else { return Ok(None) };
+    if keys.iter().collect::<HashSet<_>>().len() < keys.len() {
+        return Ok(None);
     }
-    let units = transaction(storage, || {
-        let units = fates.iter().map(|(key, fate)| write(storage, &schema, key, fate));
-        units.sum::<Answer<f64>>()
+    let fates = transaction(storage, || {
+        let fates = keys.iter().zip(runs).map(|(key, run)| {
+            let fate = run_one(storage, &schema, &plan, key, run)?;
+            // An error, for what is written already not to stay.
+            fate.ok_or_else(|| {
+                DynoxideError::InternalServerError("a statement that the engine has to judge".to_owned())
+            })
+        });
+        fates.collect::<Answer<Vec<Fate>>>()
     })?;
-    let responses = fates.into_iter().zip(wants_old).map(|((_, fate), wants_old)| response(&plan, fate, wants_old));
+    let units = fates.iter().map(|(Fate::Written(units) | Fate::Refused(_, units))| units).sum();
+    let responses = fates.into_iter().zip(wants_old).map(|(fate, wants_old)| response(&plan, fate, wants_old));
     Ok(Some((responses.collect(), units)))
-}
-
-/// Writes what a statement comes to. Returns the write units: one that failed costs what the item that is there, or the one it
-/// brought, takes to write.
-fn write(storage: &Storage, schema: &Schema, key: &str, fate: &Fate) -> Answer<f64> {
-    match fate {
-        Fate::Written { old, new } => {
-            let saved = save(storage, schema, key, old.as_ref(), new)?;
-            let (_, units) = saved.ok_or_else(|| DynoxideError::InternalServerError("an unusual item".to_owned()))?;
-            Ok(units)
-        }
-        Fate::Refused { old, brought } => Ok(table_write_capacity_units(old.as_ref().map(item_size), *brought)),
-    }
 }
 
 /// The key of the item that a statement is about.
@@ -93,42 +81,48 @@ fn key<'a>(plan: &Plan, schema: &Schema, run: &'a Run) -> Option<&'a AttributeVa
     values.get(names.iter().position(|name| *name == schema.key)?)
 }
 
-/// What a statement comes to; none if the engine has to tell.
-fn fate(plan: &Plan, schema: &Schema, run: Run, old: Option<Item>) -> Option<Fate> {
-    let new = match plan {
+/// Runs one statement; none if the engine has to. One that fails costs what the item that is there, or the one it brought, takes
+/// to write.
+fn run_one(storage: &Storage, schema: &Schema, plan: &Plan, key: &str, run: Run) -> Answer<Option<Fate>> {
+    match plan {
         Plan::Insert { attributes, .. } => {
             let new: Item = attributes.iter().cloned().zip(run.values).collect();
-            if old.is_some() {
-                return Some(Fate::Refused { old, brought: Some(item_size(&new)) });
+            let Some(inserted) = insert(storage, schema, key, &new)? else { return Ok(None) };
+            if let Some((_, units)) = inserted {
+                return Ok(Some(Fate::Written(units)));
             }
-            new
+            let Some(old) = item(storage, schema, key)? else { return Ok(None) };
+            let units = table_write_capacity_units(old.as_ref().map(item_size), Some(item_size(&new)));
+            Ok(Some(Fate::Refused(old, units)))
         }
         Plan::Update { set, remove, conditions, .. } => {
+            let Some(old) = item(storage, schema, key)? else { return Ok(None) };
             let mut values = run.values;
             let wanted = values.split_off(set.len());
-            let mut conditions = conditions.iter().zip(&wanted).filter(|(name, _)| **name != schema.key);
+            let conditions = conditions.iter().zip(&wanted).filter(|(name, _)| **name != schema.key);
             let comparable =
                 |(_, value): (_, &AttributeValue)| matches!(value, AttributeValue::S(_) | AttributeValue::B(_));
             if !conditions.clone().all(comparable) {
-                return None;
+                return Ok(None);
             }
-            let holds = |item: &Item| conditions.all(|(name, value)| item.get(name) == Some(value));
-            if !old.as_ref().is_some_and(holds) {
-                return Some(Fate::Refused { old, brought: None });
-            }
-            let mut new = old.clone().unwrap_or_default();
+            let holds = |item: &&Item| conditions.clone().all(|(name, value)| item.get(name) == Some(value));
+            let Some(before) = old.as_ref().filter(holds) else {
+                let units = table_write_capacity_units(old.as_ref().map(item_size), None);
+                return Ok(Some(Fate::Refused(old, units)));
+            };
+            let mut new = before.clone();
             new.extend(set.iter().cloned().zip(values));
             new.retain(|name, _| !remove.contains(name));
-            new
+            let saved = save(storage, schema, key, Some(before), &new)?;
+            Ok(saved.map(|(_, units)| Fate::Written(units)))
         }
-    };
-    (item_size(&new) <= MAX_ITEM_SIZE).then_some(Fate::Written { old, new })
+    }
 }
 
 fn response(plan: &Plan, fate: Fate, wants_old: bool) -> BatchStatementResponse {
     let mut response = BatchStatementResponse::default();
     response.table_name = Some(plan.table().to_owned());
-    if let Fate::Refused { old, .. } = fate {
+    if let Fate::Refused(old, _) = fate {
         response.error = Some(match plan {
             Plan::Insert { .. } => BatchStatementError {
                 code: "DuplicateItem".to_owned(),

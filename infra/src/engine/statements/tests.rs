@@ -2,6 +2,7 @@
 
 use dynoxide::actions::batch_execute_statement::{self, BatchExecuteStatementRequest};
 use dynoxide::actions::{create_table, put_item, scan};
+use dynoxide::types::MAX_ITEM_SIZE;
 use serde_json::{Value, json};
 
 use super::*;
