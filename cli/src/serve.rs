@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::guard::guard;
 use crate::job::read_policy;
 use crate::say::say;
-use crate::stack::{Running, Stack};
+use crate::stack::{EmbeddedStack, Running};
 use crate::stop::Stop;
 
 /// A server; it ends when this is dropped.
@@ -38,7 +38,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
         wanted.push(read_policy(file, None)?.policy);
     }
     let listener = bind(&args.listen).await?;
-    let stack = Stack::open(args.data.as_deref()).await?;
+    let stack = EmbeddedStack::open(args.data.as_deref()).await?;
     let stop = Stop::listen()?;
     let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
     let policies = Policies::new(table);

@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A stack.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub(crate) struct EmbeddedStack {
     /// Its tables and queues.
     pub(crate) engine: Engine,
     template: Template,
@@ -50,7 +50,7 @@ pub(crate) struct Running {
     sweep: JoinHandle<()>,
 }
 
-impl Stack {
+impl EmbeddedStack {
     /// Makes or opens the tables and makes the queues; nothing runs yet.
     pub(crate) async fn open(data: Option<&Path>) -> Result<Self, Failure> {
         let template = Template::parse(TEMPLATE)?;

@@ -91,7 +91,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::stack::Stack;
+    use crate::stack::EmbeddedStack;
 
     /// Stops the kind `parcel`, and lets it go on if `resumes`.
     async fn refuse(sweeping: &Sweeping, resumes: bool) {
@@ -113,7 +113,7 @@ mod tests {
     #[tokio::test]
     async fn a_kind_that_stands_still_or_has_just_gone_on_is_a_reason_to_sweep() {
         for resumes in [false, true] {
-            let stack = Stack::open(None).await.unwrap();
+            let stack = EmbeddedStack::open(None).await.unwrap();
             let surroundings = stack.surroundings("SweepFunction");
             let sweep = Arc::new(Sweep::from_environment(&surroundings).unwrap());
             let sweeping = Sweeping::new(sweep, &surroundings, stack.engine.clone()).unwrap();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
 use fanfold::limits::GROUP_ITEMS_MAX;
-use fanfold::store::groups::{Group, Mask, clear};
+use fanfold::store::groups::{GroupRecord, Mask, clear};
 use libfuzzer_sys::fuzz_target;
 use uuid::Uuid;
 
@@ -75,7 +75,7 @@ fn acks(bytes: &[u8]) {
     let Some((size, rest)) = bytes.split_first_chunk::<2>() else { return };
     let size = usize::from(u16::from_be_bytes(*size)) % (GROUP_ITEMS_MAX as usize + 1);
     let mut outcomes: Vec<Option<Told>> = vec![None; size];
-    let mut group = Group {
+    let mut group = GroupRecord {
         id: Uuid::nil(),
         fanout: Uuid::nil(),
         size: size as u32,

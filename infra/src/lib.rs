@@ -24,9 +24,10 @@ mod pump;
 mod template;
 mod usage;
 
-pub use engine::{Backlog, Call, Engine, EngineError, Fate, Interceptor, Reply, Service};
+pub use engine::{Backlog, Engine, EngineError, Fate, Interceptor, Service, ServiceAnswer, ServiceRequest};
 pub use pump::{Pump, PumpHandle};
 pub use template::{
-    EventSource, Function, Index, Key, Projection, Queue, Redrive, Route, Schedule, Table, Template, TemplateError,
+    EventSource, Function, Index, Key, Projection, QueueResource, Redrive, Route, Schedule, TableResource, Template,
+    TemplateError,
 };
 pub use usage::{InvocationMeter, Invocations, OperationUsage, Usage};

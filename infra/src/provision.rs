@@ -8,7 +8,7 @@ use rustack_sqs_model::input::CreateQueueInput;
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, EngineError, place};
-use crate::template::{Key, Projection, Queue, Table, Template};
+use crate::template::{Key, Projection, QueueResource, TableResource, Template};
 
 /// What makes two definitions of a table the same table.
 const DEFINITION: [&str; 3] = ["AttributeDefinitions", "GlobalSecondaryIndexes", "KeySchema"];
@@ -38,7 +38,7 @@ impl Engine {
         Ok(())
     }
 
-    fn provision_table(&self, table: &Table) -> Result<(), String> {
+    fn provision_table(&self, table: &TableResource) -> Result<(), String> {
         let database = self.tables().database();
         let wanted = definition(table);
         match database.describe_table(request(json!({ "TableName": table.name }))?) {
@@ -97,7 +97,7 @@ fn normal(part: &str, value: Value) -> Value {
     Value::Array(list)
 }
 
-fn definition(table: &Table) -> Value {
+fn definition(table: &TableResource) -> Value {
     let attribute = |(name, kind): &(String, String)| json!({ "AttributeName": name, "AttributeType": kind });
     let mut definition = json!({
         "KeySchema": key_schema(&table.key),
@@ -128,7 +128,7 @@ fn projection(projection: &Projection) -> Value {
     }
 }
 
-fn queue_input(queue: &Queue) -> CreateQueueInput {
+fn queue_input(queue: &QueueResource) -> CreateQueueInput {
     let mut attributes = HashMap::from([
         ("VisibilityTimeout".to_owned(), queue.visibility_timeout.to_string()),
         ("DelaySeconds".to_owned(), queue.delay.to_string()),

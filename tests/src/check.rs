@@ -11,9 +11,9 @@ use fanfold::store::places::{self, Party};
 use uuid::Uuid;
 
 use crate::queues::QueueName;
-use crate::stack::Stack;
+use crate::stack::TestStack;
 
-impl Stack {
+impl TestStack {
     /// Every record of a table.
     pub async fn scan(&self, table: &str) -> Vec<HashMap<String, AttributeValue>> {
         let mut pages = self.dynamodb.scan().table_name(table).into_paginator().items().send();

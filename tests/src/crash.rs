@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fanfold_local::{Call, Fate, Interceptor, Reply};
+use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -61,7 +61,7 @@ impl Crash {
     }
 
     /// Counts a request. Returns whether it is the one.
-    fn count(&self, call: &Call) -> bool {
+    fn count(&self, call: &ServiceRequest) -> bool {
         let mut state = self.state.lock().unwrap();
         state.seen += 1;
         let here = state.seen == self.at;
@@ -79,7 +79,7 @@ impl Crash {
 }
 
 impl Interceptor for Crash {
-    fn before<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Fate> {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
         async move {
             // The engine answers at once: without this, of several workers one would be through before the next begins.
             tokio::task::yield_now().await;
@@ -92,7 +92,7 @@ impl Interceptor for Crash {
         .boxed()
     }
 
-    fn after<'a>(&'a self, _: &'a Call, _: &'a Reply) -> BoxFuture<'a, Fate> {
+    fn after<'a>(&'a self, _: &'a ServiceRequest, _: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
         let mut state = self.state.lock().unwrap();
         let here = state.seen == self.at && !state.dead && state.struck.is_some();
         let fate = match self.moment {

@@ -7,7 +7,7 @@ use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
 use serde_json::{Value, json};
 
-use crate::stack::Stack;
+use crate::stack::TestStack;
 
 /// A policy of parcels by depot, with these changes.
 pub fn policy(changes: Value) -> Value {
@@ -24,7 +24,7 @@ pub fn changed(mut policy: Value, changes: Value) -> Value {
     policy
 }
 
-impl Stack {
+impl TestStack {
     /// Stores a policy, and waits until no step goes by the kind's earlier one any more.
     pub async fn put_policy(&self, policy: Value) {
         let policy: Policy = serde_json::from_value(policy).unwrap();

@@ -9,9 +9,9 @@ use fanfold_stack::Steps;
 use fanfold_sweep::SweepRequest;
 
 use crate::queues::QueueName;
-use crate::stack::{Stack, outside};
+use crate::stack::{TestStack, outside};
 
-impl Stack {
+impl TestStack {
     /// Lets everything work for some seconds. While a kind stands still, its probes never end.
     pub async fn seconds(&self, seconds: u32) {
         for _ in 0..seconds.div_ceil(3) {

@@ -7,7 +7,7 @@ use fanfold::delivery::{Delivery, Step};
 use fanfold::messages::HandleMessage;
 use serde::Serialize;
 
-use crate::stack::Stack;
+use crate::stack::TestStack;
 
 /// A queue of the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl QueueName {
     }
 }
 
-impl Stack {
+impl TestStack {
     fn step(&self, queue: QueueName) -> &dyn Step {
         match queue {
             QueueName::Register => &*self.register,

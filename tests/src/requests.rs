@@ -11,9 +11,9 @@ use fanfold_register::RegisterError;
 use fanfold_sweep::SweepRequest;
 use uuid::Uuid;
 
-use crate::stack::Stack;
+use crate::stack::TestStack;
 
-impl Stack {
+impl TestStack {
     /// Opens a fan-out of `items` items with a completion notice.
     pub async fn open(&self, items: u32, seal: bool) -> (Uuid, Vec<ItemId>) {
         loop {

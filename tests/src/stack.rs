@@ -30,7 +30,7 @@ use crate::webhooks::ScriptedWebhooks;
 use crate::world::{TestClock, world};
 
 /// Every step of a stack over one engine; their requests pass by a [`Crash`].
-pub struct Stack {
+pub struct TestStack {
     pub crash: Arc<Crash>,
     pub api: Arc<ScriptedApi>,
     pub webhooks: Arc<ScriptedWebhooks>,
@@ -51,6 +51,7 @@ pub struct Stack {
     pub world: World,
     pub clock: Arc<TestClock>,
     pub(crate) engine: Engine,
+    worker: Engine,
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
     pub(crate) sqs: aws_sdk_sqs::Client,
     pub(crate) urls: BTreeMap<QueueName, String>,
@@ -71,7 +72,7 @@ pub(crate) fn outside(api: &Arc<ScriptedApi>, webhooks: &Arc<ScriptedWebhooks>) 
     }
 }
 
-impl Stack {
+impl TestStack {
     /// A fresh stack with one policy.
     pub async fn new(policy: serde_json::Value, api: Arc<ScriptedApi>, crash: Crash) -> Self {
         let template = Template::parse(include_str!("../../template.yaml")).unwrap();
@@ -108,6 +109,7 @@ impl Stack {
             dynamodb: engine.dynamodb(),
             sqs: engine.sqs(),
             engine,
+            worker,
             world: world.clone(),
             clock,
             crash,
@@ -129,6 +131,11 @@ impl Stack {
     /// What the steps are made of, for another one beside them.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
+    }
+
+    /// What the steps have asked for so far.
+    pub fn usage(&self) -> fanfold_local::Usage {
+        self.worker.usage()
     }
 
     /// Deletes a record, as DynamoDB does some time after its `ttl`.

@@ -4,9 +4,9 @@ use fanfold::ids::TaskId;
 use fanfold::store::tasks::{Stored, Waits};
 use fanfold::waiting::Waiting;
 
-use crate::stack::Stack;
+use crate::stack::TestStack;
 
-impl Stack {
+impl TestStack {
     /// How many of the tasks a batch has claimed.
     pub async fn claimed(&self, ids: &[TaskId]) -> usize {
         let mut claimed = 0;
@@ -22,7 +22,7 @@ impl Stack {
         for (id, stored) in self.tasks.stored(ids).await.unwrap() {
             if let Stored::Task { waits: Some(waits), .. } = stored {
                 match waits {
-                    Waits::Alone => waiting = waiting.union(&Waiting::alone([id])),
+                    Waits::Alone | Waits::Freed => waiting = waiting.union(&Waiting::alone([id])),
                     Waits::In(bundle, tasks) => drop(waiting.bundles.insert(bundle, tasks)),
                 }
             }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 /// What a receiver answers.
 #[derive(Clone, Copy, Debug)]
-pub enum Reply {
+pub enum WebhookAnswer {
     Takes,
     /// A status.
     Refuses(u16),
@@ -33,7 +33,7 @@ pub struct Posted {
     pub at: Timestamp,
 }
 
-type Script = Arc<dyn Fn(&str, usize) -> Reply + Send + Sync>;
+type Script = Arc<dyn Fn(&str, usize) -> WebhookAnswer + Send + Sync>;
 
 /// Answers by a script, which is told the URL and how often the notice came before.
 pub struct ScriptedWebhooks {
@@ -43,13 +43,13 @@ pub struct ScriptedWebhooks {
 
 impl Default for ScriptedWebhooks {
     fn default() -> Self {
-        Self { script: Mutex::new(Arc::new(|_, _| Reply::Takes)), posted: Mutex::default() }
+        Self { script: Mutex::new(Arc::new(|_, _| WebhookAnswer::Takes)), posted: Mutex::default() }
     }
 }
 
 impl ScriptedWebhooks {
     /// Answers by this script from now on.
-    pub fn answer(&self, script: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) {
+    pub fn answer(&self, script: impl Fn(&str, usize) -> WebhookAnswer + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(script);
     }
 
@@ -82,10 +82,10 @@ impl Webhooks for ScriptedWebhooks {
         };
         async move {
             match script(url, before) {
-                Reply::Takes => Ok(()),
-                Reply::Refuses(status) => refused(status, None),
-                Reply::RetryAfter(status, wait) => refused(status, Some(wait)),
-                Reply::Hangs => {
+                WebhookAnswer::Takes => Ok(()),
+                WebhookAnswer::Refuses(status) => refused(status, None),
+                WebhookAnswer::RetryAfter(status, wait) => refused(status, Some(wait)),
+                WebhookAnswer::Hangs => {
                     tokio::time::sleep(NOTICE_TIMEOUT).await;
                     Err(DeliveryError::Silent("the receiver did not answer".to_owned()))
                 }

@@ -13,9 +13,9 @@ use fanfold::store::locks::{Leader, Locks};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_ack::Ack;
 use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
-use fanfold_local::{Call, Engine, Fate, Interceptor, Template};
+use fanfold_local::{Engine, Fate, Interceptor, ServiceRequest, Template};
 use fanfold_sweep::{Sweep, SweepRequest};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done, message, order, policy, world};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, done, message, order, policy, world};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn many_failures_can_be_told() {
         Ok(Answer::Members(call.members.iter().map(failed).collect()))
     });
     let changes = json!({"max_batch": 1000, "notify": {"queue": "notices"}});
-    let stack = Stack::new(policy(changes), api, Crash::never()).await;
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..1000).await;
     stack.drain().await;
     stack.assert_locks_free().await;
@@ -61,7 +61,7 @@ async fn the_outcome_of_the_largest_batch_fits_its_record() {
         };
         Ok(Answer::Members(call.members.iter().enumerate().map(answer).collect()))
     });
-    let stack = Stack::new(policy(json!({"max_batch": 10_000})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"max_batch": 10_000})), api, Crash::never()).await;
     // Every item of a fan-out of its own: members of one fan-out take far less room.
     let mut tasks = Vec::new();
     for n in 0..10_000 {
@@ -83,7 +83,7 @@ async fn the_outcome_of_the_largest_batch_fits_its_record() {
 struct Latency;
 
 impl Interceptor for Latency {
-    fn before<'a>(&'a self, _: &'a Call) -> BoxFuture<'a, Fate> {
+    fn before<'a>(&'a self, _: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
         async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Fate::Pass

@@ -11,7 +11,7 @@ use fanfold::store::gates::{Gate, Refusal};
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, changed, order, until};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, order, until};
 use serde_json::{Value, json};
 
 fn policy(changes: Value) -> Value {
@@ -20,12 +20,12 @@ fn policy(changes: Value) -> Value {
     changed(policy, changes)
 }
 
-async fn register(stack: &Stack, depots: &[&str]) -> Vec<TaskId> {
+async fn register(stack: &TestStack, depots: &[&str]) -> Vec<TaskId> {
     let tasks = depots.iter().enumerate().map(|(n, depot)| order(None, depot, n)).collect();
     stack.register.register(tasks, &depots.concat()).await.unwrap().into_iter().map(|task| task.id).collect()
 }
 
-async fn gate(stack: &Stack) -> Gate {
+async fn gate(stack: &TestStack) -> Gate {
     stack.gates.get_many(&["parcel"]).await.unwrap().pop().unwrap_or_default()
 }
 
@@ -34,7 +34,7 @@ const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
 #[tokio::test(start_paused = true)]
 async fn a_wrong_path_fails_nothing_and_the_kind_goes_on_when_it_is_mended() {
     let (status, api) = ScriptedApi::answering(404);
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(60).await;
     let stopped = gate(&stack).await.stopped.unwrap();
@@ -58,7 +58,7 @@ async fn a_call_that_works_ends_a_row_of_refusals_that_began_after_it() {
         "117" => Ok(Answer::AllSucceeded),
         _ => Err(CallError::new(Cause::Status(503), "busy")),
     });
-    let stack = Stack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
     let _pumps = stack.pumps();
     register(&stack, &["117"]).await;
     until(async || gate(&stack).await.places.len() == 1).await;
@@ -74,7 +74,7 @@ async fn one_tenants_refusals_do_not_stop_a_kind() {
         "117" => Err(CallError::new(Cause::Status(429), "busy")),
         _ => Ok(Answer::AllSucceeded),
     });
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     register(&stack, &["117"]).await;
     stack.seconds(30).await;
     assert!(gate(&stack).await.stopped.is_some());
@@ -91,7 +91,7 @@ async fn probes_wait_as_the_batch_api_asks_and_no_longer_than_a_limit() {
     let api = ScriptedApi::new(move |_| {
         Err(CallError { retry_after: Some(day), ..CallError::new(Cause::Status(503), "closed") })
     });
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     register(&stack, &DEPOTS).await;
     for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -104,7 +104,7 @@ async fn probes_wait_as_the_batch_api_asks_and_no_longer_than_a_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_new_version_of_the_policy_is_tried_at_once() {
     let (status, api) = ScriptedApi::answering(401);
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(20).await;
     assert!(gate(&stack).await.stopped.is_some());
@@ -119,7 +119,7 @@ async fn a_new_version_of_the_policy_is_tried_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_policy_may_take_refusals_for_failures() {
     let (_, api) = ScriptedApi::answering(404);
-    let stack = Stack::new(policy(json!({"refusals": "fail"})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"refusals": "fail"})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.drain().await;
     assert_eq!((api.seen().len(), gate(&stack).await.stopped), (DEPOTS.len(), None));
@@ -131,7 +131,7 @@ async fn a_policy_may_take_refusals_for_failures() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
     let (status, api) = ScriptedApi::answering(503);
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     for _ in 0..60 {
         for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
@@ -155,7 +155,7 @@ async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
     let (status, api) = ScriptedApi::answering(503);
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(3).await;
     let stopped = gate(&stack).await;
@@ -178,7 +178,7 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
 #[tokio::test(start_paused = true)]
 async fn who_waited_for_days_fails_and_is_told_why() {
     let (_, api) = ScriptedApi::answering(403);
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(3).await;
     tokio::time::sleep(REFUSED_MAX).await;
@@ -193,7 +193,7 @@ async fn who_waited_for_days_fails_and_is_told_why() {
 #[tokio::test(start_paused = true)]
 async fn other_failures_stop_no_kind() {
     let (_, api) = ScriptedApi::answering(500);
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(3).await;
     assert_eq!(gate(&stack).await.stopped, None);
@@ -206,7 +206,7 @@ async fn other_failures_stop_no_kind() {
 #[tokio::test(start_paused = true)]
 async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
     let (_, api) = ScriptedApi::answering(503);
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let place = |n: u128| Place {
         party: Party::Kind("parcel".to_owned()),
         holder: uuid::Uuid::from_u128(n),
@@ -230,7 +230,7 @@ async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
 #[tokio::test(start_paused = true)]
 async fn redirects_fail_nothing() {
     let (status, api) = ScriptedApi::answering(308);
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(5).await;
     assert!(gate(&stack).await.stopped.is_some());
@@ -245,7 +245,7 @@ async fn redirects_fail_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_did_not_arrive_is_tried_again() {
     let (status, api) = ScriptedApi::answering(503);
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;
     stack.minutes(3).await;
     status.store(408, Ordering::Relaxed);

@@ -10,13 +10,13 @@ use fanfold::ids::TaskId;
 use fanfold::limits::BUNDLED_RETENTION;
 use fanfold::masks::Masks;
 use fanfold::store::tasks::NewTask;
-use fanfold_register::Outcome;
-use fanfold_tests::{QueueName, Stack, order, policy};
+use fanfold_register::Registration;
+use fanfold_tests::{QueueName, TestStack, order, policy};
 use serde_json::json;
 use uuid::Uuid;
 
 /// A bundle of four orders that a worker has begun, as `Register` does, and the tasks to be stored for it.
-async fn begun(stack: &Stack) -> (Bundle, Vec<NewTask>) {
+async fn begun(stack: &TestStack) -> (Bundle, Vec<NewTask>) {
     let ids: Vec<TaskId> = (1..5).map(|n| TaskId::Single(Uuid::from_u128(n))).collect();
     let (id, lane) = (stack.world.uuid(), "parcel:0:117".parse().unwrap());
     let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), stack.world.now());
@@ -38,14 +38,14 @@ fn ids(tasks: &[NewTask]) -> Vec<TaskId> {
 }
 
 /// The request that the worker of [`begun`] had, once more.
-async fn repeat(stack: &Stack, tasks: &[NewTask]) -> Vec<Outcome> {
+async fn repeat(stack: &TestStack, tasks: &[NewTask]) -> Vec<Registration> {
     let request =
         |(n, task): (usize, &NewTask)| fanfold::messages::TaskRequest { id: Some(task.id), ..order(None, "117", n) };
     let requests = tasks.iter().enumerate().map(request).collect();
     stack.register.register(requests, "again").await.unwrap().into_iter().map(|task| task.outcome).collect()
 }
 
-async fn heal(stack: &Stack, sweeps: usize) {
+async fn heal(stack: &TestStack, sweeps: usize) {
     for _ in 0..sweeps {
         stack.sweep().await;
         stack.drain().await;
@@ -53,7 +53,7 @@ async fn heal(stack: &Stack, sweeps: usize) {
 }
 
 /// Every record of the table of tasks, by its id.
-async fn records(stack: &Stack) -> BTreeMap<String, String> {
+async fn records(stack: &TestStack) -> BTreeMap<String, String> {
     let mut records = BTreeMap::new();
     for item in stack.scan("TasksTable").await {
         let attributes: BTreeMap<_, _> = item.iter().collect();
@@ -64,7 +64,7 @@ async fn records(stack: &Stack) -> BTreeMap<String, String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_of_a_bundle_is_written_once_and_not_touched_again() {
-    let stack = Stack::with(json!({"max_batch": 7})).await;
+    let stack = TestStack::with(json!({"max_batch": 7})).await;
     let tasks = stack.register_orders("117", 0..60).await;
     let before = records(&stack).await;
     assert_eq!(before.len(), 60 + 2, "60 tasks in two bundles: {:?}", before.keys());
@@ -78,7 +78,7 @@ async fn a_task_of_a_bundle_is_written_once_and_not_touched_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_batches_of_several_leaders_share_a_bundle() {
-    let stack = Stack::with(json!({"max_batch": 4, "max_in_flight": 3})).await;
+    let stack = TestStack::with(json!({"max_batch": 4, "max_in_flight": 3})).await;
     let tasks = stack.register_orders("117", 0..10).await;
     stack.drain().await;
     let batches: BTreeSet<Uuid> = stack.assert_settled(&tasks, 4).await.values().map(|batch| batch.id).collect();
@@ -88,13 +88,13 @@ async fn the_batches_of_several_leaders_share_a_bundle() {
 #[tokio::test(start_paused = true)]
 async fn tasks_whose_worker_died_over_their_bundle_are_found_by_a_sweep() {
     for stored in 0..=4 {
-        let stack = Stack::with(json!({})).await;
+        let stack = TestStack::with(json!({})).await;
         let (_, tasks) = begun(&stack).await;
         stack.tasks.insert(&tasks[..stored]).await.unwrap();
         heal(&stack, 2).await;
         stack.assert_settled(&ids(&tasks[..stored]), 10).await;
         let again = repeat(&stack, &tasks).await;
-        assert_eq!(again.iter().filter(|outcome| **outcome == Outcome::Known).count(), stored);
+        assert_eq!(again.iter().filter(|outcome| **outcome == Registration::Known).count(), stored);
         stack.drain().await;
         stack.assert_settled(&ids(&tasks), 10).await;
     }
@@ -103,22 +103,22 @@ async fn tasks_whose_worker_died_over_their_bundle_are_found_by_a_sweep() {
 /// Nobody sends a hint for tasks that another worker may be storing right now; the sweep does when that one is lost.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_request_leaves_a_bundle_that_fills_to_its_worker() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (bundle, tasks) = begun(&stack).await;
     stack.tasks.insert(&tasks).await.unwrap();
-    assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
     stack.drain().await;
     assert_eq!(stack.claimed(&ids(&tasks)).await, 0);
     let opened = stack.tasks.open_bundles(&[bundle.opened(Bits::ones(4))]).await.unwrap();
     assert!(opened.is_empty(), "it was declared dead");
-    assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
     stack.drain().await;
     stack.assert_settled(&ids(&tasks), 10).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_wakes_up_after_its_bundle_was_declared_dead_frees_its_tasks() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (bundle, tasks) = begun(&stack).await;
     heal(&stack, 2).await;
     stack.tasks.insert(&tasks).await.unwrap();
@@ -126,7 +126,7 @@ async fn who_wakes_up_after_its_bundle_was_declared_dead_frees_its_tasks() {
     assert_eq!(dead, [bundle.id].into());
     // It dies before it can free them. Whoever finds one of them later does.
     assert_eq!(stack.claimed(&ids(&tasks)).await, 0);
-    assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
     stack.drain().await;
     stack.assert_settled(&ids(&tasks), 10).await;
 }
@@ -134,7 +134,7 @@ async fn who_wakes_up_after_its_bundle_was_declared_dead_frees_its_tasks() {
 #[tokio::test(start_paused = true)]
 async fn who_dies_while_it_buries_a_bundle_is_followed_by_another() {
     for freed in 0..=4 {
-        let stack = Stack::with(json!({})).await;
+        let stack = TestStack::with(json!({})).await;
         let (new, tasks) = begun(&stack).await;
         stack.tasks.insert(&tasks).await.unwrap();
         let bundle = stack.tasks.bundles(&[new.id], true).await.unwrap().remove(&new.id).unwrap();
@@ -149,7 +149,7 @@ async fn who_dies_while_it_buries_a_bundle_is_followed_by_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_bundle_is_gone_had_its_turn() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..5).await;
     let bundle = *stack.waiting(&tasks).await.bundles.keys().next().unwrap();
     stack.drain().await;
@@ -157,14 +157,14 @@ async fn a_task_whose_bundle_is_gone_had_its_turn() {
     let again =
         (0..5).map(|n| fanfold::messages::TaskRequest { id: Some(tasks[n]), ..order(None, "117", n) }).collect();
     let again = stack.register.register(again, "late").await.unwrap();
-    assert!(again.iter().all(|task| task.outcome == Outcome::Known), "{again:?}");
+    assert!(again.iter().all(|task| task.outcome == Registration::Known), "{again:?}");
     heal(&stack, 2).await;
     assert_eq!(stack.all_batches().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_is_repeated_takes_nothing_more() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..6).await;
     let bundle = *stack.waiting(&tasks).await.bundles.keys().next().unwrap();
     let lane = "parcel:0:117".parse().unwrap();
@@ -185,7 +185,7 @@ async fn a_claim_that_is_repeated_takes_nothing_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_smaller_batch_leaves_the_rest_of_its_bundle_to_the_next() {
-    let stack = Stack::with(json!({"max_batch": 100, "max_in_flight": 1})).await;
+    let stack = TestStack::with(json!({"max_batch": 100, "max_in_flight": 1})).await;
     let tasks = stack.register_orders("117", 0..30).await;
     stack.pass(&[QueueName::Elect]).await;
     stack.put_policy(policy(json!({"max_batch": 8, "max_in_flight": 1}))).await;
@@ -195,7 +195,7 @@ async fn a_smaller_batch_leaves_the_rest_of_its_bundle_to_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_tasks_come_in_bundles_of_one_write_unit() {
-    let stack = Stack::with(json!({"max_batch": 100})).await;
+    let stack = TestStack::with(json!({"max_batch": 100})).await;
     let (_, items) = stack.open(5_000, true).await;
     stack.register_items(&items).await;
     let tasks: Vec<TaskId> = items.iter().copied().map(TaskId::Item).collect();
@@ -217,7 +217,7 @@ async fn thousands_of_tasks_come_in_bundles_of_one_write_unit() {
 /// Tasks of a bundle have a time to live from the beginning. Those that wait for longer get another one.
 #[tokio::test(start_paused = true)]
 async fn tasks_that_wait_for_weeks_are_kept() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..3).await;
     stack.take(QueueName::Elect).await;
     let ttl = async || {
@@ -251,10 +251,10 @@ async fn tasks_that_wait_for_weeks_are_kept() {
 /// was answered that its tasks are known, so they must not expire.
 #[tokio::test(start_paused = true)]
 async fn what_a_lost_worker_left_where_nobody_leads_does_not_expire() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (_, tasks) = begun(&stack).await;
     stack.tasks.insert(&tasks).await.unwrap();
-    assert_eq!(repeat(&stack, &tasks).await, [const { Outcome::Known }; 4]);
+    assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
     stack.clock.skip(BUNDLED_RETENTION / 2);
     stack.sweep().await;
     stack.take(QueueName::Elect).await;

@@ -11,7 +11,7 @@ use fanfold::messages::TaskRequest;
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call};
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, at_every_request, changed, order, until};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, order, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ fn policy(changes: Value) -> Value {
 }
 
 /// Registers tasks of a kind, each for a target of its own, so that each is a batch.
-async fn register(stack: &Stack, kind: &str, tasks: usize) {
+async fn register(stack: &TestStack, kind: &str, tasks: usize) {
     let task = |n| TaskRequest { kind: kind.to_owned(), ..order(None, &format!("D{n}"), n) };
     stack.register.register((0..tasks).map(task).collect(), kind).await.unwrap();
 }
@@ -42,7 +42,7 @@ fn slow(takes: Duration) -> Arc<ScriptedApi> {
 }
 
 /// Elects, groups: two batches of one lane are dispatched.
-async fn dispatched(stack: &Stack) -> Vec<TaskId> {
+async fn dispatched(stack: &TestStack) -> Vec<TaskId> {
     let tasks = (0..20).map(|n| order(None, "117", n)).collect();
     let tasks = stack.register.register(tasks, "a").await.unwrap().into_iter().map(|task| task.id).collect();
     for _ in 0..4 {
@@ -54,7 +54,7 @@ async fn dispatched(stack: &Stack) -> Vec<TaskId> {
 }
 
 /// Begins all calls that are due, and dies over them after a second.
-async fn killed(stack: &Stack) {
+async fn killed(stack: &TestStack) {
     let messages = stack.take(QueueName::Handle).await;
     let calls = messages.into_iter().map(|message| stack.hand(QueueName::Handle, vec![message]));
     let calls = futures::future::join_all(calls);
@@ -64,7 +64,7 @@ async fn killed(stack: &Stack) {
 #[tokio::test(start_paused = true)]
 async fn calls_at_once_are_as_many_as_the_template_says() {
     let api = slow(Duration::from_secs(3));
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();
     register(&stack, "parcel", 100).await;
@@ -84,7 +84,7 @@ async fn a_kind_that_hangs_leaves_the_rest_to_others() {
     let takes = |call: &Call| Duration::from_secs(if call.kind == "parcel" { 60 } else { 1 });
     let api = ScriptedApi::slow(takes, |_| Ok(Answer::AllSucceeded));
     let hanging = json!({"batch_api": {"command": ["truck"], "timeout": "60s"}});
-    let stack = Stack::new(policy(hanging), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(hanging), api.clone(), Crash::never()).await;
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let pumps = stack.pumps();
     register(&stack, "parcel", 300).await;
@@ -99,7 +99,7 @@ async fn a_kind_that_hangs_leaves_the_rest_to_others() {
 #[tokio::test(start_paused = true)]
 async fn after_a_kill_a_call_begins_again_when_its_timeout_is_over_and_not_before() {
     let api = slow(Duration::from_secs(8));
-    let stack = Stack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
     let tasks = dispatched(&stack).await;
     killed(&stack).await;
     assert_eq!((api.seen().len(), stack.places("parcel").await), (2, 2));
@@ -120,7 +120,7 @@ async fn after_a_kill_a_call_begins_again_when_its_timeout_is_over_and_not_befor
 
 #[tokio::test(start_paused = true)]
 async fn two_restarts_within_one_call_shorten_its_lease_once() {
-    let stack = Stack::new(policy(json!({})), slow(Duration::from_secs(8)), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), slow(Duration::from_secs(8)), Crash::never()).await;
     dispatched(&stack).await;
     let lease = async || stack.all_batches().await[0].lease_until.unwrap();
     killed(&stack).await;
@@ -135,7 +135,7 @@ async fn two_restarts_within_one_call_shorten_its_lease_once() {
 /// The deployed sweep ends no lease, and does not take a place from a call.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_leaves_leases_and_places_alone() {
-    let stack = Stack::new(policy(json!({})), slow(Duration::from_secs(8)), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), slow(Duration::from_secs(8)), Crash::never()).await;
     dispatched(&stack).await;
     killed(&stack).await;
     let leases = async || stack.all_batches().await.into_iter().map(|batch| batch.lease_until).collect::<Vec<_>>();
@@ -146,7 +146,7 @@ async fn a_sweep_leaves_leases_and_places_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn places_of_the_dead_are_taken_when_their_leases_end() {
-    let stack = Stack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
     let place = |n: usize| Place {
         party: Party::Kind("parcel".to_owned()),
         holder: Uuid::from_u128(n as u128),
@@ -177,7 +177,7 @@ async fn places_of_the_dead_are_taken_when_their_leases_end() {
 async fn a_call_that_would_begin_too_late_is_not_made() {
     let late = Moment::Late(CALL_WITHIN + Duration::from_secs(1));
     let looked = at_every_request(late, async |crash| {
-        let stack = Stack::new(policy(json!({})), slow(Duration::from_secs(8)), crash).await;
+        let stack = TestStack::new(policy(json!({})), slow(Duration::from_secs(8)), crash).await;
         let tasks = stack.register.register(vec![order(None, "117", 1)], "a").await.unwrap();
         let look = async {
             until(async || !stack.api.seen().is_empty()).await;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use fanfold::ids::TaskId;
 use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, at_every_request, order};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, order};
 use serde_json::{Value, json};
 
 /// Items of the first scenario's fan-out, of which one fails for good and one is a duplicate.
@@ -39,7 +39,7 @@ fn truck(call: &Call) -> Result<Answer, CallError> {
 /// Runs the scenario; the struck request, if the worker made that many.
 async fn run(crash: Crash, small: bool) -> Option<String> {
     let api = ScriptedApi::new(truck);
-    let stack = Stack::new(policy(), api, crash).await;
+    let stack = TestStack::new(policy(), api, crash).await;
     let (fanout, ids) = if small {
         stack.open(ITEMS as u32, true).await
     } else {

@@ -15,14 +15,14 @@ mod registering;
 use std::time::Duration;
 
 use fanfold::lane::Lane;
-use fanfold_tests::Stack;
+use fanfold_tests::TestStack;
 
 fn lane(text: &str) -> Lane {
     text.parse().unwrap()
 }
 
 /// A policy that this version cannot read, as after a roll-back.
-async fn spoil_policy(stack: &Stack, kind: &str) {
+async fn spoil_policy(stack: &TestStack, kind: &str) {
     let name = stack.surroundings().variable("POLICIES_TABLE").unwrap();
     let put = stack.surroundings().dynamodb.put_item().table_name(name);
     let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());

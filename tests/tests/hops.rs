@@ -2,16 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use fanfold_local::Template;
-use fanfold_tests::{QueueName, Stack, order};
+use fanfold_tests::{QueueName, TestStack, order};
 use serde_json::{Value, json};
 
 /// A stack whose policy has nobody wait.
-async fn hasty(changes: Value) -> Stack {
-    Stack::with(fanfold_tests::changed(json!({"linger": 0, "max_in_flight": 1}), changes)).await
+async fn hasty(changes: Value) -> TestStack {
+    TestStack::with(fanfold_tests::changed(json!({"linger": 0, "max_in_flight": 1}), changes)).await
 }
 
 /// Lets every queue deliver once what is in it now.
-async fn hop(stack: &Stack) {
+async fn hop(stack: &TestStack) {
     let mut taken = Vec::new();
     for queue in QueueName::STEPS {
         taken.push((queue, stack.take(queue).await));
@@ -22,7 +22,7 @@ async fn hop(stack: &Stack) {
 }
 
 /// The hops until there are so many calls. No message may be delayed.
-async fn hops_to(stack: &Stack, calls: usize) -> usize {
+async fn hops_to(stack: &TestStack, calls: usize) -> usize {
     for hops in 0..10 {
         if stack.api.seen().len() >= calls {
             return hops;

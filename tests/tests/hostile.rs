@@ -18,6 +18,8 @@ mod forged_acks;
 mod forged_batches;
 #[path = "hostile/forged_lanes.rs"]
 mod forged_lanes;
+#[path = "hostile/forged_notices.rs"]
+mod forged_notices;
 #[path = "hostile/later.rs"]
 mod later;
 #[path = "hostile/mixed.rs"]
@@ -29,10 +31,10 @@ mod shown;
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
-use fanfold_tests::{QueueName, Stack};
+use fanfold_tests::{QueueName, TestStack};
 
 /// Hands messages to the step behind a queue. Returns which failed, in order of their names.
-async fn hand(stack: &Stack, queue: QueueName, deliveries: Vec<Delivery>) -> Vec<String> {
+async fn hand(stack: &TestStack, queue: QueueName, deliveries: Vec<Delivery>) -> Vec<String> {
     let mut failed = stack.hand(queue, deliveries).await;
     failed.sort_unstable();
     failed
@@ -40,7 +42,7 @@ async fn hand(stack: &Stack, queue: QueueName, deliveries: Vec<Delivery>) -> Vec
 
 /// Lets everything come to its end, sweeps included, then checks what must hold: every task in one batch, and one fan-out
 /// completed, all of whose items have the outcome expected.
-async fn assert_unharmed(stack: &Stack, tasks: &[TaskId], failed: u64) {
+async fn assert_unharmed(stack: &TestStack, tasks: &[TaskId], failed: u64) {
     for _ in 0..3 {
         stack.drain().await;
         stack.sweep().await;

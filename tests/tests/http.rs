@@ -32,19 +32,19 @@ use axum::http::{HeaderMap, Request};
 use fanfold_ack::Ack;
 use fanfold_api::Api;
 use fanfold_register::Register;
-use fanfold_tests::{Crash, ScriptedApi, Stack};
+use fanfold_tests::{Crash, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// A stack and a server over it.
 struct Server {
-    stack: Stack,
+    stack: TestStack,
     router: Router,
 }
 
 /// An answer.
 #[derive(Debug)]
-struct Reply {
+struct HttpAnswer {
     status: u16,
     headers: HeaderMap,
     body: Value,
@@ -52,10 +52,10 @@ struct Reply {
 
 impl Server {
     async fn start() -> Self {
-        Self::over(Stack::new(parcel(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await)
+        Self::over(TestStack::new(parcel(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await)
     }
 
-    fn over(stack: Stack) -> Self {
+    fn over(stack: TestStack) -> Self {
         let api = Arc::new(Api::from_environment(stack.surroundings()).unwrap());
         let router = routes(&stack, api);
         Self { stack, router }
@@ -68,13 +68,13 @@ impl Server {
     }
 
     /// The answer of a request, which is one of those described.
-    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> HttpAnswer {
         let reply = self.call(method, path, headers, body).await;
         description::check(method, path, &reply);
         reply
     }
 
-    async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
+    async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> HttpAnswer {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -83,28 +83,28 @@ impl Server {
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
-        Reply { status: parts.status.as_u16(), headers: parts.headers, body }
+        HttpAnswer { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
-    async fn get(&self, path: &str) -> Reply {
+    async fn get(&self, path: &str) -> HttpAnswer {
         self.send("GET", path, &[], Body::empty()).await
     }
 
-    async fn put(&self, path: &str, body: Value) -> Reply {
+    async fn put(&self, path: &str, body: Value) -> HttpAnswer {
         self.send("PUT", path, &[("content-type", "application/json")], body.to_string()).await
     }
 
-    async fn post(&self, path: &str, body: Value) -> Reply {
+    async fn post(&self, path: &str, body: Value) -> HttpAnswer {
         self.send("POST", path, &[("content-type", "application/json")], body.to_string()).await
     }
 
-    async fn post_once(&self, path: &str, key: &str, body: Value) -> Reply {
+    async fn post_once(&self, path: &str, key: &str, body: Value) -> HttpAnswer {
         let headers = [("content-type", "application/json"), ("idempotency-key", key)];
         self.send("POST", path, &headers, body.to_string()).await
     }
 }
 
-impl Reply {
+impl HttpAnswer {
     /// The body of a success.
     #[track_caller]
     fn ok(self, status: u16) -> Value {
@@ -127,7 +127,7 @@ impl Reply {
     }
 }
 
-fn routes(stack: &Stack, api: Arc<Api>) -> Router {
+fn routes(stack: &TestStack, api: Arc<Api>) -> Router {
     let register = Arc::new(Register::from_environment(stack.surroundings()).unwrap());
     let ack = Arc::new(Ack::from_environment(stack.surroundings()).unwrap());
     let routes = fanfold_api::router(api).merge(fanfold_register::router(register)).merge(fanfold_ack::router(ack));

@@ -12,7 +12,7 @@ use fanfold::lane::Lane;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::locks::Lock;
 use fanfold::waiting::Waiting;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, at_every_request, message, policy};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, message, policy};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -21,19 +21,19 @@ fn lane() -> Lane {
     "parcel:0:117".parse().unwrap()
 }
 
-async fn lock(stack: &Stack) -> Lock {
+async fn lock(stack: &TestStack) -> Lock {
     stack.locks.get(&lane()).await.unwrap()
 }
 
 /// What is in a queue now.
-async fn take<M: serde::de::DeserializeOwned>(stack: &Stack, queue: QueueName) -> Vec<M> {
+async fn take<M: serde::de::DeserializeOwned>(stack: &TestStack, queue: QueueName) -> Vec<M> {
     let deliveries: Vec<Delivery> = stack.take(queue).await;
     deliveries.iter().map(|delivery| serde_json::from_str(&delivery.body).unwrap()).collect()
 }
 
 /// A lane that may have one batch in flight and has one, and more tasks. Returns them and the batch.
-async fn busy(changes: Value) -> (Stack, Vec<TaskId>, Uuid) {
-    let stack = Stack::with(json!({"max_batch": 5, "max_in_flight": 1})).await;
+async fn busy(changes: Value) -> (TestStack, Vec<TaskId>, Uuid) {
+    let stack = TestStack::with(json!({"max_batch": 5, "max_in_flight": 1})).await;
     if changes != json!({}) {
         stack.put_policy(policy(changes)).await;
     }
@@ -46,7 +46,7 @@ async fn busy(changes: Value) -> (Stack, Vec<TaskId>, Uuid) {
 }
 
 /// Delivers the messages of batches, and returns them.
-async fn handle(stack: &Stack) -> Vec<Delivery> {
+async fn handle(stack: &TestStack) -> Vec<Delivery> {
     let messages = stack.take(QueueName::Handle).await;
     assert!(stack.hand(QueueName::Handle, messages.clone()).await.is_empty());
     messages
@@ -160,7 +160,7 @@ async fn a_write_that_is_repeated_finds_its_leader() {
 async fn dies(moment: Moment) {
     let run = async |crash: Crash| {
         let changes = json!({"max_batch": 2, "max_in_flight": 1, "linger": 0});
-        let stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
+        let stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
         let register = async |numbers: std::ops::Range<usize>| {
             let order = |n| fanfold_tests::order(None, "117", n);
             let ids = numbers.clone().map(|n| TaskId::Single(Uuid::from_u128(n as u128 + 1)));
@@ -202,7 +202,7 @@ async fn an_answer_is_lost() {
 /// Nobody knew that tasks would wait when the batch was dispatched: an election that found no room noted it.
 #[tokio::test(start_paused = true)]
 async fn tasks_that_came_while_the_batch_was_in_flight_are_led_on_to() {
-    let stack = Stack::with(json!({"max_in_flight": 1})).await;
+    let stack = TestStack::with(json!({"max_in_flight": 1})).await;
     let mut tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = lock(&stack).await.in_flight[0];
@@ -247,7 +247,7 @@ async fn a_paused_lane_is_not_led_on() {
 async fn a_lane_that_is_led_on_while_its_kind_stands_still_waits() {
     let (status, api) = ScriptedApi::answering(200);
     let changes = json!({"max_batch": 2, "max_in_flight": 1, "linger": 0, "max_attempts": 2});
-    let stack = Stack::new(policy(changes), api.clone(), Crash::never()).await;
+    let stack = TestStack::new(policy(changes), api.clone(), Crash::never()).await;
     let mut tasks = Vec::new();
     for depot in ["117", "200", "300", "400"] {
         tasks.extend(stack.register_orders(depot, 0..6).await);
@@ -293,8 +293,8 @@ async fn who_is_led_on_lingers_unless_its_batch_is_full() {
 }
 
 /// Two batches of a lane in flight, and more tasks.
-async fn two_in_flight() -> (Stack, Vec<TaskId>, Vec<Delivery>) {
-    let stack = Stack::with(json!({"max_batch": 3, "max_in_flight": 2})).await;
+async fn two_in_flight() -> (TestStack, Vec<TaskId>, Vec<Delivery>) {
+    let stack = TestStack::with(json!({"max_batch": 3, "max_in_flight": 2})).await;
     let tasks = stack.register_orders("117", 0..12).await;
     stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Group]).await;
     let two = lock(&stack).await;

@@ -4,8 +4,8 @@
 
 use fanfold::ids::{TaskId, derived};
 use fanfold::messages::TaskRequest;
-use fanfold_register::{Outcome, RegisterError, request_id};
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, at_every_request, order};
+use fanfold_register::{RegisterError, Registration, request_id};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, order};
 use serde_json::json;
 
 /// Three calls of 25 statements at most.
@@ -19,9 +19,9 @@ fn ids(key: &str) -> Vec<TaskId> {
     (0..TASKS).map(|n| derived::task(&request_id(key), n)).collect()
 }
 
-async fn stack(crash: Crash) -> Stack {
+async fn stack(crash: Crash) -> TestStack {
     let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
-    Stack::new(policy, ScriptedApi::always_succeeds(), crash).await
+    TestStack::new(policy, ScriptedApi::always_succeeds(), crash).await
 }
 
 /// How many tasks the first try left; none if the worker lived.
@@ -41,7 +41,7 @@ async fn run(crash: Crash) -> Option<usize> {
         assert!(matches!(refused, Err(RegisterError::KeyReused { .. })), "{left} were stored: {refused:?}");
     }
     let again = stack.register.register_once(tasks(), "k").await.unwrap();
-    let stored = again.iter().filter(|task| task.outcome == Outcome::Known).count();
+    let stored = again.iter().filter(|task| task.outcome == Registration::Known).count();
     assert_eq!((stored, again.len()), (left, TASKS));
     stack.drain().await;
     stack.assert_settled(&ids("k"), 100).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::limits::DEAD_PLACES_MAX;
 use fanfold::store::places::{Party, Place, Places};
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, policy};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, policy};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
@@ -14,8 +14,8 @@ use uuid::Uuid;
 const LEASE: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-async fn stack(crash: Crash) -> (Stack, Places) {
-    let stack = Stack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+async fn stack(crash: Crash) -> (TestStack, Places) {
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
     let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap());
     (stack, places)
 }

@@ -9,8 +9,8 @@ use fanfold::ids::TaskId;
 use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
 use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
-use fanfold_register::{Outcome, Register};
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack, order};
+use fanfold_register::{Register, Registration};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, order};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -25,8 +25,8 @@ fn policy(changes: Value) -> Value {
     policy
 }
 
-async fn stack(changes: Value, script: impl Fn(&Call) -> Said + Send + Sync + 'static) -> Stack {
-    Stack::new(policy(changes), ScriptedApi::new(script), Crash::never()).await
+async fn stack(changes: Value, script: impl Fn(&Call) -> Said + Send + Sync + 'static) -> TestStack {
+    TestStack::new(policy(changes), ScriptedApi::new(script), Crash::never()).await
 }
 
 fn task(id: u128, number: usize) -> TaskRequest {
@@ -38,7 +38,7 @@ fn single(id: u128) -> TaskId {
 }
 
 /// Registers a task under its own id; the producer repeats what fails.
-async fn register(stack: &Stack, id: u128, number: usize) -> Outcome {
+async fn register(stack: &TestStack, id: u128, number: usize) -> Registration {
     loop {
         let answer = stack.register.register(vec![task(id, number)], "r").await;
         stack.crash.revive();
@@ -62,9 +62,9 @@ fn silence() -> Said {
 }
 
 /// What becomes of an order that is sent again after it failed so.
-async fn again(changes: Value, script: impl Fn(&Call) -> Said + Send + Sync + 'static) -> Outcome {
+async fn again(changes: Value, script: impl Fn(&Call) -> Said + Send + Sync + 'static) -> Registration {
     let stack = stack(changes, script).await;
-    assert_eq!(register(&stack, 1, 7).await, Outcome::Registered);
+    assert_eq!(register(&stack, 1, 7).await, Registration::Registered);
     stack.drain().await;
     let batch =
         stack.batches.get(stack.tasks.get(&single(1)).await.unwrap().unwrap().batch.unwrap()).await.unwrap().unwrap();
@@ -81,12 +81,15 @@ async fn a_key_is_free_after_an_answered_failure() {
         |call| members(call, MemberOutcome::Retry),
     ];
     for script in scripts {
-        assert_eq!(again(json!({}), script).await, Outcome::Registered);
-        assert_eq!(again(json!({"key_after_failure": "keep"}), script).await, Outcome::Duplicate { of: single(1) });
+        assert_eq!(again(json!({}), script).await, Registration::Registered);
+        assert_eq!(
+            again(json!({"key_after_failure": "keep"}), script).await,
+            Registration::Duplicate { of: single(1) }
+        );
     }
     // What the first call did is not known, but the second answer says it of this very member.
     let told = |call: &Call| if call.attempt == 1 { silence() } else { failed(call) };
-    assert_eq!(again(json!({}), told).await, Outcome::Registered);
+    assert_eq!(again(json!({}), told).await, Registration::Registered);
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +102,7 @@ async fn a_key_is_kept_after_silence() {
         |_| Err(CallError::new(Cause::BadAnswer, "<html>")),
     ];
     for script in scripts {
-        assert_eq!(again(json!({}), script).await, Outcome::Duplicate { of: single(1) });
+        assert_eq!(again(json!({}), script).await, Registration::Duplicate { of: single(1) });
     }
 }
 
@@ -107,18 +110,18 @@ async fn a_key_is_kept_after_silence() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_had_its_turn_does_not_take_its_key_back() {
     let stack = stack(json!({}), failed).await;
-    assert_eq!(register(&stack, 1, 7).await, Outcome::Registered);
+    assert_eq!(register(&stack, 1, 7).await, Registration::Registered);
     stack.drain().await;
-    assert_eq!(register(&stack, 1, 7).await, Outcome::Known);
-    assert_eq!(register(&stack, 2, 7).await, Outcome::Registered);
-    assert_eq!(register(&stack, 1, 7).await, Outcome::Known, "while another one has it");
-    assert_eq!(register(&stack, 3, 7).await, Outcome::Duplicate { of: single(2) });
+    assert_eq!(register(&stack, 1, 7).await, Registration::Known);
+    assert_eq!(register(&stack, 2, 7).await, Registration::Registered);
+    assert_eq!(register(&stack, 1, 7).await, Registration::Known, "while another one has it");
+    assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(2) });
     stack.drain().await;
     for id in [1, 2] {
-        assert_eq!(register(&stack, id, 7).await, Outcome::Known);
+        assert_eq!(register(&stack, id, 7).await, Registration::Known);
     }
-    assert_eq!(register(&stack, 3, 7).await, Outcome::Duplicate { of: single(2) }, "it was dropped, and stays so");
-    assert_eq!(register(&stack, 4, 7).await, Outcome::Registered);
+    assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(2) }, "it was dropped, and stays so");
+    assert_eq!(register(&stack, 4, 7).await, Registration::Registered);
     stack.drain().await;
     stack.assert_settled(&[single(1), single(2), single(4)], 10).await;
 }
@@ -137,7 +140,7 @@ async fn a_released_key_goes_to_one() {
     let answers = futures::future::join_all(requests).await;
     // Another request may stand in for the one that got it.
     let outcomes = answers.into_iter().flat_map(Result::unwrap);
-    assert_eq!(outcomes.filter(|task| !matches!(task.outcome, Outcome::Duplicate { .. })).count(), 1);
+    assert_eq!(outcomes.filter(|task| !matches!(task.outcome, Registration::Duplicate { .. })).count(), 1);
     stack.drain().await;
     assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 2);
 }
@@ -151,8 +154,8 @@ async fn a_key_whose_owner_was_dropped_is_free() {
     let dropped = Duplicate { id: single(2), lane: "parcel:0:117".parse().unwrap(), of: single(1) };
     stack.tasks.insert_duplicates(&[dropped]).await.unwrap();
     stack.tasks.take_keys(&[KeyClaim { key, owner: single(2) }]).await.unwrap();
-    assert_eq!(register(&stack, 2, 7).await, Outcome::Duplicate { of: single(1) });
-    assert_eq!(register(&stack, 3, 7).await, Outcome::Registered);
+    assert_eq!(register(&stack, 2, 7).await, Registration::Duplicate { of: single(1) });
+    assert_eq!(register(&stack, 3, 7).await, Registration::Registered);
 }
 
 /// A clock that is ahead.
@@ -167,7 +170,7 @@ impl Clock for Ahead {
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// What becomes of a task that is registered so much later, when DynamoDB has deleted what expired until then.
-async fn later(stack: &Stack, days: u32, id: u128) -> Outcome {
+async fn later(stack: &TestStack, days: u32, id: u128) -> Registration {
     let clock: Arc<dyn Clock> = Arc::new(Ahead(Arc::clone(&stack.world.clock), days * DAY));
     let now = clock.now().seconds();
     let surroundings = stack.surroundings();
@@ -189,10 +192,14 @@ async fn a_task_that_waits_for_long_keeps_its_key_and_one_that_ended_long_ago_do
     let stack = stack(json!({}), |_| Ok(Answer::AllSucceeded)).await;
     register(&stack, 1, 7).await;
     let remembered = RETENTION.as_secs() as u32 / DAY.as_secs() as u32;
-    assert_eq!(later(&stack, remembered + 1, 2).await, Outcome::Duplicate { of: single(1) }, "it waits");
+    assert_eq!(later(&stack, remembered + 1, 2).await, Registration::Duplicate { of: single(1) }, "it waits");
     stack.drain().await;
-    assert_eq!(later(&stack, remembered - 1, 3).await, Outcome::Duplicate { of: single(1) }, "it was claimed lately");
-    assert_eq!(later(&stack, remembered + 1, 4).await, Outcome::Registered, "it was claimed long ago");
+    assert_eq!(
+        later(&stack, remembered - 1, 3).await,
+        Registration::Duplicate { of: single(1) },
+        "it was claimed lately"
+    );
+    assert_eq!(later(&stack, remembered + 1, 4).await, Registration::Registered, "it was claimed long ago");
     stack.drain().await;
     assert_eq!(stack.api.seen().len(), 2);
 }
@@ -206,13 +213,13 @@ async fn a_crash_around_the_failure_does_not_keep_the_key() {
             if first { failed(call) } else { Ok(Answer::AllSucceeded) }
         };
         // One that died after the call makes it again, and hears the same.
-        let stack = Stack::new(policy(json!({})), ScriptedApi::new(script), Crash::new(at, Moment::After)).await;
+        let stack = TestStack::new(policy(json!({})), ScriptedApi::new(script), Crash::new(at, Moment::After)).await;
         register(&stack, 1, 7).await;
         stack.drain().await;
         stack.sweep().await;
         stack.drain().await;
         let outcome = register(&stack, 2, 7).await;
-        let taken = matches!(outcome, Outcome::Registered | Outcome::Known);
+        let taken = matches!(outcome, Registration::Registered | Registration::Known);
         assert!(taken, "{at} {:?}: {outcome:?}", stack.crash.struck());
         if stack.crash.struck().is_none() {
             break;

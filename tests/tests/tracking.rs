@@ -7,13 +7,13 @@ use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use fanfold::messages::AckRequest;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_tests::{QueueName, Stack, done};
+use fanfold_tests::{QueueName, TestStack, done};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
-async fn stack() -> Stack {
-    Stack::with(json!({})).await
+async fn stack() -> TestStack {
+    TestStack::with(json!({})).await
 }
 
 fn failed(items: &[ItemId]) -> AckRequest {

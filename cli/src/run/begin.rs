@@ -16,12 +16,12 @@ use super::take_up::take_up;
 use super::tally::Auditor;
 use crate::counters::Counters;
 use crate::failure::Failure;
-use crate::stack::Stack;
+use crate::stack::EmbeddedStack;
 
 /// A run that was taken up.
 #[derive(Debug)]
 pub(super) struct Begun {
-    pub(super) stack: Stack,
+    pub(super) stack: EmbeddedStack,
     pub(super) record: Record,
     pub(super) tracking: Tracking,
     pub(super) gates: Gates,
@@ -34,7 +34,7 @@ pub(super) struct Begun {
 
 impl Run<'_> {
     pub(super) async fn begin(&self) -> Result<Begun, Failure> {
-        let stack = Stack::open(self.args.data.as_deref()).await?;
+        let stack = EmbeddedStack::open(self.args.data.as_deref()).await?;
         let (record, resumed) = take_up(self.args, self.job, self.checked, stack.world().uuid())?;
         let surroundings = stack.surroundings("ApiFunction");
         Policies::new(surroundings.table(variables::POLICIES_TABLE)?).put(&self.job.policy.policy).await?;

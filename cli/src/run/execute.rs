@@ -24,7 +24,7 @@ use crate::fail_fast::FailFast;
 use crate::failure::Failure;
 use crate::say::say;
 use crate::serve;
-use crate::stack::{Running, Stack};
+use crate::stack::{EmbeddedStack, Running};
 
 /// How long notices that are still to be delivered are waited for after the fan-out is complete.
 const LAST_NOTICES: Duration = Duration::from_secs(30);
@@ -111,7 +111,7 @@ impl Run<'_> {
         &self,
         result: Result<End, Failure>,
         running: Running,
-        stack: &Stack,
+        stack: &EmbeddedStack,
     ) -> Result<(End, BTreeMap<String, Invocations>), Failure> {
         if let Ok(End::Completed(_)) = &result {
             let explain = async {

@@ -8,7 +8,7 @@ use fanfold::store::fanouts::Fanout;
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::stack::Stack;
+use crate::stack::EmbeddedStack;
 
 /// Seconds of a long poll, the most SQS allows.
 const LONG_POLL: i32 = 20;
@@ -24,7 +24,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    pub(crate) fn of(stack: &Stack, fanout: &Fanout) -> Result<Self, Failure> {
+    pub(crate) fn of(stack: &EmbeddedStack, fanout: &Fanout) -> Result<Self, Failure> {
         let mut notices = Self {
             sqs: stack.engine.sqs(),
             url: stack.surroundings("NotifyFunction").variable(variables::NOTICES_QUEUE_URL)?,

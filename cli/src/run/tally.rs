@@ -11,7 +11,7 @@ use fanfold_local::{Engine, Interceptor};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::stack::Stack;
+use crate::stack::EmbeddedStack;
 
 /// Sums over the batches of one fan-out.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ struct Apart;
 impl Interceptor for Apart {}
 
 impl Auditor {
-    pub(crate) fn new(stack: &Stack) -> Result<Self, Failure> {
+    pub(crate) fn new(stack: &EmbeddedStack) -> Result<Self, Failure> {
         let engine = stack.engine.with_interceptor(std::sync::Arc::new(Apart));
         let surroundings = stack.surroundings_in(&engine, "HandleFunction");
         Ok(Self {

@@ -21,7 +21,7 @@ use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
+use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
@@ -54,14 +54,14 @@ pub struct Registered {
     pub id: TaskId,
     /// What became of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: Registration,
 }
 
 /// What became of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Registration {
     /// It was stored.
     Registered,
     /// It is stored already: an earlier delivery of the same request did it.
@@ -156,6 +156,7 @@ impl Register {
         self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;
+        owners.freed.iter().for_each(|(id, lane)| awake.add(lane, *id, Waits::Alone));
         let dropped = to_drop(placed, &owners);
         let noted = self.tasks.insert_duplicates(&dropped).await?;
         let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
@@ -170,14 +171,14 @@ impl Register {
                 // The hint of the delivery that stored it may never have been sent. Once a batch has it, it needs none.
                 Some(Stored::Task { lane, waits }) => {
                     waits.iter().for_each(|waits| awake.add(lane, id, *waits));
-                    Outcome::Known
+                    Registration::Known
                 }
-                Some(Stored::Duplicate(of)) => Outcome::Duplicate { of: *of },
-                None if *owner != id => Outcome::Duplicate { of: *owner },
-                None if new.contains(&id) => Outcome::Registered,
-                None => Outcome::Known,
+                Some(Stored::Duplicate(of)) => Registration::Duplicate { of: *of },
+                None if *owner != id => Registration::Duplicate { of: *owner },
+                None if new.contains(&id) => Registration::Registered,
+                None => Registration::Known,
             };
-            if matches!(outcome, Outcome::Duplicate { .. }) {
+            if matches!(outcome, Registration::Duplicate { .. }) {
                 duplicates.push(id);
             }
             registered.push(Registered { id, outcome });

@@ -12,7 +12,7 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 
-use super::fault::{Call, Fate, Interceptor, Reply, Service};
+use super::fault::{Fate, Interceptor, Service, ServiceAnswer, ServiceRequest};
 use super::{dynamodb, sqs};
 use crate::usage::Meter;
 
@@ -33,13 +33,13 @@ pub(crate) struct Services {
 
 /// An answer, and the header SQS errors need to be told apart by the SDK.
 pub(crate) struct Answer {
-    pub(crate) reply: Reply,
+    pub(crate) reply: ServiceAnswer,
     pub(crate) query_error: Option<String>,
 }
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Bytes>) -> Self {
-        Self { reply: Reply { status, body: body.into() }, query_error: None }
+        Self { reply: ServiceAnswer { status, body: body.into() }, query_error: None }
     }
 }
 
@@ -60,7 +60,8 @@ impl HttpConnector for Connector {
             let answer = match &services.interceptor {
                 None => services.answer(service, operation, body).await,
                 Some(interceptor) => {
-                    let call = Call { service, operation: operation.to_owned(), body: Bytes::copy_from_slice(body) };
+                    let call =
+                        ServiceRequest { service, operation: operation.to_owned(), body: Bytes::copy_from_slice(body) };
                     services.answer_with(interceptor.as_ref(), &call).await?
                 }
             };
@@ -77,7 +78,11 @@ impl Services {
         }
     }
 
-    async fn answer_with(&self, interceptor: &dyn Interceptor, call: &Call) -> Result<Answer, ConnectorError> {
+    async fn answer_with(
+        &self,
+        interceptor: &dyn Interceptor,
+        call: &ServiceRequest,
+    ) -> Result<Answer, ConnectorError> {
         match interceptor.before(call).await {
             Fate::Pass => {}
             Fate::Lost => return Err(lost()),

@@ -26,7 +26,7 @@ impl Service {
 
 /// One request on its way to an embedded service.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ServiceRequest {
     /// Who is asked.
     pub service: Service,
     /// The operation, such as `PutItem`.
@@ -37,7 +37,7 @@ pub struct Call {
 
 /// An answer to a request.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct ServiceAnswer {
     /// The HTTP status.
     pub status: u16,
     /// The JSON body.
@@ -53,25 +53,25 @@ pub enum Fate {
     /// It is lost: the caller sees a broken connection. Lost after it was applied, the caller cannot know that it was.
     Lost,
     /// The caller gets this instead.
-    Answered(Reply),
+    Answered(ServiceAnswer),
 }
 
 /// Decides the fate of requests. Either method may wait before it answers.
 pub trait Interceptor: fmt::Debug + Send + Sync {
     /// Before the request is applied.
-    fn before<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Fate> {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
         let _ = call;
         async { Fate::Pass }.boxed()
     }
 
     /// After the request was applied and answered.
-    fn after<'a>(&'a self, call: &'a Call, reply: &'a Reply) -> BoxFuture<'a, Fate> {
+    fn after<'a>(&'a self, call: &'a ServiceRequest, reply: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
         let _ = (call, reply);
         async { Fate::Pass }.boxed()
     }
 }
 
-impl Reply {
+impl ServiceAnswer {
     /// An error answer as AWS writes it; `kind` as in `ProvisionedThroughputExceededException`.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = serde_json::json!({ "__type": kind, "message": message });

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use error::EngineError;
-pub use fault::{Call, Fate, Interceptor, Reply, Service};
+pub use fault::{Fate, Interceptor, Service, ServiceAnswer, ServiceRequest};
 pub use sqs::Backlog;
 
 use crate::usage::{Meter, Usage};

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 pub use error::TemplateError;
 pub use events::{EventSource, Route, Schedule};
 pub use functions::Function;
-pub use queues::{Queue, Redrive};
-pub use tables::{Index, Key, Projection, Table};
+pub use queues::{QueueResource, Redrive};
+pub use tables::{Index, Key, Projection, TableResource};
 
 use field::Field;
 use functions::Declared;
@@ -26,8 +26,8 @@ use resolve::Scope;
 /// A template, with every reference resolved for one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    tables: BTreeMap<String, Table>,
-    queues: BTreeMap<String, Queue>,
+    tables: BTreeMap<String, TableResource>,
+    queues: BTreeMap<String, QueueResource>,
     functions: BTreeMap<String, Function>,
     sources: Vec<EventSource>,
     schedules: Vec<Schedule>,
@@ -58,17 +58,17 @@ impl Template {
     }
 
     /// The tables.
-    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+    pub fn tables(&self) -> impl Iterator<Item = &TableResource> {
         self.tables.values()
     }
 
     /// The queues, dead-letter queues among them.
-    pub fn queues(&self) -> impl Iterator<Item = &Queue> {
+    pub fn queues(&self) -> impl Iterator<Item = &QueueResource> {
         self.queues.values()
     }
 
     /// A queue by its logical id.
-    pub fn queue(&self, name: &str) -> Option<&Queue> {
+    pub fn queue(&self, name: &str) -> Option<&QueueResource> {
         self.queues.get(name)
     }
 
@@ -116,10 +116,10 @@ impl Template {
     ) -> Result<(), TemplateError> {
         match kind {
             "AWS::DynamoDB::Table" => {
-                self.tables.insert(name.to_owned(), Table::read(name, properties)?);
+                self.tables.insert(name.to_owned(), TableResource::read(name, properties)?);
             }
             "AWS::SQS::Queue" => {
-                self.queues.insert(name.to_owned(), Queue::read(name, properties)?);
+                self.queues.insert(name.to_owned(), QueueResource::read(name, properties)?);
             }
             "AWS::Serverless::Function" => {
                 let declared = Declared::read(name, properties, globals)?;

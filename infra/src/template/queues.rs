@@ -6,7 +6,7 @@ use crate::engine::place;
 
 /// An SQS queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct QueueResource {
     /// Its logical id, and its name in the embedded SQS.
     pub name: String,
     /// Seconds a received message stays invisible.
@@ -26,7 +26,7 @@ pub struct Redrive {
     pub max_receive_count: u32,
 }
 
-impl Queue {
+impl QueueResource {
     /// Its URL in the embedded SQS.
     pub fn url(&self) -> String {
         place::queue_url(&self.name)

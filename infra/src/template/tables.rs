@@ -5,7 +5,7 @@ use super::field::Field;
 
 /// A DynamoDB table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct TableResource {
     /// Its logical id, and its name in the embedded DynamoDB.
     pub name: String,
     /// Its primary key.
@@ -49,7 +49,7 @@ pub enum Projection {
     Include(Vec<String>),
 }
 
-impl Table {
+impl TableResource {
     pub(super) fn read(name: &str, properties: &Field<'_>) -> Result<Self, TemplateError> {
         if let Some(indexes) = properties.get("LocalSecondaryIndexes")? {
             return Err(indexes.wrong("the local runner does not know local secondary indexes"));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
-use fanfold_local::{Call, Engine, Fate, Interceptor, Reply, Service};
+use fanfold_local::{Engine, Fate, Interceptor, Service, ServiceAnswer, ServiceRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -31,14 +31,14 @@ impl Script {
 }
 
 impl Interceptor for Script {
-    fn before<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Fate> {
+    fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
         self.seen.lock().unwrap().push((call.service, call.operation.clone()));
         let (before, after) = self.fates.lock().unwrap().pop_front().unwrap_or_default();
         *self.now.lock().unwrap() = after;
         async { before }.boxed()
     }
 
-    fn after<'a>(&'a self, _: &'a Call, reply: &'a Reply) -> BoxFuture<'a, Fate> {
+    fn after<'a>(&'a self, _: &'a ServiceRequest, reply: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
         assert!(!reply.body.is_empty());
         let after = std::mem::take(&mut *self.now.lock().unwrap());
         async { after }.boxed()
@@ -87,7 +87,7 @@ async fn a_transaction_whose_answer_is_lost_is_applied_once() {
 #[tokio::test(start_paused = true)]
 async fn throttling_is_tried_again_and_a_refusal_is_not() {
     let engine = engine().await;
-    let answered = |kind| Fate::Answered(Reply::error(400, kind, "says the test"));
+    let answered = |kind| Fate::Answered(ServiceAnswer::error(400, kind, "says the test"));
     let throttled = Script::new([(answered("ProvisionedThroughputExceededException"), Fate::Pass)]);
     put_new(&engine, &throttled).await.unwrap();
     assert_eq!(throttled.seen().len(), 2);
@@ -100,7 +100,7 @@ async fn throttling_is_tried_again_and_a_refusal_is_not() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_can_be_replaced_after_the_request_was_applied() {
     let engine = engine().await;
-    let refused = Fate::Answered(Reply::error(400, "AccessDeniedException", "says the test"));
+    let refused = Fate::Answered(ServiceAnswer::error(400, "AccessDeniedException", "says the test"));
     put_new(&engine, &Script::new([(Fate::Pass, refused)])).await.unwrap_err();
     assert_eq!(get(&engine.dynamodb(), "a").await, Some(item([("id", s("a")), ("by", s("me"))])));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fanfold_local::{EventSource, Index, Key, Projection, Route, Schedule, Table, Template};
+use fanfold_local::{EventSource, Index, Key, Projection, Route, Schedule, TableResource, Template};
 
 const SMALL: &str = r#"
 AWSTemplateFormatVersion: "2010-09-09"
@@ -85,7 +85,7 @@ Resources:
 #[test]
 fn tables_queues_and_functions_are_read() {
     let template = Template::parse(SMALL).unwrap();
-    let table = Table {
+    let table = TableResource {
         name: "On".to_owned(),
         key: Key { hash: "id".to_owned(), range: Some("at".to_owned()) },
         indexes: vec![Index {

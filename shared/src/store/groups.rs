@@ -11,7 +11,7 @@ use crate::aws::{Change, Item, Part, StoreError, Table, Write};
 use crate::ids::ItemGroup;
 
 pub use self::clear::{Cleared, Mask, clear};
-pub use self::record::Group;
+pub use self::record::GroupRecord;
 
 /// Sorts before every id. DynamoDB takes no empty key.
 const BEFORE_ALL: &str = "-";
@@ -33,16 +33,16 @@ impl Groups {
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Group>, StoreError> {
+    pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<GroupRecord>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        self.table.get_many("id", &keys, &[], true).await?.iter().map(Group::decode).collect()
+        self.table.get_many("id", &keys, &[], true).await?.iter().map(GroupRecord::decode).collect()
     }
 
     /// The unfinished groups of a fan-out, as the index shows them.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn open(&self, fanout: Uuid) -> Result<Vec<Group>, StoreError> {
+    pub async fn open(&self, fanout: Uuid) -> Result<Vec<GroupRecord>, StoreError> {
         let items = self.table.query(Part::all("open", fanout)).await?;
         let id = |item: &Item| Reader::new("groups", "id", item).parsed("id");
         self.get_many(&items.iter().map(id).collect::<Result<Vec<Uuid>, _>>()?).await
@@ -65,7 +65,7 @@ impl Groups {
 
     /// The insertion of a new group, for a transaction. `listed`: it is to be found by its fan-out. The groups that a fan-out
     /// was opened with follow from its header, so nothing is written to find them.
-    pub(crate) fn insert_action(&self, group: &Group, listed: bool) -> Result<TransactWriteItem, StoreError> {
+    pub(crate) fn insert_action(&self, group: &GroupRecord, listed: bool) -> Result<TransactWriteItem, StoreError> {
         let mut item = group.encode();
         if listed {
             item.insert("listed".to_owned(), text(group.fanout));
@@ -77,17 +77,21 @@ impl Groups {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn write(&self, old: &Group, cleared: &Cleared) -> Result<Write<(), Option<Group>>, StoreError> {
-        self.clearing(old, cleared).send().await?.decode_refused(Group::decode)
+    pub async fn write(
+        &self,
+        old: &GroupRecord,
+        cleared: &Cleared,
+    ) -> Result<Write<(), Option<GroupRecord>>, StoreError> {
+        self.clearing(old, cleared).send().await?.decode_refused(GroupRecord::decode)
     }
 
     /// The same for a group's last bits, for a transaction with the fan-out's header.
-    pub(crate) fn end_action(&self, old: &Group, cleared: &Cleared) -> Result<TransactWriteItem, StoreError> {
+    pub(crate) fn end_action(&self, old: &GroupRecord, cleared: &Cleared) -> Result<TransactWriteItem, StoreError> {
         self.clearing(old, cleared).action()
     }
 
     /// The compare-and-set on the old bytes that every change of a bitfield is.
-    fn clearing(&self, old: &Group, cleared: &Cleared) -> Change<'_> {
+    fn clearing(&self, old: &GroupRecord, cleared: &Cleared) -> Change<'_> {
         let after = old.after(cleared, self.table.world.now());
         let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
         change.when_is("pending", binary(old.pending.as_bytes()))

@@ -16,7 +16,7 @@ use crate::messages::AckRequest;
 use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
 use crate::store::batches::Batch;
 use crate::store::fanouts::Ended;
-use crate::store::groups::{Cleared, Group, Mask, clear};
+use crate::store::groups::{Cleared, GroupRecord, Mask, clear};
 
 /// Acks by fan-out and item group.
 pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
@@ -101,7 +101,7 @@ fn add(acks: &mut Acks, item: &ItemId, said: Said) {
 
 /// A group about to lose its last bits.
 struct Ending {
-    group: Group,
+    group: GroupRecord,
     cleared: Cleared,
 }
 
@@ -113,7 +113,7 @@ impl Tracking {
     /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
     pub async fn ack(&self, acks: &Acks) -> Result<Refused, TrackingError> {
         let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
-        let groups: BTreeMap<Uuid, Group> =
+        let groups: BTreeMap<Uuid, GroupRecord> =
             self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect();
         let mut cleared = Vec::with_capacity(acks.len());
         for (name, mask) in acks {
@@ -148,7 +148,7 @@ impl Tracking {
     async fn ack_group(
         &self,
         (fanout, id): (Uuid, Uuid),
-        group: Option<&Group>,
+        group: Option<&GroupRecord>,
         mask: &Mask,
     ) -> Result<(Uuid, Uuid, Option<AckRefusal>, Clearing), TrackingError> {
         if fanout == id {
@@ -167,7 +167,7 @@ impl Tracking {
     }
 
     /// Clears bits of one group, unless they are its last.
-    async fn clear_some(&self, mut group: Group, mask: &Mask) -> Result<Clearing, TrackingError> {
+    async fn clear_some(&self, mut group: GroupRecord, mask: &Mask) -> Result<Clearing, TrackingError> {
         for tries in 1..=CONTENTION_TRIES_MAX {
             if group.pending.is_zero() {
                 return Ok(Clearing::Ended);
@@ -231,7 +231,7 @@ impl Tracking {
             for (at, item) in refused.into_iter().rev().filter(|(at, _)| *at < now) {
                 let end = groups.swap_remove(at);
                 let (Some(item), Some(mask)) = (item, acks.get(&(fanout, end.group.id))) else { continue };
-                if let Clearing::Ending(end) = self.clear_some(Group::decode(&item)?, mask).await? {
+                if let Clearing::Ending(end) = self.clear_some(GroupRecord::decode(&item)?, mask).await? {
                     groups.push(*end);
                 }
             }
@@ -290,7 +290,7 @@ enum Clearing {
     Ended,
 }
 
-fn out_of_range(group: &Group, mask: &Mask) -> Option<AckRefusal> {
+fn out_of_range(group: &GroupRecord, mask: &Mask) -> Option<AckRefusal> {
     let index = mask.done.last().filter(|index| *index >= group.size as usize)?;
     Some(AckRefusal::OutOfRange { fanout: group.fanout, group: group.id, index, size: group.size })
 }

@@ -10,7 +10,7 @@ use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
 use crate::policy::Destination;
 use crate::store::fanouts::{Fanout, FanoutState, Inline};
-use crate::store::groups::Group;
+use crate::store::groups::GroupRecord;
 use crate::store::notices::NoticeProgress;
 
 /// What a fan-out is opened with.
@@ -103,7 +103,7 @@ impl Tracking {
     ) -> Result<Write<(), Option<Fanout>>, TrackingError> {
         let mut actions = vec![self.fanouts.insert_action(fanout)?];
         for group in groups {
-            let group = Group::new(group.id, fanout.id, group.upto, fanout.created_at);
+            let group = GroupRecord::new(group.id, fanout.id, group.upto, fanout.created_at);
             actions.push(self.groups.insert_action(&group, false)?);
         }
         match self.fanouts.transact(&actions).await? {
@@ -130,7 +130,7 @@ impl Tracking {
         let now = self.world.now();
         for (at, group) in groups.iter().enumerate() {
             let added = key.filter(|_| at == 0).map(|_| items);
-            let group = Group { added, ..Group::new(group.id, fanout, group.upto, now) };
+            let group = GroupRecord { added, ..GroupRecord::new(group.id, fanout, group.upto, now) };
             actions.push(self.groups.insert_action(&group, true)?);
         }
         actions.push(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?);
@@ -186,7 +186,7 @@ fn name_groups(fanout: Uuid, seed: Uuid, sizes: &[u32]) -> Vec<ItemGroup> {
 }
 
 /// A repeated add must ask for as many items as the first one. Of groups without that note only the sizes can be compared.
-fn same_add(wanted: Vec<ItemGroup>, items: u32, found: &[Group]) -> Result<Vec<ItemGroup>, TrackingError> {
+fn same_add(wanted: Vec<ItemGroup>, items: u32, found: &[GroupRecord]) -> Result<Vec<ItemGroup>, TrackingError> {
     let as_many = found.iter().filter_map(|group| group.added).all(|added| added == items);
     let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));
     if as_many && same { Ok(wanted) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }

@@ -45,7 +45,7 @@ mod working;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use permissions::{Permission, Permissions};
-pub use run::{Outcome, run};
+pub use run::{SeedReport, run};
 pub use small::{Case, Report, cases, explore};
 pub use stats::{Reached, Stats};
 pub use trace::digest;

@@ -11,13 +11,13 @@ use crate::hooks::Answer;
 use crate::lock;
 use crate::observe;
 use crate::request::{Request, queue_of, text};
-use crate::wire::{Line, Reply};
+use crate::wire::{Line, WireAnswer};
 
 /// SQS: bytes of one message and of one batch call.
 const BYTES: usize = 256 * 1_024;
 
 impl Line {
-    pub(crate) async fn apply_sqs(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
+    pub(crate) async fn apply_sqs(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
         let queue = queue_of(&request.body).to_owned();
         let entries = request.body["Entries"].as_array().cloned().unwrap_or_default();
         let bytes: usize = entries.iter().map(|entry| entry["MessageBody"].as_str().unwrap_or("").len()).sum();
@@ -51,7 +51,7 @@ impl Line {
             };
             successful.push(json!({"Id": entry["Id"], "MessageId": id, "MD5OfMessageBody": ""}));
         }
-        Ok(Reply::ok(json!({"Successful": successful, "Failed": failed})))
+        Ok(WireAnswer::ok(json!({"Successful": successful, "Failed": failed})))
     }
 
     /// A message for a batch's next attempt waits for its time.

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
-use fanfold_simulation::{Outcome, Permissions, Stats, digest, run};
+use fanfold_simulation::{Permissions, SeedReport, Stats, digest, run};
 use mimalloc::MiMalloc;
 
 /// Most of a run is small pieces of memory, taken and given back.
@@ -86,7 +86,7 @@ fn one(seed: u64, args: &Args) -> ExitCode {
     }
 }
 
-fn tell(outcome: &Outcome) {
+fn tell(outcome: &SeedReport) {
     let verdict = if outcome.violations.is_empty() { "holds" } else { "FAILS" };
     println!(
         "seed {} {verdict} after {:?} of its own time, {} lines",
@@ -111,7 +111,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, seed: u64, outcome: Result<Outcome, String>) {
+    fn add(&mut self, seed: u64, outcome: Result<SeedReport, String>) {
         self.count += 1;
         match outcome {
             Ok(outcome) => {

@@ -28,7 +28,7 @@ struct Message {
 
 /// A queue with its event source.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct SimulatedQueue {
     pub(crate) name: String,
     pub(crate) batch: usize,
     pub(crate) timeout: Duration,
@@ -49,7 +49,7 @@ pub(crate) struct Packed {
 /// What was received, with whether each message is deleted after success.
 pub(crate) type Received = Vec<Delivery>;
 
-impl Queue {
+impl SimulatedQueue {
     /// When the next message is visible.
     fn next(&self) -> Option<Instant> {
         lock(&self.messages).iter().map(|message| message.visible_at).min()
@@ -135,7 +135,7 @@ impl Queue {
 /// All queues of the template that invoke a step.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    queues: BTreeMap<String, Queue>,
+    queues: BTreeMap<String, SimulatedQueue>,
     sent: AtomicUsize,
 }
 
@@ -144,7 +144,7 @@ impl Queues {
     pub(crate) fn new(template: &Template) -> Self {
         let queue = |source: &fanfold_local::EventSource| {
             let queue = template.queue(&source.queue)?;
-            Some(Queue {
+            Some(SimulatedQueue {
                 name: queue.name.clone(),
                 batch: source.batch_size,
                 timeout: source.timeout,
@@ -163,7 +163,7 @@ impl Queues {
         self.queues.keys().cloned().collect()
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Queue> {
+    pub(crate) fn get(&self, name: &str) -> Option<&SimulatedQueue> {
         self.queues.get(name)
     }
 
@@ -188,7 +188,7 @@ impl Queues {
     /// Every message, and how many there ever were.
     pub(crate) fn pack(&self) -> Packed {
         let now = Instant::now();
-        let of = |queue: &Queue| -> Vec<(String, Message, Duration)> {
+        let of = |queue: &SimulatedQueue| -> Vec<(String, Message, Duration)> {
             let messages = lock(&queue.messages);
             let left = |message: &Message| message.visible_at.saturating_duration_since(now);
             messages.iter().map(|message| (queue.name.clone(), message.clone(), left(message))).collect()
@@ -221,7 +221,7 @@ impl Queues {
 
     /// Every message: queue and body.
     pub(crate) fn all(&self) -> Vec<String> {
-        let of = |queue: &Queue| -> Vec<String> {
+        let of = |queue: &SimulatedQueue| -> Vec<String> {
             let name = &queue.name;
             lock(&queue.messages).iter().map(|message| format!("{name}: {} {}", message.id, message.body)).collect()
         };

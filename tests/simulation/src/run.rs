@@ -34,7 +34,7 @@ const MOST_SWEEPS: u32 = 25;
 
 /// What came of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SeedReport {
     /// The seed.
     pub seed: u64,
     /// What happened.
@@ -51,14 +51,14 @@ pub struct Outcome {
 ///
 /// # Errors
 /// The stack could not be made.
-pub fn run(seed: u64) -> Result<Outcome, String> {
+pub fn run(seed: u64) -> Result<SeedReport, String> {
     // The SDK draws jitter and tokens from the thread's generator.
     fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.map_err(|error| error.to_string())?.block_on(simulate(seed))
 }
 
-async fn simulate(seed: u64) -> Result<Outcome, String> {
+async fn simulate(seed: u64) -> Result<SeedReport, String> {
     let template = Template::parse(TEMPLATE).map_err(|error| error.to_string())?;
     let engine = Engine::memory().map_err(|error| error.to_string())?;
     engine.provision_tables(&template).map_err(|error| error.to_string())?;
@@ -100,7 +100,7 @@ async fn simulate(seed: u64) -> Result<Outcome, String> {
     }
     let lasted = cluster.now();
     let stats = lock(&sim.stats).clone();
-    Ok(Outcome { seed, trace: sim.trace.take(), violations: sim.violations(), stats, lasted })
+    Ok(SeedReport { seed, trace: sim.trace.take(), violations: sim.violations(), stats, lasted })
 }
 
 /// Waits until faults are over and nothing is left to do.

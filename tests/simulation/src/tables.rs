@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
-use crate::wire::{Line, Reply};
+use crate::wire::{Line, WireAnswer};
 use crate::{contracts, observe, transitions};
 
 impl Line {
-    pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
+    pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
         if partial && let Some(reply) = self.conflict(request) {
             return Ok(reply);
         }
@@ -37,7 +37,7 @@ impl Line {
     }
 
     /// An index may lag.
-    fn degrade_index(&self, request: &Request, reply: &mut Reply) {
+    fn degrade_index(&self, request: &Request, reply: &mut WireAnswer) {
         let lag = self.sim.plan.index_lag;
         let lags = !self.sim.healed() && !lag.is_zero() && !request.body["IndexName"].is_null();
         if lags && self.sim.dice.chance(7_000) {
@@ -47,7 +47,7 @@ impl Line {
     }
 
     /// Answers come in any order, some keys unread, some records as they were before.
-    fn degrade_read(&self, request: &Request, reply: &mut Reply, partial: bool) {
+    fn degrade_read(&self, request: &Request, reply: &mut WireAnswer, partial: bool) {
         let table = request.table().to_owned();
         let eventual = request.body["RequestItems"][&table]["ConsistentRead"].as_bool() != Some(true);
         let lag = self.sim.plan.read_lag;
@@ -76,7 +76,7 @@ impl Line {
     }
 
     /// Refuses a request for a conflict with somebody's transaction, if it is one that can meet any.
-    fn conflict(&self, request: &Request) -> Option<Reply> {
+    fn conflict(&self, request: &Request) -> Option<WireAnswer> {
         let transacted = request.writes.iter().any(|(table, _)| table == "FanoutsTable" || table == "GroupsTable");
         match request.operation.as_str() {
             "TransactWriteItems" => {
@@ -88,18 +88,18 @@ impl Line {
                 self.sim.count("transaction cancelled");
                 let name = "TransactionCanceledException";
                 let body = json!({"__type": name, "Message": "injected", "CancellationReasons": reasons});
-                Some(Reply { status: 400, body })
+                Some(WireAnswer { status: 400, body })
             }
             "UpdateItem" if transacted => {
                 self.sim.count("write met a transaction");
-                Some(Reply::error(400, "TransactionConflictException"))
+                Some(WireAnswer::error(400, "TransactionConflictException"))
             }
             _ => None,
         }
     }
 
     /// Writes, and remembers what was there before.
-    async fn write(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
+    async fn write(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
         let before = match &self.sim.gate {
             Some(gate) => gate.images(&request.writes),
             None => self.images(&request.writes).await?,
@@ -158,7 +158,7 @@ impl Line {
     }
 
     /// Executes statements; some of them may be refused for a passing reason, and are not applied.
-    async fn statements(&self, request: &Request, partial: bool) -> Result<Reply, ConnectorError> {
+    async fn statements(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
         let statements = request.body["Statements"].as_array().cloned().unwrap_or_default();
         let codes = ["ThrottlingError", "TransactionConflict", "ProvisionedThroughputExceeded", "InternalServerError"];
         let refuse = |_| (partial && self.sim.dice.chance(4_000)).then(|| self.sim.dice.pick(&codes));
@@ -185,7 +185,7 @@ impl Line {
             }
         };
         let responses: Vec<Value> = statements.iter().zip(refused).map(answer).collect();
-        Ok(Reply::ok(json!({ "Responses": responses })))
+        Ok(WireAnswer::ok(json!({ "Responses": responses })))
     }
 
     /// Records as they are.

@@ -37,12 +37,12 @@ pub(crate) struct Line {
 
 /// A service's answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
+pub(crate) struct WireAnswer {
     pub(crate) status: u16,
     pub(crate) body: Value,
 }
 
-impl Reply {
+impl WireAnswer {
     pub(crate) fn ok(body: Value) -> Self {
         Self { status: 200, body }
     }
@@ -87,7 +87,7 @@ impl Line {
     }
 
     /// Lets a request meet its fault.
-    async fn fated(&self, request: &Request, sqs: bool) -> Result<Reply, ConnectorError> {
+    async fn fated(&self, request: &Request, sqs: bool) -> Result<WireAnswer, ConnectorError> {
         let sim = &self.sim;
         let (who, step) = self.worker.who();
         let reached = sim.reach(step, &request.kind, Fault::None);
@@ -107,7 +107,7 @@ impl Line {
     }
 
     /// Lets a request of a small case wait until it is picked. DynamoDB takes the statements of a batch one by one.
-    async fn picked(&self, gate: &Gate, request: &Request, sqs: bool, who: &str) -> Result<Reply, ConnectorError> {
+    async fn picked(&self, gate: &Gate, request: &Request, sqs: bool, who: &str) -> Result<WireAnswer, ConnectorError> {
         let statements = request.body["Statements"].as_array().map_or(&[][..], Vec::as_slice);
         let Some((last, first)) = statements.split_last().filter(|_| gate.closed()) else {
             return self.meet(gate, request, sqs, who, true).await;
@@ -121,7 +121,7 @@ impl Line {
                 response => responses.push(response.clone()),
             }
         }
-        Ok(Reply::ok(json!({ "Responses": responses })))
+        Ok(WireAnswer::ok(json!({ "Responses": responses })))
     }
 
     /// Lets a request wait until it is picked, and meet what was picked for it. `last`: its answer is one of its own.
@@ -132,7 +132,7 @@ impl Line {
         sqs: bool,
         who: &str,
         last: bool,
-    ) -> Result<Reply, ConnectorError> {
+    ) -> Result<WireAnswer, ConnectorError> {
         let name = &self.worker.name;
         let Picked { fault, reply } = gate.pass(name, Touches::request(request, sqs, last)).await;
         if let Some(ended) = self.before(request, sqs, fault, who).await {
@@ -156,7 +156,7 @@ impl Line {
         sqs: bool,
         fault: Fault,
         who: &str,
-    ) -> Option<Result<Reply, ConnectorError>> {
+    ) -> Option<Result<WireAnswer, ConnectorError>> {
         let sim = &self.sim;
         match fault {
             Fault::CrashBefore => {
@@ -167,7 +167,7 @@ impl Line {
             Fault::Refused(status, name) => {
                 sim.count(name);
                 self.log(request, who, &format!("INJECTED {status} {name}"));
-                Some(Ok(Reply::error(status, name)))
+                Some(Ok(WireAnswer::error(status, name)))
             }
             Fault::LostBefore => {
                 sim.count("request lost");
@@ -197,8 +197,8 @@ impl Line {
         sqs: bool,
         fault: Fault,
         who: &str,
-        reply: Reply,
-    ) -> Result<Reply, ConnectorError> {
+        reply: WireAnswer,
+    ) -> Result<WireAnswer, ConnectorError> {
         let sim = &self.sim;
         match fault {
             Fault::CrashAfter => {
@@ -214,7 +214,7 @@ impl Line {
             Fault::AppliedButError => {
                 sim.count("500 after it was applied");
                 self.log(request, who, "INJECTED 500 after");
-                Ok(Reply::error(500, if sqs { "InternalFailure" } else { "InternalServerError" }))
+                Ok(WireAnswer::error(500, if sqs { "InternalFailure" } else { "InternalServerError" }))
             }
             Fault::SlowAfter(span) => {
                 sim.count("answer slow");
@@ -242,17 +242,17 @@ impl Line {
         });
     }
 
-    async fn apply(&self, request: &Request, sqs: bool, partial: bool) -> Result<Reply, ConnectorError> {
+    async fn apply(&self, request: &Request, sqs: bool, partial: bool) -> Result<WireAnswer, ConnectorError> {
         if sqs { self.apply_sqs(request, partial).await } else { self.apply_dynamodb(request, partial).await }
     }
 
     /// Asks the embedded DynamoDB.
-    pub(crate) async fn raw(&self, operation: &str, body: &Value) -> Result<Reply, ConnectorError> {
+    pub(crate) async fn raw(&self, operation: &str, body: &Value) -> Result<WireAnswer, ConnectorError> {
         let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
         request.headers_mut().insert("x-amz-target", format!("DynamoDB_20120810.{operation}"));
         let response = self.inner.call(request).await?;
         let body = serde_json::from_slice(response.body().bytes().unwrap_or_default()).unwrap_or_default();
-        Ok(Reply { status: response.status().as_u16(), body })
+        Ok(WireAnswer { status: response.status().as_u16(), body })
     }
 }
 

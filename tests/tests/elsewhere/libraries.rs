@@ -6,8 +6,8 @@ use std::time::Duration;
 use fanfold::ids::TaskId;
 use fanfold::messages::HandleMessage;
 use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
-use fanfold_register::Outcome;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Stack, order};
+use fanfold_register::Registration;
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, order};
 use serde_json::json;
 
 use crate::{done, settled, stack};
@@ -104,7 +104,7 @@ async fn a_repeated_registration_wakes_the_lane() {
     let first = stack.register.register(tasks(), "request").await.unwrap();
     assert_eq!(stack.take(QueueName::Elect).await.len(), 1, "the first hint is lost");
     let again = stack.register.register(tasks(), "request").await.unwrap();
-    assert!(again.iter().all(|task| task.outcome == Outcome::Known));
+    assert!(again.iter().all(|task| task.outcome == Registration::Known));
     stack.drain().await;
     let ids: Vec<TaskId> = first.iter().map(|task| task.id).collect();
     stack.assert_settled(&ids, 10).await;
@@ -161,7 +161,7 @@ async fn whoever_dies_while_telling_the_end_is_followed_by_another() {
         let api = ScriptedApi::always_succeeds();
         let crash = Crash::new(at, Moment::After);
         let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
-        let stack = Stack::new(policy, api, crash).await;
+        let stack = TestStack::new(policy, api, crash).await;
         let (_, ids) = stack.open(2, true).await;
         while stack.ack.apply(&done(&ids)).await.is_err() {
             stack.crash.revive();

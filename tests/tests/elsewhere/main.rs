@@ -11,19 +11,19 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::GroupMessage;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, Call, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, done};
 use serde_json::json;
 
-async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> Stack {
+async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static) -> TestStack {
     let policy = json!({
         "kind": "parcel", "target": "content.depot", "max_batch": 10, "linger": 1, "max_attempts": 5,
         "backoff": {"base": 1, "max": 4}, "batch_api": {"command": ["truck"]}
     });
-    Stack::new(policy, ScriptedApi::new(script), Crash::never()).await
+    TestStack::new(policy, ScriptedApi::new(script), Crash::never()).await
 }
 
 /// Has a leader elected over `ids`; its message, which nobody got yet.
-async fn elected(stack: &Stack, ids: &[ItemId]) -> GroupMessage {
+async fn elected(stack: &TestStack, ids: &[ItemId]) -> GroupMessage {
     stack.register_items(ids).await;
     stack.deliver(QueueName::Elect).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -32,7 +32,7 @@ async fn elected(stack: &Stack, ids: &[ItemId]) -> GroupMessage {
 }
 
 /// Checks that every item's task is settled in one batch; answers these batches.
-async fn settled(stack: &Stack, ids: &[ItemId]) -> Vec<Batch> {
+async fn settled(stack: &TestStack, ids: &[ItemId]) -> Vec<Batch> {
     let tasks: Vec<TaskId> = ids.iter().copied().map(TaskId::Item).collect();
     stack.assert_settled(&tasks, 10).await.into_values().collect()
 }

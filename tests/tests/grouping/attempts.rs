@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::limits::LOST_ATTEMPTS_MAX;
 use fanfold::messages::HandleMessage;
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[tokio::test(start_paused = true)]
 async fn attempts_are_counted_and_end() {
     let api = ScriptedApi::new(|_| Err(CallError::again("503")));
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..2).await;
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
@@ -30,7 +30,7 @@ async fn attempts_are_counted_and_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_of_a_running_attempt_does_not_call() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..2).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let message = stack.take(QueueName::Handle).await;
@@ -45,7 +45,7 @@ async fn a_duplicate_of_a_running_attempt_does_not_call() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_after_the_lease_does_not_count_twice() {
     let api = ScriptedApi::new(|_| Ok(Answer::AllSucceeded));
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..2).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     // A worker begins and falls asleep; after its lease another one does the work.
@@ -73,7 +73,7 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
 /// An attempt that could not read what it needs has not called: it is taken back.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_could_not_read_does_not_count() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..2).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     spoil_policy(&stack, "parcel").await;
@@ -91,7 +91,7 @@ async fn an_attempt_that_could_not_read_does_not_count() {
 }
 
 /// So many workers in turn begin an attempt of a batch, and die.
-async fn lose_workers(stack: &Stack, batch: Uuid, workers: u32) {
+async fn lose_workers(stack: &TestStack, batch: Uuid, workers: u32) {
     for attempt in 1..=workers {
         let lost = attempt.saturating_sub(1).max(1);
         assert!(stack.batches.begin(batch, lost, TIMEOUT).await.unwrap().is_done());
@@ -103,7 +103,7 @@ async fn lose_workers(stack: &Stack, batch: Uuid, workers: u32) {
 #[tokio::test(start_paused = true)]
 async fn lost_workers_use_up_no_attempts() {
     let api = ScriptedApi::always_succeeds();
-    let stack = Stack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0).id;
@@ -117,7 +117,7 @@ async fn lost_workers_use_up_no_attempts() {
 /// But a batch that kills every worker ends.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_kills_its_workers_ends() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..3).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0).id;

@@ -5,19 +5,19 @@ use std::time::Duration;
 use fanfold::messages::ElectMessage;
 use fanfold::waiting::Waiting;
 use fanfold_batch_api::Answer;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, message, policy};
 use serde_json::json;
 
 use super::lane;
 
-fn elect(stack: &Stack, at: &str, waiting: Waiting) -> ElectMessage {
+fn elect(stack: &TestStack, at: &str, waiting: Waiting) -> ElectMessage {
     ElectMessage { lane: lane(at), waiting, workflow: stack.world.uuid(), tries: 0 }
 }
 
 /// DynamoDB refuses a read that names one item twice; the lanes of an invocation must not suffer for one another.
 #[tokio::test(start_paused = true)]
 async fn a_task_named_by_two_lanes_does_not_stop_all_elections() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let used = [stack.register_orders("117", 0..1).await, stack.register_orders("900", 0..1).await].concat();
     stack.drain().await;
     assert_eq!(used.len(), 2);
@@ -35,7 +35,7 @@ async fn a_task_named_by_two_lanes_does_not_stop_all_elections() {
 /// A wake-up names no tasks. It counts beside a workflow all of whose tasks are claimed.
 #[tokio::test(start_paused = true)]
 async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let done = stack.waiting(&stack.register_orders("117", 0..2).await).await;
     stack.drain().await;
     stack.register_orders("117", 2..4).await;
@@ -56,7 +56,7 @@ async fn full_batches_do_not_linger() {
         _ => Ok(Answer::AllSucceeded),
     });
     let changes = json!({"linger": 600, "max_batch": 5, "max_in_flight": 1});
-    let stack = Stack::new(policy(changes), api, Crash::never()).await;
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
     let begun = stack.world.now();
     let tasks = stack.register_orders("117", 0..40).await;
     stack.drain().await;
@@ -68,7 +68,7 @@ async fn full_batches_do_not_linger() {
 /// SQS refuses a message with U+FFFE or U+FFFF in it. A target may hold one.
 #[tokio::test(start_paused = true)]
 async fn messages_hold_only_what_sqs_takes() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     stack.register_orders("\u{ffff}", 0..1).await;
     for message in stack.take(QueueName::Elect).await {
         assert!(!message.body.contains(['\u{fffe}', '\u{ffff}']), "SQS answers InvalidMessageContents");
@@ -76,7 +76,7 @@ async fn messages_hold_only_what_sqs_takes() {
 }
 
 /// Requests so far. `Crash` counts them; its debug form tells.
-fn requests(stack: &Stack) -> u64 {
+fn requests(stack: &TestStack) -> u64 {
     let text = format!("{:?}", stack.crash);
     let seen = text.split("seen: ").nth(1).unwrap();
     seen[..seen.find(|c: char| !c.is_ascii_digit()).unwrap()].parse().unwrap()
@@ -89,7 +89,7 @@ async fn requests_of_a_lane(tasks: usize) -> u64 {
         _ => Ok(Answer::AllSucceeded),
     });
     let changes = json!({"max_batch": 20, "max_in_flight": 1, "backoff": {"base": 10, "max": 10}});
-    let stack = Stack::new(policy(changes), api, Crash::never()).await;
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
     let mut ids = Vec::new();
     for from in (0..tasks).step_by(500) {
         ids.extend(stack.register_orders("117", from..from + 500).await);

@@ -6,14 +6,14 @@ use std::time::Duration;
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
-use fanfold_tests::{QueueName, Stack, delivery, order};
+use fanfold_tests::{QueueName, TestStack, delivery, order};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_one_target_share_batches() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let mut tasks = stack.register_orders("117", 0..25).await;
     tasks.extend(stack.register_orders("900", 0..3).await);
     stack.drain().await;
@@ -24,7 +24,7 @@ async fn tasks_of_one_target_share_batches() {
 
 #[tokio::test(start_paused = true)]
 async fn partitions_split_a_target() {
-    let stack = Stack::with(json!({"partitions": 4, "key": "content.order"})).await;
+    let stack = TestStack::with(json!({"partitions": 4, "key": "content.order"})).await;
     let tasks = stack.register_orders("117", 0..60).await;
     stack.drain().await;
     let by_task = stack.assert_settled(&tasks, 10).await;
@@ -34,7 +34,7 @@ async fn partitions_split_a_target() {
 
 #[tokio::test(start_paused = true)]
 async fn one_at_a_time_where_one_is_allowed() {
-    let stack = Stack::with(json!({"max_in_flight": 1, "max_batch": 5})).await;
+    let stack = TestStack::with(json!({"max_in_flight": 1, "max_batch": 5})).await;
     let tasks = stack.register_orders("117", 0..40).await;
     let lane = "parcel:0:117".parse().unwrap();
     for _ in 0..10_000 {
@@ -54,7 +54,7 @@ async fn one_at_a_time_where_one_is_allowed() {
 
 #[tokio::test(start_paused = true)]
 async fn many_leaders_compete_for_a_lane() {
-    let stack = Stack::with(json!({"max_batch": 7, "max_in_flight": 50})).await;
+    let stack = TestStack::with(json!({"max_batch": 7, "max_in_flight": 50})).await;
     let tasks = stack.register_orders("117", 0..200).await;
     stack.take(QueueName::Elect).await;
     // Every task has a workflow of its own, and all of them are delivered at once, each to a worker of its own.
@@ -87,7 +87,7 @@ async fn many_leaders_compete_for_a_lane() {
 #[tokio::test(start_paused = true)]
 async fn every_message_twice_and_in_any_order() {
     for seed in 0..10 {
-        let stack = Stack::with(json!({"max_batch": 4, "key": "content.order"})).await;
+        let stack = TestStack::with(json!({"max_batch": 4, "key": "content.order"})).await;
         let mut random = fastrand::Rng::with_seed(seed);
         let (_, ids) = stack.open(30, true).await;
         let requests: Vec<_> =
@@ -136,7 +136,7 @@ async fn every_message_twice_and_in_any_order() {
 /// The plain algorithm's flaw: two workers act in one leader's name, one of them late.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_wakes_up_late_dispatches_nothing_twice() {
-    let stack = Stack::with(json!({"max_batch": 3})).await;
+    let stack = TestStack::with(json!({"max_batch": 3})).await;
     let mut tasks = stack.register_orders("117", 0..8).await;
     stack.deliver(QueueName::Elect).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -154,7 +154,7 @@ async fn a_leader_that_wakes_up_late_dispatches_nothing_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn two_workers_form_one_batch_at_once() {
-    let stack = Stack::with(json!({"max_batch": 3})).await;
+    let stack = TestStack::with(json!({"max_batch": 3})).await;
     let tasks = stack.register_orders("117", 0..10).await;
     stack.deliver(QueueName::Elect).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -169,7 +169,7 @@ async fn two_workers_form_one_batch_at_once() {
 /// put it in flight, and a lost ack would be lost for good.
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_known_to_its_lock_although_its_election_was_repeated() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (_, ids) = stack.open(2, true).await;
     stack.register_items(&ids).await;
     let election = stack.take(QueueName::Elect).await;
@@ -193,7 +193,7 @@ async fn a_batch_is_known_to_its_lock_although_its_election_was_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn forged_messages_change_nothing() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..3).await;
     let batch = Uuid::from_u128(9);
     let lane = || "parcel:0:117".parse().unwrap();

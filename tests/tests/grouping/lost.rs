@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::messages::TaskRequest;
 use fanfold_sweep::SweepRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, order, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, order, policy};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ use super::{lane, spoil_policy};
 /// A crash between claiming and dispatching: the plain algorithm loses the tasks it marked.
 #[tokio::test(start_paused = true)]
 async fn a_batch_whose_message_is_lost_is_found_by_its_lock() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..4).await;
     stack.deliver(QueueName::Elect).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -28,7 +28,7 @@ async fn a_batch_whose_message_is_lost_is_found_by_its_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_whose_messages_are_lost_are_found_in_the_index() {
-    let stack = Stack::with(json!({"max_batch": 3})).await;
+    let stack = TestStack::with(json!({"max_batch": 3})).await;
     let tasks = stack.register_orders("117", 0..10).await;
     stack.take(QueueName::Elect).await;
     stack.sweep().await;
@@ -38,7 +38,7 @@ async fn tasks_whose_messages_are_lost_are_found_in_the_index() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fanout_whose_ack_is_lost_completes_by_a_sweep() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (_, ids) = stack.open(4, true).await;
     stack.register_items(&ids).await;
     for _ in 0..6 {
@@ -59,7 +59,7 @@ async fn a_fanout_whose_ack_is_lost_completes_by_a_sweep() {
 /// A policy that cannot be read, as after a roll-back, does not keep a sweep from healing the rest.
 #[tokio::test(start_paused = true)]
 async fn a_sweep_goes_on_past_a_record_that_it_cannot_read() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     spoil_policy(&stack, "letter").await;
     stack.locks.acquire(&lane("letter:0:x"), Uuid::from_u128(1), 1).await.unwrap().done().unwrap();
     let tasks = stack.register_orders("117", 0..2).await;
@@ -75,7 +75,7 @@ async fn a_sweep_goes_on_past_a_record_that_it_cannot_read() {
 /// A queue that is an hour behind must not get a message a minute for each of its batches.
 #[tokio::test(start_paused = true)]
 async fn sweeps_do_not_pile_up_messages_for_one_batch() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     stack.register_orders("117", 0..2).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     for _ in 0..60 {
@@ -90,7 +90,7 @@ async fn sweeps_do_not_pile_up_messages_for_one_batch() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
     let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));
-    let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     stack.register_orders("117", 0..2).await;
     stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle]).await;
     assert_eq!(stack.take(QueueName::Notify).await.len(), 1, "the notice's message is lost");
@@ -105,7 +105,7 @@ async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
 /// The acks of an invocation do not depend on one another's policies.
 #[tokio::test(start_paused = true)]
 async fn an_ack_does_not_fail_for_another_kinds_policy() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     stack.put_policy(policy(json!({"kind": "letter"}))).await;
     let (_, ids) = stack.open(2, true).await;
     let letter = TaskRequest { kind: "letter".to_owned(), ..order(Some(ids[1]), "117", 1) };

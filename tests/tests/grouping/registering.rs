@@ -5,8 +5,8 @@ use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
 use fanfold::store::tasks::{Found, Key, KeyClaim};
 use fanfold::waiting::Waiting;
-use fanfold_register::Outcome;
-use fanfold_tests::{QueueName, Stack, delivery, order, policy};
+use fanfold_register::Registration;
+use fanfold_tests::{QueueName, TestStack, delivery, order, policy};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -14,16 +14,16 @@ use super::lane;
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_accepted_once() {
-    let stack = Stack::with(json!({"key": "content.order"})).await;
+    let stack = TestStack::with(json!({"key": "content.order"})).await;
     let (_, ids) = stack.open(3, true).await;
     let first = stack.register.register(vec![order(Some(ids[0]), "117", 1)], "a").await.unwrap();
-    assert_eq!(first[0].outcome, Outcome::Registered);
+    assert_eq!(first[0].outcome, Registration::Registered);
     let again = stack.register.register(vec![order(Some(ids[0]), "117", 1)], "a").await.unwrap();
-    assert_eq!(again[0].outcome, Outcome::Known, "a repeated request gets through");
+    assert_eq!(again[0].outcome, Registration::Known, "a repeated request gets through");
     let other = vec![order(Some(ids[1]), "117", 1), order(Some(ids[2]), "117", 2)];
     let other = stack.register.register(other, "b").await.unwrap();
-    assert_eq!(other[0].outcome, Outcome::Duplicate { of: TaskId::Item(ids[0]) });
-    assert_eq!(other[1].outcome, Outcome::Registered);
+    assert_eq!(other[0].outcome, Registration::Duplicate { of: TaskId::Item(ids[0]) });
+    assert_eq!(other[1].outcome, Registration::Registered);
     stack.drain().await;
     stack.assert_settled(&[TaskId::Item(ids[0]), TaskId::Item(ids[2])], 10).await;
     let completions = stack.completions().await;
@@ -34,7 +34,7 @@ async fn a_key_is_accepted_once() {
 /// A key is unique among the tasks of its kind.
 #[tokio::test(start_paused = true)]
 async fn two_kinds_of_task_may_have_one_key_in_a_fanout() {
-    let stack = Stack::with(json!({"key": "content.order"})).await;
+    let stack = TestStack::with(json!({"key": "content.order"})).await;
     stack.put_policy(policy(json!({"kind": "letter", "key": "content.order"}))).await;
     let (_, ids) = stack.open(2, true).await;
     stack.register(vec![order(Some(ids[0]), "117", 1)]).await;
@@ -47,12 +47,12 @@ async fn two_kinds_of_task_may_have_one_key_in_a_fanout() {
 /// A request takes a key and dies; the next one with that key must not be dropped for a task that never comes.
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_stands_in_for_a_task_that_was_never_stored() {
-    let stack = Stack::with(json!({"key": "content.order"})).await;
+    let stack = TestStack::with(json!({"key": "content.order"})).await;
     let lost = TaskId::Single(Uuid::from_u128(1));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-1".to_owned() };
     assert_eq!(stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap()[0].owner, lost);
     let registered = stack.register.register(vec![order(None, "117", 1)], "b").await.unwrap();
-    assert_eq!(registered[0].outcome, Outcome::Duplicate { of: lost });
+    assert_eq!(registered[0].outcome, Registration::Duplicate { of: lost });
     stack.drain().await;
     stack.assert_settled(&[lost], 10).await;
 }
@@ -60,7 +60,7 @@ async fn a_duplicate_stands_in_for_a_task_that_was_never_stored() {
 /// A duplicate stands in for its key's owner only if that one is not at hand.
 #[tokio::test(start_paused = true)]
 async fn an_owner_behind_its_duplicate_is_stored_as_itself() {
-    let stack = Stack::with(json!({"key": "content.order"})).await;
+    let stack = TestStack::with(json!({"key": "content.order"})).await;
     let (duplicate, owner) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-7".to_owned() };
     // The invocation that took the key died; its two messages come again in another order.
@@ -74,7 +74,7 @@ async fn an_owner_behind_its_duplicate_is_stored_as_itself() {
 /// A duplicate names its key's owner, which may be stored in another lane: only that one is woken.
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_does_not_wake_its_own_lane() {
-    let stack = Stack::with(json!({"key": "content.order"})).await;
+    let stack = TestStack::with(json!({"key": "content.order"})).await;
     let tasks = vec![order(None, "117", 7), order(None, "900", 7)];
     let first = stack.register.register(tasks, "r").await.unwrap()[0].id;
     let (mut late, soon): (Vec<Delivery>, _) =
@@ -89,7 +89,7 @@ async fn a_duplicate_does_not_wake_its_own_lane() {
 /// A task stays in the lane it was stored in, wherever a repeated registration would place it after its policy changed.
 #[tokio::test(start_paused = true)]
 async fn members_share_the_lane_of_their_batch_although_the_policy_changed() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let tasks = stack.register_orders("117", 0..2).await;
     stack.take(QueueName::Elect).await;
     stack.put_policy(policy(json!({"target": "content.order"}))).await;
@@ -102,7 +102,7 @@ async fn members_share_the_lane_of_their_batch_although_the_policy_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_with_a_bad_task_stores_nothing() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let mut bad = order(None, "117", 2);
     bad.content = json!({"no_depot": true});
     let error = stack.register.register(vec![order(None, "117", 1), bad], "a").await.unwrap_err();
@@ -114,7 +114,7 @@ async fn a_request_with_a_bad_task_stores_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_bad_message_of_several_fails() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let good = json!({"tasks": [{"kind": "parcel", "content": {"depot": "117"}}]});
     let single = json!({"kind": "parcel", "content": {"depot": "900"}});
     let deliveries = vec![

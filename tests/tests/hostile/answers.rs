@@ -3,7 +3,7 @@
 use fanfold::limits::ERROR_BYTES_MAX;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, Call};
-use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
+use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ async fn first_answer(answer: Script) -> Batch {
         }
         fanfold_batch_api::Answer::read(answer([&ids[0], &ids[1], &ids[2]]).as_bytes())
     });
-    let stack = Stack::new(policy(json!({})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let (_, ids) = stack.open(3, true).await;
     let tasks = stack.register_items(&ids).await;
     stack.drain().await;

@@ -8,7 +8,7 @@ use fanfold::policy::{BatchApi, Span, Way};
 use fanfold_batch_api::Callers;
 use fanfold_batch_api::{Answer, Call, CallError, Caller};
 use fanfold_handle::Handle;
-use fanfold_tests::{Crash, ScriptedApi, Stack, policy};
+use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -129,12 +129,12 @@ async fn a_delay_is_taken_only_if_it_is_one() {
 }
 
 /// A stack whose batch API is that server, in real time.
-pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> Stack {
+pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> TestStack {
     let changes = json!({
         "linger": 0, "refusals": "fail", "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
         "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
-    let mut stack = Stack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
+    let mut stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
     stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::new())).unwrap());
     stack
 }

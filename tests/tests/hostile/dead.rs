@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold_tests::{QueueName, Stack, order};
+use fanfold_tests::{QueueName, TestStack, order};
 use serde_json::json;
 
 use super::assert_unharmed;
@@ -24,7 +24,7 @@ fn refused(queue: QueueName) -> [String; 2] {
 
 #[tokio::test(start_paused = true)]
 async fn only_bad_messages_end_in_the_dead_letter_queues() {
-    let stack = Stack::with(json!({"max_batch": 5})).await;
+    let stack = TestStack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(23, true).await;
     for queue in QueueName::STEPS {
         for body in refused(queue) {

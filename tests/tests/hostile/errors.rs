@@ -1,7 +1,7 @@
 //! What is told of a bad message: the field, its value, what is allowed; and never more than a few lines.
 
 use fanfold::members::Members;
-use fanfold_tests::{QueueName, Stack, delivery, listen, told};
+use fanfold_tests::{QueueName, TestStack, delivery, listen, told};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use super::hand;
 const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
 
 /// Hands one message that fails, and answers what was told of it.
-async fn refusal(stack: &Stack, queue: QueueName, body: impl ToString) -> String {
+async fn refusal(stack: &TestStack, queue: QueueName, body: impl ToString) -> String {
     told();
     assert_eq!(hand(stack, queue, vec![delivery("the-bad-one", body)]).await, ["the-bad-one"]);
     told()
@@ -73,7 +73,7 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
 #[tokio::test(start_paused = true)]
 async fn the_field_its_value_and_what_is_allowed_are_told() {
     listen();
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     for (queue, body, words) in typical() {
         let told = refusal(&stack, queue, &body).await;
         for word in words {
@@ -86,7 +86,7 @@ async fn the_field_its_value_and_what_is_allowed_are_told() {
 #[tokio::test(start_paused = true)]
 async fn what_is_no_json_is_told_with_its_place() {
     listen();
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     for queue in QueueName::STEPS {
         assert!(refusal(&stack, queue, "").await.contains("is empty, JSON is expected"), "{queue:?}");
         for body in ["x", "{\"x\": NaN}", "{\"x\": [", "{} {}"] {
@@ -108,7 +108,7 @@ async fn what_is_no_json_is_told_with_its_place() {
 #[tokio::test(start_paused = true)]
 async fn a_huge_value_is_told_in_short() {
     listen();
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let huge = "x".repeat(1_024 * 1_024);
     for queue in QueueName::STEPS {
         let fields = ["tasks", "kind", "lane", "batch", "items", "failed", "fanout"];

@@ -6,7 +6,7 @@ use fanfold::limits::GROUP_ITEMS_MAX;
 use fanfold::messages::{About, AckRequest, LaneBatch, NotifyMessage};
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, Call, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, delivery, done, message, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, delivery, done, message, policy};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use super::{assert_unharmed, hand};
 /// An ack names fan-out, group and index. All three have to belong together; what is right beside it is applied.
 #[tokio::test(start_paused = true)]
 async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (mine, _) = stack.open(0, false).await;
     let ids = stack.add(mine, 3, "mine").await;
     let other = stack.tracking.open(Default::default(), Some("other")).await.unwrap().fanout.id;
@@ -61,7 +61,7 @@ async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
 /// The first outcome of an item counts. Whoever tells another one later changes nothing, before and after the end.
 #[tokio::test(start_paused = true)]
 async fn an_outcome_told_again_as_its_opposite_changes_nothing() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (fanout, _) = stack.open(0, false).await;
     let ids = stack.add(fanout, 2, "a").await;
     let failed = |items: &[ItemId]| AckRequest { failed: items.to_vec(), ..AckRequest::default() };
@@ -88,7 +88,7 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
         let rest = call.members[1..].iter().map(|member| MemberAnswer { id: member.id, outcome, error: None });
         Ok(Answer::Members(if call.attempt == 1 { rest.chain([first]).collect() } else { Vec::new() }))
     });
-    let stack = Stack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
     let (fanout, ids) = stack.open(3, true).await;
     let tasks = stack.register_items(&ids).await;
     let named = |batch: Uuid, lane: &str| {
@@ -127,7 +127,7 @@ async fn a_notice_is_not_told_before_its_time() {
         };
         Ok(Answer::Members((0..call.members.len()).map(failed).collect()))
     });
-    let stack = Stack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     let (fanout, ids) = stack.open(4, true).await;
     let tasks = stack.register_items(&ids).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
@@ -155,7 +155,7 @@ async fn a_notice_is_not_told_before_its_time() {
 /// A task's item may be gone before the task is handled, which does not matter to it, and nobody's count changes.
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_item_is_gone_is_handled_and_counts_nowhere() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (_, ids) = stack.open(2, true).await;
     let other = stack.tracking.open(OpenRequest { items: 2, ..OpenRequest::default() }, None).await.unwrap();
     let gone: Vec<ItemId> = expand(other.fanout.id, &other.groups).collect();

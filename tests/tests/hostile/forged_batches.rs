@@ -8,14 +8,14 @@ use fanfold::messages::{GroupMessage, HandleMessage};
 use fanfold::store::batches::BatchStatus;
 use fanfold::waiting::Waiting;
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, message, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, message, policy};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{assert_unharmed, hand};
 
 /// The message that tells the leader to form its batch.
-async fn take_group(stack: &Stack) -> GroupMessage {
+async fn take_group(stack: &TestStack) -> GroupMessage {
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     serde_json::from_str(&stack.take(QueueName::Group).await.remove(0).body).unwrap()
 }
@@ -36,7 +36,7 @@ fn forgeries(right: &GroupMessage) -> Vec<GroupMessage> {
     forged
 }
 
-async fn forge(stack: &Stack, right: &GroupMessage) {
+async fn forge(stack: &TestStack, right: &GroupMessage) {
     let forged = forgeries(right);
     let deliveries = forged.iter().enumerate().map(|(n, forged)| message(n, forged)).collect();
     assert_eq!(hand(stack, QueueName::Group, deliveries).await, Vec::<String>::new());
@@ -48,7 +48,7 @@ async fn forge(stack: &Stack, right: &GroupMessage) {
 async fn forged_leaders_do_no_harm_at_any_stage() {
     // The forgeries come after so many steps.
     for stage in 0..5 {
-        let stack = Stack::with(json!({"max_batch": 5})).await;
+        let stack = TestStack::with(json!({"max_batch": 5})).await;
         let (_, ids) = stack.open(23, true).await;
         let tasks = stack.register_items(&ids).await;
         stack.pass(&[QueueName::Elect]).await;
@@ -80,7 +80,7 @@ async fn forged_leaders_do_no_harm_at_any_stage() {
 async fn who_does_not_lead_is_refused_and_not_just_harmless() {
     let mut seen = [0; 3];
     for n in 0.. {
-        let stack = Stack::with(json!({"max_batch": 5})).await;
+        let stack = TestStack::with(json!({"max_batch": 5})).await;
         let (_, ids) = stack.open(23, true).await;
         let tasks = stack.register_items(&ids).await;
         stack.pass(&[QueueName::Elect]).await;
@@ -109,7 +109,7 @@ async fn who_does_not_lead_is_refused_and_not_just_harmless() {
 /// A batch that was handed on is known in flight; so is its lane's next leader, whatever epoch a late message names.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_leader_of_a_forged_epoch_tells_the_next_one_its_own() {
-    let stack = Stack::with(json!({"max_batch": 5})).await;
+    let stack = TestStack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(23, true).await;
     let tasks = stack.register_items(&ids).await;
     stack.pass(&[QueueName::Elect]).await;
@@ -131,7 +131,7 @@ async fn forged_attempts_neither_call_twice_nor_count() {
         1 | 2 => Err(CallError::again("503")),
         _ => Ok(Answer::AllSucceeded),
     });
-    let stack = Stack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
     let (_, ids) = stack.open(5, true).await;
     let tasks = stack.register_items(&ids).await;
     stack.pass(&[QueueName::Elect]).await;
@@ -164,7 +164,7 @@ async fn forged_attempts_neither_call_twice_nor_count() {
 /// Two batches run at once; messages that name one's id with the other's attempt are about the one they name.
 #[tokio::test(start_paused = true)]
 async fn another_batchs_id_is_that_batch() {
-    let stack = Stack::with(json!({"max_batch": 5})).await;
+    let stack = TestStack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(10, true).await;
     let tasks = stack.register_items(&ids).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;

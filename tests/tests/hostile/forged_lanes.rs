@@ -3,7 +3,7 @@
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::{ElectMessage, TaskRequest};
 use fanfold::waiting::Waiting;
-use fanfold_tests::{QueueName, Stack, delivery, message, order};
+use fanfold_tests::{QueueName, TestStack, delivery, message, order};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ fn forgeries(right: &ElectMessage, tasks: &[TaskId]) -> Vec<ElectMessage> {
 async fn forged_elections_do_no_harm_at_any_stage() {
     let queues = [QueueName::Elect, QueueName::Group, QueueName::Handle, QueueName::Ack];
     for stage in 0..=queues.len() {
-        let stack = Stack::with(json!({"max_batch": 5})).await;
+        let stack = TestStack::with(json!({"max_batch": 5})).await;
         let (_, ids) = stack.open(12, true).await;
         let tasks = stack.register_items(&ids).await;
         let right: ElectMessage = serde_json::from_str(&stack.take(QueueName::Elect).await[0].body).unwrap();
@@ -60,7 +60,7 @@ async fn forged_elections_do_no_harm_at_any_stage() {
 /// DynamoDB refuses a key of more than 2,048 bytes, and with it a whole read of many lanes.
 #[tokio::test(start_paused = true)]
 async fn a_lane_that_can_be_no_key_does_not_stop_all_elections() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (_, ids) = stack.open(3, true).await;
     let tasks = stack.register_items(&ids).await;
     let mut elections = stack.take(QueueName::Elect).await;
@@ -83,7 +83,7 @@ async fn a_lane_that_can_be_no_key_does_not_stop_all_elections() {
 /// A task that is stored stays as it is: who registers its id again, in any form, changes neither content nor lane.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_registered_once_however_it_comes_again() {
-    let stack: Stack = Stack::with(json!({})).await;
+    let stack: TestStack = TestStack::with(json!({})).await;
     let (_, ids) = stack.open(3, true).await;
     let right = |n: usize| order(Some(ids[n]), "117", n);
     let forged = |n: usize| TaskRequest { content: json!({"depot": "900", "order": "forged"}), ..right(n) };

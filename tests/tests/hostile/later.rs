@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
 use serde_json::json;
 
 use super::api::{PATIENT, call};
@@ -13,18 +13,18 @@ use super::assert_unharmed;
 use super::server::{Deed, Server};
 
 /// A stack whose batch API refuses its first call with `error`, and the moments of its calls.
-async fn stack(backoff: serde_json::Value, error: CallError) -> (Stack, Arc<Mutex<Vec<tokio::time::Instant>>>) {
+async fn stack(backoff: serde_json::Value, error: CallError) -> (TestStack, Arc<Mutex<Vec<tokio::time::Instant>>>) {
     let calls: Arc<Mutex<Vec<_>>> = Arc::default();
     let seen = Arc::clone(&calls);
     let api = ScriptedApi::new(move |call| {
         seen.lock().unwrap().push(tokio::time::Instant::now());
         if call.attempt == 1 { Err(error.clone()) } else { Ok(Answer::AllSucceeded) }
     });
-    (Stack::new(policy(json!({ "backoff": backoff })), api, Crash::never()).await, calls)
+    (TestStack::new(policy(json!({ "backoff": backoff })), api, Crash::never()).await, calls)
 }
 
 /// Lets time pass until the batch API was called once.
-async fn first_call(stack: &Stack, calls: &Mutex<Vec<tokio::time::Instant>>) {
+async fn first_call(stack: &TestStack, calls: &Mutex<Vec<tokio::time::Instant>>) {
     loop {
         for queue in QueueName::STEPS {
             stack.deliver(queue).await;

@@ -2,7 +2,7 @@
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, delivery, order, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, delivery, order, policy};
 use serde_json::json;
 
 use super::bodies::{Holds, damaged, rubbish, truncated};
@@ -41,7 +41,7 @@ fn hostile(queue: QueueName, right: &str) -> Vec<Delivery> {
 }
 
 /// Hands the right messages with hostile ones before, between and after them. Returns how many right ones there were.
-async fn mix(stack: &Stack, queue: QueueName, right: Vec<Delivery>) -> usize {
+async fn mix(stack: &TestStack, queue: QueueName, right: Vec<Delivery>) -> usize {
     let bad = hostile(queue, &right.first().unwrap_or_else(|| panic!("nothing came to {queue:?}")).body);
     let mut expected: Vec<String> = bad.iter().map(|bad| bad.message_id.clone()).collect();
     expected.sort_unstable();
@@ -66,7 +66,7 @@ async fn mix(stack: &Stack, queue: QueueName, right: Vec<Delivery>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn hostile_messages_at_every_queue_fail_alone() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let (_, ids) = stack.open(7, true).await;
     let orders: Vec<_> = ids.iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect();
     let requests = orders.chunks(3).enumerate().map(|(n, tasks)| delivery(n, json!({"tasks": tasks}))).collect();
@@ -86,7 +86,7 @@ async fn hostile_messages_at_every_queue_fail_alone() {
 async fn hostile_messages_of_users_fail_alone() {
     let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));
     let changes = json!({"notify": {"queue": "notices"}});
-    let stack = Stack::new(policy(changes), api, Crash::never()).await;
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
     let single = json!({"kind": "parcel", "content": {"depot": "117"}}).to_string();
     let mut bad: Vec<Delivery> = truncated(&single).into_iter().map(|(name, body)| delivery(name, body)).collect();
     let named = damaged(&single, &[("/kind", Holds::Text)]);
@@ -126,7 +126,7 @@ async fn hostile_messages_of_users_fail_alone() {
 /// Right requests of another size, kind or content than is allowed.
 #[tokio::test(start_paused = true)]
 async fn tasks_beyond_the_limits_fail_alone() {
-    let stack = Stack::with(json!({})).await;
+    let stack = TestStack::with(json!({})).await;
     let task = |content: serde_json::Value| json!({"tasks": [{"kind": "parcel", "content": content}]});
     let kind = |kind: &str| json!({"tasks": [{"kind": kind, "content": {"depot": "117"}}]});
     let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));

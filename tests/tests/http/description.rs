@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use fanfold_local::Template;
 use serde_json::Value;
 
-use super::{Reply, Server};
+use super::{HttpAnswer, Server};
 
 static DESCRIPTION: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap());
@@ -36,7 +36,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
 
 /// Checks that an answer is one of those described.
 #[track_caller]
-pub(super) fn check(method: &str, path: &str, reply: &Reply) {
+pub(super) fn check(method: &str, path: &str, reply: &HttpAnswer) {
     let (status, code) = (reply.status.to_string(), reply.body["code"].as_str().unwrap_or_default());
     let operation = operation(method, path);
     if let "unknown_route" | "method_not_allowed" = code {

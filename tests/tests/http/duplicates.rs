@@ -2,7 +2,7 @@
 
 use fanfold::ids::derived;
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 
 use super::{Server, parcel};
@@ -14,7 +14,7 @@ async fn server() -> Server {
         if refused { Err(CallError::for_good("no ORD-0")) } else { Ok(Answer::AllSucceeded) }
     });
     let policy = parcel(json!({"key": "content.order", "max_batch": 1, "key_after_failure": "keep"}));
-    Server::over(Stack::new(policy, api, Crash::never()).await)
+    Server::over(TestStack::new(policy, api, Crash::never()).await)
 }
 
 fn task(id: Option<&str>, number: usize) -> Value {

@@ -1,6 +1,6 @@
 //! What no route takes, and what a route answers when it cannot serve.
 
-use fanfold_tests::{Crash, Moment, ScriptedApi, Stack};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server, parcel};
@@ -195,7 +195,7 @@ async fn what_can_not_be_reached_is_unavailable() {
         ("PUT", "/policies/letter".to_owned(), json!({"target": "kind", "batch_api": {"url": "https://example.com/"}})),
     ] {
         let crash = Crash::new(1, Moment::Before);
-        let server = Server::over(Stack::new(parcel(json!({})), ScriptedApi::always_succeeds(), crash).await);
+        let server = Server::over(TestStack::new(parcel(json!({})), ScriptedApi::always_succeeds(), crash).await);
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let reply = server.send(method, &path, &[], body).await;
         let (detail, _) = reply.problem(503, "unavailable");

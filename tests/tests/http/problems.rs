@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NOBODY, Reply, Server, description};
+use super::{HttpAnswer, NOBODY, Server, description};
 
 /// What any route may return, and no request to these routers can ask for.
 const NOT_ASKED_FOR: [&str; 4] = ["not_for_browsers", "unreadable_body", "internal", "unavailable"];
@@ -35,7 +35,7 @@ fn refused(code: &str, template: &str) -> Value {
 }
 
 /// The answer of a request that asks for a problem.
-async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> Reply {
+async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> HttpAnswer {
     let fanout = server.post("/fanouts", json!({"items": 1})).await.ok(201)["id"].as_str().unwrap().to_owned();
     let id = if code.starts_with("unknown_") { NOBODY } else { &fanout };
     let path = template.replace("{id}", id).replace("{kind}", "nothing");

@@ -2,7 +2,7 @@
 
 use fanfold::ids::TaskId;
 use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server, parcel};
@@ -75,7 +75,7 @@ fn picky() -> std::sync::Arc<ScriptedApi> {
 
 #[tokio::test(start_paused = true)]
 async fn outcomes_are_told_by_task_and_by_batch() {
-    let server = Server::over(Stack::new(parcel(json!({"max_attempts": 3})), picky(), Crash::never()).await);
+    let server = Server::over(TestStack::new(parcel(json!({"max_attempts": 3})), picky(), Crash::never()).await);
     let answer = server.post("/tasks", json!({"tasks": orders("117", 0..3)})).await.ok(202);
     let tasks = ids(&answer, "registered");
     let mut told: Vec<(String, Value)> = Vec::new();
@@ -116,7 +116,7 @@ async fn outcomes_are_told_by_task_and_by_batch() {
 #[tokio::test(start_paused = true)]
 async fn a_whole_batch_that_failed_tells_why() {
     let api = ScriptedApi::new(|_| Err(CallError::for_good("the depot is closed")));
-    let server = Server::over(Stack::new(parcel(json!({})), api, Crash::never()).await);
+    let server = Server::over(TestStack::new(parcel(json!({})), api, Crash::never()).await);
     let task = ids(&server.post("/tasks", json!({"tasks": orders("117", 0..1)})).await.ok(202), "registered").remove(0);
     server.stack.drain().await;
     let task = server.get(&format!("/tasks/{task}")).await.ok(200);
@@ -159,7 +159,7 @@ async fn a_key_is_not_used_for_other_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_key_is_not_used_for_other_tasks_behind_a_duplicate() {
     let stack =
-        Stack::new(parcel(json!({"key": "content.order"})), ScriptedApi::always_succeeds(), Crash::never()).await;
+        TestStack::new(parcel(json!({"key": "content.order"})), ScriptedApi::always_succeeds(), Crash::never()).await;
     let server = Server::over(stack);
     server.post("/tasks", json!({"tasks": orders("117", 0..1)})).await.ok(202);
     server.post_once("/tasks", "k", json!({"tasks": orders("117", 0..2)})).await.ok(202);
@@ -187,7 +187,7 @@ async fn an_idempotency_key_is_no_message_id() {
 #[tokio::test(start_paused = true)]
 async fn ids_of_ones_own_and_duplicates_are_told() {
     let stack =
-        Stack::new(parcel(json!({"key": "content.order"})), ScriptedApi::always_succeeds(), Crash::never()).await;
+        TestStack::new(parcel(json!({"key": "content.order"})), ScriptedApi::always_succeeds(), Crash::never()).await;
     let server = Server::over(stack);
     let opened = server.post("/fanouts", json!({"items": 2})).await.ok(201);
     let fanout = opened["id"].as_str().unwrap();

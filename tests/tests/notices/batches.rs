@@ -8,12 +8,12 @@ use fanfold::notice::Event;
 use fanfold::store::batches::Batch;
 use fanfold::store::places::{Party, Place, Places};
 use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
-use fanfold_tests::{QueueName, Reply, order};
+use fanfold_tests::{QueueName, WebhookAnswer, order};
 
 use super::*;
 
 /// A stack whose tasks all fail, with so long an error each, and `tasks` of them in one batch.
-async fn failing(tasks: usize) -> (Stack, Batch) {
+async fn failing(tasks: usize) -> (TestStack, Batch) {
     let script = |call: &Call| -> Result<Answer, CallError> {
         let failed = |(n, member): (usize, &fanfold_batch_api::CallMember)| {
             let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
@@ -23,8 +23,8 @@ async fn failing(tasks: usize) -> (Stack, Batch) {
     };
     let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]},
         "max_batch": 2_000, "notify": {"url": URL}});
-    let stack = Stack::new(policy, ScriptedApi::new(script), Crash::never()).await;
-    stack.webhooks.answer(|_, _| Reply::Refuses(500));
+    let stack = TestStack::new(policy, ScriptedApi::new(script), Crash::never()).await;
+    stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(500));
     stack.register((0..tasks).map(|n| order(None, "117", n)).collect()).await;
     for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -45,7 +45,7 @@ async fn failures_are_told_by_one_chain_and_then_the_batch_is_closed() {
     let calls = stack.webhooks.posted().len();
     assert!((9..16).contains(&calls), "{calls} calls in hours");
     assert!(stack.locks.get(&batch.lane).await.unwrap().closing.contains(&batch.id));
-    stack.webhooks.answer(|_, _| Reply::Takes);
+    stack.webhooks.answer(|_, _| WebhookAnswer::Takes);
     stack.drain().await;
     assert_eq!((stack.webhooks.posted().len(), stack.webhooks.by_notice().len()), (calls + 1, 1));
     assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.delivered.is_some());
@@ -56,7 +56,7 @@ async fn failures_are_told_by_one_chain_and_then_the_batch_is_closed() {
 async fn a_part_that_was_told_is_not_told_again() {
     let (stack, batch) = failing(2_000).await;
     // Of the first two parts each is refused once.
-    stack.webhooks.answer(|_, before| if before == 0 { Reply::Refuses(500) } else { Reply::Takes });
+    stack.webhooks.answer(|_, before| if before == 0 { WebhookAnswer::Refuses(500) } else { WebhookAnswer::Takes });
     stack.drain().await;
     let by_notice = stack.webhooks.by_notice();
     assert!(by_notice.len() > 1 && by_notice.values().all(|calls| *calls == 2), "{by_notice:?}");
@@ -79,7 +79,7 @@ async fn a_part_that_was_told_is_not_told_again() {
 #[tokio::test(start_paused = true)]
 async fn failures_nobody_takes_are_given_up_and_sent_back() {
     let (stack, batch) = failing(3).await;
-    stack.webhooks.answer(|_, _| Reply::Refuses(410));
+    stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(410));
     stack.drain().await;
     stack.assert_locks_free().await;
     assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.given_up.is_some());
@@ -89,7 +89,7 @@ async fn failures_nobody_takes_are_given_up_and_sent_back() {
         stack.sweep().await;
         assert_eq!(stack.backlog().await, 0);
     }
-    stack.webhooks.answer(|_, _| Reply::Takes);
+    stack.webhooks.answer(|_, _| WebhookAnswer::Takes);
     stack.send(QueueName::Notify, &dead[0]).await;
     stack.drain().await;
     assert_eq!(stack.webhooks.posted().len(), 2);

@@ -2,12 +2,12 @@
 
 use fanfold::limits::{NOTICE_GIVE_UP, NOTICE_PAUSES};
 use fanfold::messages::NotifyMessage;
-use fanfold_tests::{QueueName, Reply};
+use fanfold_tests::{QueueName, WebhookAnswer};
 
 use super::*;
 
 /// The pauses between calls.
-fn pauses(stack: &Stack) -> Vec<Duration> {
+fn pauses(stack: &TestStack) -> Vec<Duration> {
     let posted = stack.webhooks.posted();
     posted.windows(2).map(|pair| pair[1].at.since(pair[0].at)).collect()
 }
@@ -15,7 +15,7 @@ fn pauses(stack: &Stack) -> Vec<Duration> {
 #[tokio::test(start_paused = true)]
 async fn pauses_double_up_to_an_hour_whatever_is_repeated() {
     let stack = stack().await;
-    stack.webhooks.answer(|_, _| Reply::Refuses(503));
+    stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(503));
     let (fanout, ids) = open(&stack, URL, 2, "order").await;
     stack.ack.apply(&done(&ids)).await.unwrap();
     let step = Duration::from_secs(5);
@@ -45,7 +45,9 @@ async fn pauses_double_up_to_an_hour_whatever_is_repeated() {
 async fn a_receiver_that_asks_for_time_gets_it() {
     for (asked, pause) in [(2 * HOUR, 2 * HOUR), (10 * DAY, DAY)] {
         let stack = stack().await;
-        stack.webhooks.answer(move |_, before| if before == 0 { Reply::RetryAfter(429, asked) } else { Reply::Takes });
+        stack.webhooks.answer(
+            move |_, before| if before == 0 { WebhookAnswer::RetryAfter(429, asked) } else { WebhookAnswer::Takes },
+        );
         completed(&stack, URL).await;
         run_for(&stack, pause + HOUR, MINUTE).await;
         let pauses = pauses(&stack);
@@ -57,7 +59,7 @@ async fn a_receiver_that_asks_for_time_gets_it() {
 #[tokio::test(start_paused = true)]
 async fn after_days_it_is_given_up_with_one_dead_letter() {
     let stack = stack().await;
-    stack.webhooks.answer(|_, _| Reply::Hangs);
+    stack.webhooks.answer(|_, _| WebhookAnswer::Hangs);
     let fanout = completed(&stack, URL).await;
     run_for(&stack, NOTICE_GIVE_UP + 3 * HOUR, 5 * MINUTE).await;
     let posted = stack.webhooks.posted();
@@ -80,7 +82,7 @@ async fn after_days_it_is_given_up_with_one_dead_letter() {
 #[tokio::test(start_paused = true)]
 async fn who_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
     let stack = stack().await;
-    stack.webhooks.answer(|_, _| Reply::Refuses(410));
+    stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(410));
     let (fanout, ids) = open(&stack, URL, 2, "order").await;
     stack.ack.apply(&done(&ids)).await.unwrap();
     for _ in 0..5 {
@@ -93,7 +95,7 @@ async fn who_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
     assert_eq!(notice.error.as_deref(), Some("the receiver answered 410 Gone"));
     let dead = stack.dead(QueueName::Notify).await;
     assert_eq!(dead.len(), 1);
-    stack.webhooks.answer(|_, before| if before < 3 { Reply::Refuses(500) } else { Reply::Takes });
+    stack.webhooks.answer(|_, before| if before < 3 { WebhookAnswer::Refuses(500) } else { WebhookAnswer::Takes });
     // Sent back twice: one chain all the same.
     stack.send(QueueName::Notify, &dead[0]).await;
     stack.send(QueueName::Notify, &dead[0]).await;
@@ -108,7 +110,7 @@ async fn who_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_message_of_a_chain_is_sent_by_a_sweep_and_copies_of_it_count_no_more() {
     let stack = stack().await;
-    stack.webhooks.answer(|_, before| if before < 2 { Reply::Refuses(503) } else { Reply::Takes });
+    stack.webhooks.answer(|_, before| if before < 2 { WebhookAnswer::Refuses(503) } else { WebhookAnswer::Takes });
     let fanout = completed(&stack, URL).await;
     stack.deliver(QueueName::Notify).await;
     tokio::time::sleep(MINUTE).await;
@@ -130,7 +132,9 @@ async fn a_lost_message_of_a_chain_is_sent_by_a_sweep_and_copies_of_it_count_no_
 #[tokio::test(start_paused = true)]
 async fn a_restart_goes_on_with_a_chain_where_it_was() {
     let stack = stack().await;
-    stack.webhooks.answer(|_, before| if before == 0 { Reply::RetryAfter(503, HOUR) } else { Reply::Takes });
+    stack
+        .webhooks
+        .answer(|_, before| if before == 0 { WebhookAnswer::RetryAfter(503, HOUR) } else { WebhookAnswer::Takes });
     completed(&stack, URL).await;
     stack.deliver(QueueName::Notify).await;
     tokio::time::sleep(15 * MINUTE).await;

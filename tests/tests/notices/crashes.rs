@@ -1,17 +1,17 @@
 //! A worker dies at each request of a chain in turn: a sweep heals it, and nothing is told under another id.
 
-use fanfold_tests::{Crash, Moment, QueueName, Reply, at_every_request};
+use fanfold_tests::{Crash, Moment, QueueName, WebhookAnswer, at_every_request};
 
 use super::*;
 
 /// The end of a fan-out, delivered at the third try or refused for good; the request that was struck.
 async fn run(crash: Crash, gone: bool) -> Option<String> {
     let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
-    let stack = Stack::new(policy, ScriptedApi::always_succeeds(), crash).await;
+    let stack = TestStack::new(policy, ScriptedApi::always_succeeds(), crash).await;
     stack.webhooks.answer(move |_, before| match (before, gone) {
-        (0 | 1, _) => Reply::Refuses(503),
-        (_, false) => Reply::Takes,
-        (_, true) => Reply::Refuses(410),
+        (0 | 1, _) => WebhookAnswer::Refuses(503),
+        (_, false) => WebhookAnswer::Takes,
+        (_, true) => WebhookAnswer::Refuses(410),
     });
     let (fanout, ids) = open(&stack, URL, 2, "order").await;
     while stack.ack.apply(&done(&ids)).await.is_err() {

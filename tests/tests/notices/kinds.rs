@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use fanfold::limits::KIND_NOTICES;
 use fanfold::notice::{Event, KindResumed, KindStopped, Notice};
 use fanfold::store::gates::Gate;
-use fanfold_tests::{QueueName, Reply, order, policy};
+use fanfold_tests::{QueueName, WebhookAnswer, order, policy};
 use serde_json::Value;
 
 use super::*;
 
 /// A stack with a kind of three lanes that is told of at a URL, or as `notify` says; its batch API lets nobody in.
-async fn refused(notify: Value) -> (Arc<AtomicU16>, Stack) {
+async fn refused(notify: Value) -> (Arc<AtomicU16>, TestStack) {
     let (status, api) = ScriptedApi::answering(401);
-    let stack = Stack::new(policy(json!({ "notify": notify })), api, Crash::never()).await;
+    let stack = TestStack::new(policy(json!({ "notify": notify })), api, Crash::never()).await;
     stack.register((0..3).map(|n| order(None, &n.to_string(), n)).collect()).await;
     (status, stack)
 }
 
-async fn gate(stack: &Stack) -> Gate {
+async fn gate(stack: &TestStack) -> Gate {
     stack.gates.get("parcel").await.unwrap().unwrap_or_default()
 }
 
 /// Lets everything work until the kind stands still, or goes on again; what is to be told of it is not delivered yet.
-async fn changes(stack: &Stack, stops: bool) -> Gate {
+async fn changes(stack: &TestStack, stops: bool) -> Gate {
     for _ in 0..200 {
         for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
             stack.deliver(queue).await;
@@ -40,7 +40,7 @@ async fn changes(stack: &Stack, stops: bool) -> Gate {
 }
 
 /// What was delivered, in order.
-fn told(stack: &Stack) -> Vec<Notice> {
+fn told(stack: &TestStack) -> Vec<Notice> {
     stack.webhooks.posted().into_iter().map(|posted| posted.notice).collect()
 }
 
@@ -139,7 +139,7 @@ async fn who_names_no_receiver_is_told_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_latest_change_counts() {
     let (status, stack) = refused(json!({"url": URL})).await;
-    stack.webhooks.answer(|_, _| Reply::Refuses(503));
+    stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(503));
     changes(&stack, true).await;
     stack.minutes(15).await;
     let calls = told(&stack).len();
@@ -147,7 +147,7 @@ async fn the_latest_change_counts() {
     assert_eq!(stack.webhooks.by_notice().len(), 1);
     status.store(200, Ordering::Relaxed);
     let goes_on = changes(&stack, false).await;
-    stack.webhooks.answer(|_, before| if before == 0 { Reply::Refuses(503) } else { Reply::Takes });
+    stack.webhooks.answer(|_, before| if before == 0 { WebhookAnswer::Refuses(503) } else { WebhookAnswer::Takes });
     stack.minutes(90).await;
     let notices = told(&stack);
     assert_eq!(notices[calls..].iter().map(|notice| &notice.event).collect::<Vec<_>>(), [&resumed(&goes_on); 2]);
@@ -177,13 +177,13 @@ async fn a_try_that_is_overtaken_does_not_tell_the_next_change() {
 #[tokio::test(start_paused = true)]
 async fn what_nobody_takes_is_given_up_with_one_dead_letter() {
     let (_, stack) = refused(json!({"url": URL})).await;
-    stack.webhooks.answer(|_, _| Reply::Refuses(410));
+    stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(410));
     changes(&stack, true).await;
     stack.minutes(10).await;
     assert_eq!(told(&stack).len(), 1);
     let dead = stack.dead(QueueName::Notify).await;
     assert_eq!(dead.len(), 1);
-    stack.webhooks.answer(|_, _| Reply::Takes);
+    stack.webhooks.answer(|_, _| WebhookAnswer::Takes);
     stack.send(QueueName::Notify, &dead[0]).await;
     stack.minutes(2).await;
     assert_eq!((told(&stack).len(), stack.webhooks.by_notice().len()), (2, 1));

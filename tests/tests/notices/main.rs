@@ -15,18 +15,18 @@ use fanfold::messages::AckRequest;
 use fanfold::policy::Destination;
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::OpenRequest;
-use fanfold_tests::{Crash, QueueName, ScriptedApi, Stack, done};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, done};
 use serde_json::json;
 use uuid::Uuid;
 
 const URL: &str = "https://receiver.example/hook";
 
-async fn stack() -> Stack {
-    Stack::with(json!({})).await
+async fn stack() -> TestStack {
+    TestStack::with(json!({})).await
 }
 
 /// Opens a small sealed fan-out that tells its end to a URL. The producer repeats a call that fails.
-async fn open(stack: &Stack, url: &str, items: u32, key: &str) -> (Uuid, Vec<ItemId>) {
+async fn open(stack: &TestStack, url: &str, items: u32, key: &str) -> (Uuid, Vec<ItemId>) {
     loop {
         let notify = Some(Destination::Url(url.to_owned()));
         let request = OpenRequest { items, seal: true, user_key: None, notify };
@@ -39,18 +39,18 @@ async fn open(stack: &Stack, url: &str, items: u32, key: &str) -> (Uuid, Vec<Ite
 }
 
 /// A fan-out that just completed, with its hint in the queue.
-async fn completed(stack: &Stack, url: &str) -> Uuid {
+async fn completed(stack: &TestStack, url: &str) -> Uuid {
     let (fanout, ids) = open(stack, url, 2, url).await;
     stack.ack.apply(&done(&ids)).await.unwrap();
     fanout
 }
 
-async fn header(stack: &Stack, fanout: Uuid) -> Fanout {
+async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
     stack.tracking.fanouts.get(fanout).await.unwrap().unwrap()
 }
 
 /// Delivers what comes to `notify` for so long, looking every `step`.
-async fn run_for(stack: &Stack, span: Duration, step: Duration) {
+async fn run_for(stack: &TestStack, span: Duration, step: Duration) {
     let end = stack.world.now().plus(span);
     while stack.world.now() < end {
         while stack.deliver(QueueName::Notify).await > 0 {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fanfold::delivery::Step;
 use fanfold_notify::Notify;
-use fanfold_tests::{QueueName, Reply};
+use fanfold_tests::{QueueName, WebhookAnswer};
 use futures::future::join_all;
 
 use super::*;
@@ -77,7 +77,7 @@ async fn of_a_thousand_fanouts_each_is_told_once() {
 #[tokio::test(start_paused = true)]
 async fn copies_of_a_message_make_one_call() {
     let stack = stack().await;
-    stack.webhooks.answer(|_, _| Reply::Hangs);
+    stack.webhooks.answer(|_, _| WebhookAnswer::Hangs);
     let fanout = completed(&stack, URL).await;
     let message = stack.take(QueueName::Notify).await;
     let other = Arc::new(Notify::from_environment(stack.surroundings(), stack.webhooks.clone()).unwrap());
@@ -91,7 +91,7 @@ async fn copies_of_a_message_make_one_call() {
         assert!(stack.hand(QueueName::Notify, message.clone()).await.is_empty());
     }
     assert_eq!(stack.webhooks.posted().len(), 1, "a later try is for its own message");
-    stack.webhooks.answer(|_, _| Reply::Takes);
+    stack.webhooks.answer(|_, _| WebhookAnswer::Takes);
     stack.drain().await;
     assert!(header(&stack, fanout).await.notice.delivered.is_some());
     assert_eq!(stack.webhooks.posted().len(), 2);

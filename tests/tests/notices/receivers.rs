@@ -1,7 +1,7 @@
 //! A receiver that hangs does not keep `notify` from others.
 
 use fanfold::store::places::{Party, Place, Places};
-use fanfold_tests::{QueueName, Reply};
+use fanfold_tests::{QueueName, WebhookAnswer};
 
 use super::*;
 
@@ -10,7 +10,7 @@ const HANGS: &str = "https://hangs.example/hook";
 #[tokio::test(start_paused = true)]
 async fn sixty_that_hang_do_not_delay_another() {
     let stack = stack().await;
-    stack.webhooks.answer(|url, _| if url.starts_with(HANGS) { Reply::Hangs } else { Reply::Takes });
+    stack.webhooks.answer(|url, _| if url.starts_with(HANGS) { WebhookAnswer::Hangs } else { WebhookAnswer::Takes });
     let pumps = stack.pumps();
     for n in 0..60 {
         completed(&stack, &format!("{HANGS}/{n}")).await;

@@ -1,6 +1,6 @@
 //! Clearing bits: what acks make of a bitfield. No I/O.
 
-use super::Group;
+use super::GroupRecord;
 use crate::bits::Bits;
 
 /// Bits to be cleared in one group.
@@ -39,7 +39,7 @@ pub struct Cleared {
 /// Clears bits. What was cleared before stays as it was, so that any order and repetition of acks ends the same. Bits
 /// beyond the group's size are not pending and change nothing.
 #[must_use]
-pub fn clear(group: &Group, mask: &Mask) -> Cleared {
+pub fn clear(group: &GroupRecord, mask: &Mask) -> Cleared {
     let newly = group.pending.and(&mask.done);
     let (mut failed, mut duplicates) = (group.failed.clone(), group.duplicates.clone());
     failed.merge(&newly.and(&mask.failed));
@@ -61,8 +61,8 @@ mod tests {
         indices.iter().copied().collect()
     }
 
-    fn group(size: usize) -> Group {
-        Group::new(Uuid::nil(), Uuid::nil(), size as u32, Timestamp(0))
+    fn group(size: usize) -> GroupRecord {
+        GroupRecord::new(Uuid::nil(), Uuid::nil(), size as u32, Timestamp(0))
     }
 
     fn mask(done: &[usize], failed: &[usize], duplicates: &[usize]) -> Mask {

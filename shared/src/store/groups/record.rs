@@ -11,7 +11,7 @@ use crate::limits::RETENTION;
 
 /// An item group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct GroupRecord {
     /// Its id.
     pub id: Uuid,
     /// The fan-out it belongs to.
@@ -30,7 +30,7 @@ pub struct Group {
     pub updated_at: Timestamp,
 }
 
-impl Group {
+impl GroupRecord {
     /// A new group with every bit set.
     #[must_use]
     pub fn new(id: Uuid, fanout: Uuid, size: u32, now: Timestamp) -> Self {
@@ -94,8 +94,8 @@ mod tests {
             added: Option<u32>,
             updated_at in any_time(),
         ) {
-            let group = Group { id, fanout, size, pending, failed, duplicates, added, updated_at };
-            prop_assert_eq!(Group::decode(&group.encode()).unwrap(), group);
+            let group = GroupRecord { id, fanout, size, pending, failed, duplicates, added, updated_at };
+            prop_assert_eq!(GroupRecord::decode(&group.encode()).unwrap(), group);
         }
     }
 }

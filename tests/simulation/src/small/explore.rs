@@ -17,7 +17,7 @@ use super::stage::{Player, Scene, Stage};
 use super::touches::{Sort, Touches};
 use crate::faults::Fault;
 use crate::lock;
-use crate::wire::Reply;
+use crate::wire::WireAnswer;
 
 /// What becomes of a request that is picked. To die before a request is to die after the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ struct Choice {
     /// How things were, if there is something else to be chosen.
     scene: Option<Scene>,
     /// What was answered to what is chosen.
-    reply: Option<Reply>,
+    reply: Option<WireAnswer>,
 }
 
 impl Choice {

@@ -12,7 +12,7 @@ use super::touches::{Touches, canonical};
 use crate::faults::Fault;
 use crate::lock;
 use crate::request::Record;
-use crate::wire::Reply;
+use crate::wire::WireAnswer;
 
 /// A request that waits.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Picked {
     /// What is to become of it.
     pub(crate) fault: Fault,
     /// What it was answered in an earlier schedule that began in the same way: it need not be applied again.
-    pub(crate) reply: Option<Reply>,
+    pub(crate) reply: Option<WireAnswer>,
 }
 
 /// What passed the gate, and what stands before it.
@@ -42,7 +42,7 @@ pub(crate) struct Gate {
 struct State {
     asks: Vec<Ask>,
     /// What the request picked last was answered.
-    reply: Option<Reply>,
+    reply: Option<WireAnswer>,
     passed: Passed,
 }
 
@@ -104,12 +104,12 @@ impl Gate {
     }
 
     /// The request picked last was answered so.
-    pub(crate) fn replied(&self, reply: Reply) {
+    pub(crate) fn replied(&self, reply: WireAnswer) {
         lock(&self.state).reply = Some(reply);
     }
 
     /// What the request picked last was answered.
-    pub(crate) fn reply(&self) -> Option<Reply> {
+    pub(crate) fn reply(&self) -> Option<WireAnswer> {
         lock(&self.state).reply.take()
     }
 

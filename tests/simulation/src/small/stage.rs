@@ -20,7 +20,7 @@ use crate::queues::Packed;
 use crate::run::{come_to_rest, pump};
 use crate::sim::Sim;
 use crate::steps::{Steps, step_name};
-use crate::wire::Reply;
+use crate::wire::WireAnswer;
 use crate::{check, readers};
 
 /// Decides what no schedule decides: ids, pauses.
@@ -121,7 +121,7 @@ impl Actor {
 async fn look(hands: &Hands, queue: &str) -> Option<String> {
     let gate = hands.sim.gate.as_ref()?;
     let picked = gate.pass(&hands.worker, Touches::messages(queue)).await;
-    let reply = picked.reply.unwrap_or_else(|| Reply::ok(hands.sim.queues.peek(queue).into()));
+    let reply = picked.reply.unwrap_or_else(|| WireAnswer::ok(hands.sim.queues.peek(queue).into()));
     gate.replied(reply.clone());
     gate.heard(&hands.worker, queue, Some(&reply.body));
     reply.body.as_str().map(str::to_owned)

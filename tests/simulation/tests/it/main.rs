@@ -8,7 +8,7 @@ mod seeds;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use fanfold_simulation::{Outcome, Stats, run};
+use fanfold_simulation::{SeedReport, Stats, run};
 
 /// Seeds run unless `SIMULATION_SEEDS` says otherwise.
 const SEEDS: u64 = 40;
@@ -18,7 +18,7 @@ const SEEDS: u64 = 40;
 struct Runs {
     count: u64,
     stats: Stats,
-    failed: Vec<Outcome>,
+    failed: Vec<SeedReport>,
 }
 
 /// Runs the seeds, once for all tests.

@@ -1,11 +1,11 @@
 //! What must hold holds.
 
-use fanfold_simulation::Outcome;
+use fanfold_simulation::SeedReport;
 
 use crate::runs;
 
 /// The trace of a run that failed, and how to see it again.
-fn report(outcome: &Outcome) -> String {
+fn report(outcome: &SeedReport) -> String {
     let seed = outcome.seed;
     let (trace, violations) = (outcome.trace.join("\n"), outcome.violations.join("\n"));
     format!("{trace}\n\nseed {seed}:\n{violations}\ncargo run --release -p fanfold-simulation -- --seed {seed} --trace")
