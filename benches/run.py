@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The benches: measures Fanfold beside simpler algorithms and peers, and writes docs/BENCHMARKS.md.
 
-    benches/run.py                    every part, some 15 minutes on a quiet machine with two cores
+    benches/run.py                    every part, some 20 minutes on a quiet machine with two cores
+    benches/run.py --short            with fewer lanes and tasks
     benches/run.py --only acks peers  some parts
     benches/run.py --full             the largest sizes, too (hours)
     benches/run.py --render           only the page, from the results that are there
@@ -37,6 +38,7 @@ def main():
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", dest="size", action="store_const", const="full", default="usual")
+    size.add_argument("--short", dest="size", action="store_const", const="short", help="fewer lanes and tasks")
     size.add_argument("--smallest", dest="size", action="store_const", const="smallest", help="to try the benches themselves")
     parser.add_argument("--rounds", type=int, default=3, help="how often what is compared is measured, in turns (3)")
     parser.add_argument("--render", action="store_true", help="only write the page")

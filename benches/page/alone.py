@@ -57,7 +57,7 @@ def lanes(result, charts):
     head = ["lanes", "tasks", "batches", "seconds", "tasks/s", "write units", "SQS requests", "invocations", "$ per million", "peak MiB"]
     return f"""## One lane, and a lane per task
 
-The same {result["rows"][0]["total"]:,} tasks, each with a key, in one fan-out, for a batch API that does nothing: all of one target, of a thousand, and of a target each. Batches of at most
+The same {result["rows"][0]["total"]:,} tasks, each with a key, in one fan-out, for a batch API that does nothing: all of one target, of {result["rows"][1]["lanes"]:,}, and of a target each. Batches of at most
 60, ten in flight per lane. Units, requests and invocations are per task. Tasks of one lane share bundles, batches, elections and messages; a task that is alone in its lane
 has nobody to share them with, and is a batch of its own.
 

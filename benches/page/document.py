@@ -15,7 +15,8 @@ SQS. What carries over to AWS are write units, read units, requests and invocati
 processor seconds are those of this machine; on AWS every request takes some milliseconds, and thousands run beside each other.
 
 ```
-benches/run.py                    # every part, some 15 minutes on a quiet machine with two cores
+benches/run.py                    # every part, some 20 minutes on a quiet machine with two cores
+benches/run.py --short            # with fewer lanes and tasks
 benches/run.py --only acks peers  # some parts
 benches/run.py --full             # the largest sizes, too
 benches/run.py --render           # only this page, from the results that are there

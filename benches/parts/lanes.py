@@ -4,7 +4,7 @@ from parts.common import tasks_folder
 
 
 def run(bench):
-    tasks = bench.of(usual=100_000, smallest=400)
+    tasks = bench.of(usual=100_000, short=10_000, smallest=400)
     rows = []
     for lanes in [1, bench.of(usual=1_000, smallest=20), tasks]:
         with tasks_folder(bench, tasks, lanes, in_flight=10) as folder:

@@ -62,7 +62,7 @@ type Ending = (Uuid, Fields, Fields);
 
 impl Records for Bits64 {
     fn make(&self, fanout: Uuid, items: u32) -> (Vec<ItemId>, Vec<Item>) {
-        let group = |at: u32| Uuid::from_u128(fanout.as_u128() + 1 + u128::from(at / GROUP));
+        let group = |at: u32| Uuid::from_u128(fanout.as_u128().wrapping_add(1 + u128::from(at / GROUP)));
         let ids = (0..items).map(|at| ItemId { fanout, group: group(at), index: (at % GROUP) as u16 }).collect();
         let make = |first: u32| {
             let size = (items - first).min(GROUP);

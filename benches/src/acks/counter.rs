@@ -22,7 +22,7 @@ impl Records for Counter {
     fn make(&self, fanout: Uuid, items: u32) -> (Vec<ItemId>, Vec<Item>) {
         let name = |at: u32| ItemId {
             fanout,
-            group: Uuid::from_u128(fanout.as_u128() + u128::from(at / NAMED)),
+            group: Uuid::from_u128(fanout.as_u128().wrapping_add(u128::from(at / NAMED))),
             index: (at % NAMED) as u16,
         };
         let ids: Vec<ItemId> = (0..items).map(name).collect();

@@ -7,16 +7,18 @@ mod ours;
 mod simple;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use clap::{Args, ValueEnum};
 use fanfold::delivery::Step;
 use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
-use fanfold_local::Interceptor;
+use fanfold_local::{Engine, Interceptor};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::room::Room;
 use crate::{Outcome, report};
@@ -94,26 +96,18 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
     let opening = began.elapsed();
     let opened = room.engine.usage();
     room.start("AckFunction", tracker.step())?;
-    let url = room.queue("AckQueue")?;
     let began = Instant::now();
-    let sent = acks(&items, asked).into_iter().map(|acks| {
-        let (sqs, url, per_message) = (workers.sqs(), url.clone(), asked.per_message);
-        tokio::spawn(async move { send(&sqs, &url, &acks, per_message).await })
-    });
-    let sent: Vec<_> = sent.collect();
-    let sending = workers.usage();
+    let sent = start(acks(&items, asked), &workers, &room.queue("AckQueue")?, asked.per_message);
     let first = notices.next(Duration::from_secs(3_600)).await?.ok_or("there was no notice within an hour")?;
     let took = began.elapsed();
     for sent in sent {
         sent.await??;
     }
     room.silent().await?;
+    let sends = workers.usage().by_operation.get("sqs.SendMessageBatch").map_or(0, |sends| sends.requests);
     let acked = room.engine.usage();
-    let mut count = 1;
-    while notices.next(LATE).await?.is_some() {
-        count += 1;
-    }
-    let failed = items.iter().enumerate().filter(|(at, _)| fails(*at)).count() as u64;
+    let count = 1 + notices.rest().await?;
+    let failed = (0..items.len()).filter(|at| fails(*at)).count() as u64;
     let exact = count == 1 && first["failed"] == failed && first["succeeded"] == u64::from(asked.items) - failed;
     let invocations = room.invocations();
     let per = u64::from(asked.items);
@@ -126,7 +120,7 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
         "seconds": took.as_secs_f64(),
         "opening": report::used(&before, &opened, [].iter(), per),
         "acking": report::used(&opened, &acked, invocations.values(), per),
-        "workers_sqs_requests": workers.usage().sqs_requests - sending.sqs_requests,
+        "workers_sqs_requests": sends,
         "notices": count,
         "succeeded": first["succeeded"],
         "failed": first["failed"],
@@ -145,6 +139,20 @@ fn acks(items: &[ItemId], asked: &Asked) -> Vec<Vec<(ItemId, bool)>> {
     let mut all: Vec<(ItemId, bool)> = std::iter::repeat_n(once, asked.times).flatten().collect();
     fastrand::Rng::with_seed(1).shuffle(&mut all);
     all.chunks(all.len().div_ceil(asked.ackers.max(1)).max(1)).map(<[_]>::to_vec).collect()
+}
+
+/// Sets workers to work, each with its acks.
+fn start(
+    acks: Vec<Vec<(ItemId, bool)>>,
+    workers: &Engine,
+    url: &str,
+    per_message: usize,
+) -> Vec<JoinHandle<Outcome<()>>> {
+    let start = |acks: Vec<(ItemId, bool)>| {
+        let (sqs, url) = (workers.sqs(), url.to_owned());
+        tokio::spawn(async move { send(&sqs, &url, &acks, per_message).await })
+    };
+    acks.into_iter().map(start).collect()
 }
 
 /// Sends a worker's acks.
@@ -185,5 +193,14 @@ impl Notices {
             }
         }
         Ok(None)
+    }
+
+    /// How many more there are.
+    async fn rest(&self) -> Outcome<usize> {
+        let mut count = 0;
+        while self.next(LATE).await?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
 }

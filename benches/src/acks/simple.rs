@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fanfold::clock::World;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::ItemId;
 use fanfold::messages::AckRequest;
@@ -59,7 +60,7 @@ impl<R: Records> Simple<R> {
 
     async fn add(&self, items: u32) -> Outcome<Vec<ItemId>> {
         let Tables { dynamodb, records, headers, .. } = &self.tables;
-        let fanout = Uuid::from_u128(u128::from(fastrand::u64(..)) << 64);
+        let fanout = World::system().uuid();
         let (ids, made) = self.records.make(fanout, items);
         let header = [("id", text(fanout)), ("total", number(items)), ("still_open", number(made.len()))];
         put_all(dynamodb, headers, std::iter::once(record(header))).await?;

@@ -6,11 +6,12 @@ mod ours;
 mod plain;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use fanfold_local::Invocations;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::room::Room;
 use crate::{Outcome, report};

@@ -1,7 +1,6 @@
 //! Fanfold, with tasks of no fan-out and without keys: what the plain algorithm has, too.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use fanfold::messages::TaskRequest;
 use fanfold::policy::Policy;
@@ -10,6 +9,7 @@ use fanfold_local::Invocations;
 use fanfold_notify::Http;
 use fanfold_stack::{Outside, Steps};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::api::Calls;
 use super::{Asked, count};

@@ -8,7 +8,7 @@
 mod steps;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
@@ -17,6 +17,7 @@ use fanfold::delivery::{Delivery, Failures, Step};
 use fanfold_local::Invocations;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use tokio::time::Instant;
 
 use super::api::Calls;
 use super::{Asked, Task, count};
