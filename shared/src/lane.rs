@@ -29,14 +29,6 @@ pub fn partition(key: &str, partitions: u32) -> u32 {
     u32::try_from(derived::partition_hash(key) % u128::from(partitions)).unwrap_or(0)
 }
 
-impl Lane {
-    /// The shard of the sparse index over busy lanes that this lane belongs to.
-    #[must_use]
-    pub fn shard(&self) -> String {
-        (derived::shard_hash(&self.to_string()) % u128::from(crate::limits::LANE_SHARDS)).to_string()
-    }
-}
-
 impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.kind, self.partition, self.target)

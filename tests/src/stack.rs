@@ -51,6 +51,7 @@ pub struct TestStack {
     pub world: World,
     pub clock: Arc<TestClock>,
     pub(crate) engine: Engine,
+    worker: Engine,
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
     pub(crate) sqs: aws_sdk_sqs::Client,
     pub(crate) urls: BTreeMap<QueueName, String>,
@@ -108,6 +109,7 @@ impl TestStack {
             dynamodb: engine.dynamodb(),
             sqs: engine.sqs(),
             engine,
+            worker,
             world: world.clone(),
             clock,
             crash,
@@ -129,6 +131,11 @@ impl TestStack {
     /// What the steps are made of, for another one beside them.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
+    }
+
+    /// What the steps have asked for so far.
+    pub fn usage(&self) -> fanfold_local::Usage {
+        self.worker.usage()
     }
 
     /// Deletes a record, as DynamoDB does some time after its `ttl`.

@@ -1,12 +1,8 @@
 //! Fan-outs that are drained but not completed, or completed but not reported.
 
-use std::collections::BTreeSet;
-
 use fanfold::clock::Timestamp;
 use fanfold::messages::About;
-use fanfold::store::fanouts::FanoutState;
 use fanfold::store::notices::{NoticeProgress, Notices};
-use uuid::Uuid;
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
@@ -18,18 +14,18 @@ impl Sweep {
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
-        let mut ids: BTreeSet<Uuid> = self.tracking.fanouts.in_state(FanoutState::Sealed).await?.into_iter().collect();
-        ids.extend(self.tracking.fanouts.notifying().await?);
-        let ids: Vec<Uuid> = ids.into_iter().collect();
-        for fanout in self.tracking.fanouts.get_many(&ids).await? {
-            if fanout.drained() && fanout.updated_at <= horizon {
-                self.tracking.finish(fanout).await?;
-                report.fanouts += 1;
-            } else if fanout.to_notify() {
-                let notices = self.tracking.fanouts.notices();
-                let about = About::Fanout(fanout.id);
-                let again = self.tell_again(&notices, about, &fanout.notice, fanout.updated_at, request).await?;
-                report.fanouts += u64::from(again);
+        for segment in self.segments() {
+            let ids = self.tracking.fanouts.ending(segment).await?;
+            for fanout in self.tracking.fanouts.get_many(&ids).await? {
+                if fanout.drained() && fanout.updated_at <= horizon {
+                    self.tracking.finish(fanout).await?;
+                    report.fanouts += 1;
+                } else if fanout.to_notify() {
+                    let notices = self.tracking.fanouts.notices();
+                    let about = About::Fanout(fanout.id);
+                    let again = self.tell_again(&notices, about, &fanout.notice, fanout.updated_at, request).await?;
+                    report.fanouts += u64::from(again);
+                }
             }
         }
         Ok(())

@@ -6,10 +6,7 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::grouping::{BundleState, Patience, remind};
 use fanfold::lane::Lane;
-use fanfold::limits::{
-    BUNDLED_RETENTION, KEYS_PER_READ_MAX, LANE_SHARDS, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_SEGMENTS,
-    SWEEP_WRITES_AT_ONCE_MAX,
-};
+use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
 use fanfold::messages::ElectMessage;
 use fanfold::store::locks::Lock;
 use fanfold::store::tasks::Pending;
@@ -21,11 +18,9 @@ use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
     pub(crate) async fn sweep_locks(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
-        // Begun anywhere, so that a sweep that is cut short favours none.
-        let first = self.world.random.next() % LANE_SHARDS;
         let mut cleared = BTreeSet::new();
-        for at in 0..LANE_SHARDS {
-            let lanes = self.locks.busy((first + at) % LANE_SHARDS).await?;
+        for segment in self.segments() {
+            let lanes = self.locks.busy(segment).await?;
             for lanes in lanes.chunks(KEYS_PER_READ_MAX) {
                 let locks = self.locks.get_many(lanes, true).await?;
                 let idle: Vec<&Lock> = locks.iter().filter(|lock| lock.idle()).collect();
@@ -76,10 +71,9 @@ impl Sweep {
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
-        let first = i32::try_from(self.world.random.next() % SWEEP_SEGMENTS as u64).unwrap_or(0);
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
         let mut woken = BTreeSet::new();
-        for at in 0..SWEEP_SEGMENTS {
+        for segment in self.segments() {
             let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
                 if pending.created_at <= horizon {
@@ -88,7 +82,7 @@ impl Sweep {
                 let neglected = request.workers_dead || pending.created_at <= half;
                 bundles.extend(pending.record.bundle().filter(|_| neglected));
             };
-            self.tasks.scan_pending((first + at) % SWEEP_SEGMENTS, SWEEP_SEGMENTS, visit).await?;
+            self.tasks.scan_pending(segment, visit).await?;
             self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             self.wake(&lanes).await?;

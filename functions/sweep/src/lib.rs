@@ -7,10 +7,10 @@ mod lanes;
 
 use std::time::Duration;
 
-use fanfold::aws::{Queue, QueueError, StoreError};
+use fanfold::aws::{Queue, QueueError, Segment, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::limits::HINT_LOST_AFTER;
+use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::{Gates, share};
@@ -118,6 +118,12 @@ impl Sweep {
         let locks = self.sweep_locks(request, &mut report).await;
         let kinds = self.sweep_kinds(request, &mut report).await;
         pending.and(fanouts).and(locks).and(kinds).map(|()| report)
+    }
+
+    /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.
+    fn segments(&self) -> impl Iterator<Item = Segment> + use<> {
+        let first = i32::try_from(self.world.random.next() % SWEEP_SEGMENTS as u64).unwrap_or(0);
+        (0..SWEEP_SEGMENTS).map(move |at| Segment { number: (first + at) % SWEEP_SEGMENTS, of: SWEEP_SEGMENTS })
     }
 
     /// The moment before which something must have happened for its message to be taken for lost.

@@ -49,16 +49,16 @@ async fn a_folder_has_one_engine_at_a_time() {
 async fn a_folder_of_another_format_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     drop(Engine::open(folder.path()).unwrap());
-    for (written, told) in [(Some("2\n"), "format 2"), (Some("new-9"), "format new-9"), (None, "format none")] {
+    for (written, told) in [(Some("3\n"), "format 3"), (Some("new-9"), "format new-9"), (None, "format none")] {
         let file = folder.path().join("format");
         match written {
             Some(text) => fs::write(&file, text).unwrap(),
             None => fs::remove_file(&file).unwrap(),
         }
         let error = Engine::open(folder.path()).unwrap_err();
-        assert!(matches!(error, EngineError::Format { expected: 1, .. }), "{error}");
+        assert!(matches!(error, EngineError::Format { expected: 2, .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains(told) && text.contains("reads format 1"), "{text}");
+        assert!(text.contains(told) && text.contains("reads format 2"), "{text}");
         assert_eq!(fs::read_to_string(&file).ok().as_deref(), written);
     }
 }
@@ -68,7 +68,7 @@ async fn a_first_start_that_was_cut_short_can_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("format"), "").unwrap();
     drop(Engine::open(folder.path()).unwrap());
-    assert_eq!(fs::read_to_string(folder.path().join("format")).unwrap(), "1\n");
+    assert_eq!(fs::read_to_string(folder.path().join("format")).unwrap(), "2\n");
 }
 
 #[tokio::test]

@@ -28,16 +28,16 @@ impl Part {
 
 /// A share of a scan, for several who scan at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub struct Segment {
     /// Which, from 0.
-    pub(crate) number: i32,
+    pub number: i32,
     /// Of how many.
-    pub(crate) of: i32,
+    pub of: i32,
 }
 
 impl Segment {
     /// Everything.
-    pub(crate) const ALL: Self = Self { number: 0, of: 1 };
+    pub const ALL: Self = Self { number: 0, of: 1 };
 }
 
 impl Table {

@@ -82,10 +82,10 @@ pub(crate) fn partition_hash(key: &str) -> u128 {
     derived("partition", &[key.as_bytes()]).as_u128()
 }
 
-/// The hash of a lane's text by which lanes are spread over the shards of their index: the shard stands in the lane's record.
+/// The hash of a record's key by which a sparse index is spread over its shards: the shard stands in the record.
 #[must_use]
-pub(crate) fn shard_hash(lane: &str) -> u128 {
-    derived("shard", &[lane.as_bytes()]).as_u128()
+pub(crate) fn shard_hash(key: &str) -> u128 {
+    derived("shard", &[key.as_bytes()]).as_u128()
 }
 
 /// The workflow of the n-th chunk of tasks, from 1, when workflows of one lane are merged; `first` names the chunk before

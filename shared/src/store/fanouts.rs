@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use super::groups::{Cleared, GroupRecord};
 use super::notices::Notices;
+use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, number, text, time};
-use crate::aws::{Change, Part, Refusal, StoreError, Table, Write};
+use crate::aws::{Change, Refusal, Segment, StoreError, Table, Write};
 
-pub(super) use self::record::NOTIFYING;
+pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, FanoutState, Inline};
 
 /// What became of the items of groups that end.
@@ -120,6 +121,7 @@ impl Fanouts {
         let change = self
             .change(id)
             .set("state", text(FanoutState::Sealed.as_str()))
+            .set(ENDING, shard(id))
             .when_is("state", text(FanoutState::Open.as_str()));
         Ok(change.send_for_new().await?.decode(Fanout::decode)?.stands())
     }
@@ -155,25 +157,18 @@ impl Fanouts {
         change.send().await.map(|_| ())
     }
 
-    /// Ids of the fan-outs in a state, oldest first.
+    /// Ids of the fan-outs of a segment that a sweep looks at: see [`Fanout::ending`].
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn in_state(&self, state: FanoutState) -> Result<Vec<Uuid>, StoreError> {
-        self.ids("state", state.as_str()).await
-    }
-
-    /// Ids of the completed fan-outs whose end is still to be reported.
-    ///
-    /// # Errors
-    /// The table cannot be read, or a record is corrupt.
-    pub async fn notifying(&self) -> Result<Vec<Uuid>, StoreError> {
-        self.ids("notifying", NOTIFYING).await
-    }
-
-    async fn ids(&self, index: &'static str, partition: &str) -> Result<Vec<Uuid>, StoreError> {
-        let items = self.table.query(Part::all(index, partition)).await?;
-        items.iter().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
+    pub async fn ending(&self, segment: Segment) -> Result<Vec<Uuid>, StoreError> {
+        let mut ids = Vec::new();
+        let visit = |item| {
+            ids.push(Reader::new("fanouts", "id", &item).parsed("id")?);
+            Ok(())
+        };
+        self.table.scan(Some(ENDING), segment, visit).await?;
+        Ok(ids)
     }
 
     /// Begins a change of a header.

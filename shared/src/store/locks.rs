@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, PAUSED, TTL, WAITING};
 use super::places::ID;
+use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, expiry, id_set, number, text, time};
-use crate::aws::{Change, Part, StoreError, Table, Write};
+use crate::aws::{Change, Segment, StoreError, Table, Write};
 use crate::lane::Lane;
 use crate::limits::LANE_RETENTION;
 
@@ -53,7 +54,7 @@ impl Locks {
     pub async fn acquire(&self, lane: &Lane, batch: Uuid, max_in_flight: u32) -> Result<Write<Lock, Lock>, StoreError> {
         let acquired = self
             .lead(self.change(lane), batch)
-            .set_first(ACTIVE, text(lane.shard()))
+            .set_first(ACTIVE, shard(lane))
             .remove([TTL])
             .when_absent(HOLDER)
             .when_absent(PAUSED)
@@ -180,18 +181,22 @@ impl Locks {
     /// # Errors
     /// The table cannot be written.
     pub async fn close_again(&self, lane: &Lane, batch: Uuid) -> Result<(), StoreError> {
-        let change =
-            self.change(lane).set_first(ACTIVE, text(lane.shard())).add(CLOSING, id_set([&batch])).remove([TTL]);
+        let change = self.change(lane).set_first(ACTIVE, shard(lane)).add(CLOSING, id_set([&batch])).remove([TTL]);
         change.send().await.map(|_| ())
     }
 
-    /// The lanes of one shard that were busy when last looked at.
+    /// The lanes of a segment that were busy when last looked at.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn busy(&self, shard: u64) -> Result<Vec<Lane>, StoreError> {
-        let items = self.0.query(Part::all(ACTIVE, shard)).await?;
-        items.iter().map(|item| Reader::new("locks", ID, item).parsed(ID)).collect()
+    pub async fn busy(&self, segment: Segment) -> Result<Vec<Lane>, StoreError> {
+        let mut lanes = Vec::new();
+        let visit = |item| {
+            lanes.push(Reader::new("locks", ID, &item).parsed(ID)?);
+            Ok(())
+        };
+        self.0.scan(Some(ACTIVE), segment, visit).await?;
+        Ok(lanes)
     }
 
     /// Takes an idle lane out of the index of busy lanes and lets its record expire.

@@ -8,6 +8,7 @@ pub mod locks;
 pub mod notices;
 pub mod places;
 pub mod policies;
+mod shards;
 pub mod tasks;
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ mod record;
 
 use uuid::Uuid;
 
-use super::fanouts::NOTIFYING;
+use super::fanouts::ENDING;
+use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, number, text, time};
 use crate::aws::{Change, StoreError, Table};
 use crate::clock::Timestamp;
@@ -76,7 +77,7 @@ impl Notices {
 
     /// The attribute by which the index shows what is to be delivered, if there is one.
     fn index(&self) -> Option<&'static str> {
-        self.indexed.then_some("notifying")
+        self.indexed.then_some(ENDING)
     }
 
     /// Takes the turn to try, if the notice still stands as `before` says, and the try is due and none runs. None: somebody
@@ -195,7 +196,7 @@ impl Notices {
             .set("tell_since", time(now))
             .remove(["undeliverable"]);
         if let Some(index) = self.index() {
-            revived = revived.set(index, text(NOTIFYING));
+            revived = revived.set(index, shard(key));
         }
         Ok(revived.send().await?.is_done().then_some(now))
     }

@@ -11,6 +11,7 @@ use crate::limits::RETENTION;
 use crate::policy::Destination;
 use crate::store::groups::{Cleared, GroupRecord};
 use crate::store::notices::NoticeProgress;
+use crate::store::shards::shard;
 
 /// How far a fan-out has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -100,6 +101,13 @@ impl Fanout {
         self.complete() && self.notify.is_some() && !self.notice.over()
     }
 
+    /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, or its end
+    /// is to be reported. A small one is completed by the write that clears its last bit.
+    #[must_use]
+    pub fn ending(&self) -> bool {
+        (self.state == FanoutState::Sealed && self.inline.is_none()) || self.to_notify()
+    }
+
     /// The bitfield of a small fan-out, as the group it is.
     #[must_use]
     pub fn inline_group(&self) -> Option<GroupRecord> {
@@ -174,7 +182,7 @@ impl Fanout {
             ("duplicate_items", inline.and_then(|inline| bits(&inline.duplicates))),
             ("user_key", self.user_key.as_ref().map(text)),
             ("notify", self.notify.as_ref().map(|to| text(serde_json::to_string(to).unwrap_or_default()))),
-            ("notifying", self.to_notify().then(|| text(NOTIFYING))),
+            (ENDING, self.ending().then(|| shard(self.id))),
             ("cursor", count(self.cursor)),
             ("created_at", Some(time(self.created_at))),
             ("updated_at", Some(time(self.updated_at))),
@@ -184,8 +192,8 @@ impl Fanout {
     }
 }
 
-/// The one partition of the sparse index of fan-outs whose end is still to be reported.
-pub(in crate::store) const NOTIFYING: &str = "1";
+/// The sparse index of fan-outs that a sweep looks at, and its partition key.
+pub(in crate::store) const ENDING: &str = "ending";
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -55,16 +55,11 @@ impl Tasks {
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn scan_pending(
-        &self,
-        segment: i32,
-        segments: i32,
-        mut visit: impl FnMut(Pending, Lane),
-    ) -> Result<(), StoreError> {
+    pub async fn scan_pending(&self, segment: Segment, mut visit: impl FnMut(Pending, Lane)) -> Result<(), StoreError> {
         let visit = |item| {
             visit(Pending::decode(&item)?, Reader::new("tasks", ID, &item).parsed(PENDING)?);
             Ok(())
         };
-        self.table.scan(Some(PENDING), Segment { number: segment, of: segments }, visit).await
+        self.table.scan(Some(PENDING), segment, visit).await
     }
 }

@@ -1,0 +1,31 @@
+//! Shards of the sparse indexes by which `sweep` finds lanes and fan-outs: what all of them write must not meet in one partition.
+
+use std::fmt::Display;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use crate::aws::attributes::text;
+use crate::ids::derived;
+use crate::limits::INDEX_SHARDS;
+
+/// The partition key under which an index shows the record with this key: always the same.
+pub(super) fn shard(key: impl Display) -> AttributeValue {
+    text(derived::shard_hash(&key.to_string()) % u128::from(INDEX_SHARDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn shards_share_the_records_evenly() {
+        let mut counts: HashMap<String, u32> = HashMap::new();
+        for key in 0..100_000 {
+            *counts.entry(format!("{:?}", shard(key))).or_default() += 1;
+        }
+        assert_eq!(counts.len() as u64, INDEX_SHARDS);
+        assert!(counts.values().all(|count| (40..=160).contains(count)), "{counts:?}");
+    }
+}
