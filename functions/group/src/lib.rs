@@ -95,7 +95,9 @@ impl Group {
         let rest = candidates.rest(&batch.members);
         let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {
-            let outbox = self.resign(message).await?;
+            // An intent of which nothing was won may have been others' before: what waits beside it is nobody's.
+            let beside = if batch.members.is_empty() { rest.to_name() } else { Waiting::default() };
+            let outbox = self.resign(message, &beside).await?;
             return Ok(self.and_wake(message, freed, outbox));
         }
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
@@ -145,9 +147,11 @@ impl Group {
         Ok(batch)
     }
 
-    /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again.
-    async fn resign(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
+    /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again, and so do those
+    /// that were found beside its intent.
+    async fn resign(&self, message: &GroupMessage, beside: &Waiting) -> Result<Outbox, GroupError> {
         let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
+        let left = left.union(&self.tasks.waiting(beside, &message.lane).await?);
         self.locks.resign(&leader(message)).await?;
         Ok(self.wake(message, left))
     }
