@@ -1,6 +1,7 @@
 //! The step `group`: the leader claims the lane's tasks into a batch and dispatches it.
 
 mod candidates;
+mod step;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,10 +9,9 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::grouping::{BatchSize, Bundle};
 use fanfold::ids::{TaskId, derived};
-use fanfold::limits::{BATCHES_AT_ONCE_MAX, BUNDLE_FILLING_MAX};
+use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
 use fanfold::policy::Policy;
@@ -20,8 +20,6 @@ use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::waiting::Waiting;
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
 
 use crate::candidates::{Candidates, Rest};
@@ -223,38 +221,4 @@ fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, re
     let linger = BatchSize::of(policy).linger(rest.len());
     let next = message.next(next, epoch, rest.to_name());
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
-}
-
-impl Step for Group {
-    /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds
-    /// its batches dispatched.
-    fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
-        async move {
-            let (messages, mut failures) = parse::<GroupMessage>(deliveries);
-            let formed = messages.into_iter().map(|(delivery, message)| async move {
-                let result = self.form(&message).await;
-                (delivery.message_id, message, result)
-            });
-            let mut formed = stream::iter(formed).buffer_unordered(BATCHES_AT_ONCE_MAX);
-            let (mut outboxes, mut done) = (Vec::new(), Vec::new());
-            while let Some((message_id, message, result)) = formed.next().await {
-                match result {
-                    Ok(outbox) => {
-                        outboxes.push(outbox);
-                        done.push(message_id);
-                    }
-                    Err(error) => {
-                        tracing::error!(%error, batch = %message.batch, lane = %message.lane, "the batch was not formed");
-                        failures.push(message_id);
-                    }
-                }
-            }
-            if let Err(error) = self.send(outboxes).await {
-                tracing::error!(%error, batches = done.len(), "batches were formed, but their messages could not be sent");
-                failures.extend(done);
-            }
-            failures
-        }
-        .boxed()
-    }
 }
