@@ -22,7 +22,7 @@ impl TestStack {
         for (id, stored) in self.tasks.stored(ids).await.unwrap() {
             if let Stored::Task { waits: Some(waits), .. } = stored {
                 match waits {
-                    Waits::Alone => waiting = waiting.union(&Waiting::alone([id])),
+                    Waits::Alone | Waits::Freed => waiting = waiting.union(&Waiting::alone([id])),
                     Waits::In(bundle, tasks) => drop(waiting.bundles.insert(bundle, tasks)),
                 }
             }

@@ -18,6 +18,8 @@ mod forged_acks;
 mod forged_batches;
 #[path = "hostile/forged_lanes.rs"]
 mod forged_lanes;
+#[path = "hostile/forged_notices.rs"]
+mod forged_notices;
 #[path = "hostile/later.rs"]
 mod later;
 #[path = "hostile/mixed.rs"]

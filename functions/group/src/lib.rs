@@ -1,6 +1,7 @@
 //! The step `group`: the leader claims the lane's tasks into a batch and dispatches it.
 
 mod candidates;
+mod step;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,10 +9,9 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::grouping::{BatchSize, Bundle};
 use fanfold::ids::{TaskId, derived};
-use fanfold::limits::{BATCHES_AT_ONCE_MAX, BUNDLE_FILLING_MAX};
+use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
 use fanfold::policy::Policy;
@@ -20,8 +20,6 @@ use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::waiting::Waiting;
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
 use uuid::Uuid;
 
 use crate::candidates::{Candidates, Rest};
@@ -97,7 +95,9 @@ impl Group {
         let rest = candidates.rest(&batch.members);
         let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {
-            let outbox = self.resign(message).await?;
+            // An intent of which nothing was won may have been others' before: what waits beside it is nobody's.
+            let beside = if batch.members.is_empty() { rest.to_name() } else { Waiting::default() };
+            let outbox = self.resign(message, &beside).await?;
             return Ok(self.and_wake(message, freed, outbox));
         }
         let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
@@ -147,9 +147,11 @@ impl Group {
         Ok(batch)
     }
 
-    /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again.
-    async fn resign(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
+    /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again, and so do those
+    /// that were found beside its intent.
+    async fn resign(&self, message: &GroupMessage, beside: &Waiting) -> Result<Outbox, GroupError> {
         let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
+        let left = left.union(&self.tasks.waiting(beside, &message.lane).await?);
         self.locks.resign(&leader(message)).await?;
         Ok(self.wake(message, left))
     }
@@ -219,38 +221,4 @@ fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, re
     let linger = BatchSize::of(policy).linger(rest.len());
     let next = message.next(next, epoch, rest.to_name());
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
-}
-
-impl Step for Group {
-    /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds
-    /// its batches dispatched.
-    fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
-        async move {
-            let (messages, mut failures) = parse::<GroupMessage>(deliveries);
-            let formed = messages.into_iter().map(|(delivery, message)| async move {
-                let result = self.form(&message).await;
-                (delivery.message_id, message, result)
-            });
-            let mut formed = stream::iter(formed).buffer_unordered(BATCHES_AT_ONCE_MAX);
-            let (mut outboxes, mut done) = (Vec::new(), Vec::new());
-            while let Some((message_id, message, result)) = formed.next().await {
-                match result {
-                    Ok(outbox) => {
-                        outboxes.push(outbox);
-                        done.push(message_id);
-                    }
-                    Err(error) => {
-                        tracing::error!(%error, batch = %message.batch, lane = %message.lane, "the batch was not formed");
-                        failures.push(message_id);
-                    }
-                }
-            }
-            if let Err(error) = self.send(outboxes).await {
-                tracing::error!(%error, batches = done.len(), "batches were formed, but their messages could not be sent");
-                failures.extend(done);
-            }
-            failures
-        }
-        .boxed()
-    }
 }

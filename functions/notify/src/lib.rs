@@ -15,11 +15,11 @@ use fanfold::limits::RECEIVER_SHARE;
 use fanfold::messages::NotifyMessage;
 use fanfold::notice::Notice;
 use fanfold::store::batches::Batches;
-use fanfold::store::fanouts::Fanouts;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
 use fanfold::store::places::Places;
 use fanfold::store::policies::Policies;
+use fanfold::tracking::Tracking;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
@@ -28,10 +28,10 @@ pub use deliver::{DeliveryError, Http, Webhooks};
 
 /// Delivers notices.
 pub struct Notify {
-    fanouts: Fanouts,
     batches: Batches,
     locks: Locks,
     gates: Gates,
+    tracking: Tracking,
     places: Places,
     policies: Policies,
     notify: Queue<NotifyMessage>,
@@ -69,10 +69,10 @@ impl Notify {
     /// A variable is missing or cannot be used.
     pub fn from_environment(surroundings: &Surroundings, webhooks: Arc<dyn Webhooks>) -> Result<Self, ConfigError> {
         Ok(Self {
-            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            tracking: Tracking::from_environment(surroundings)?,
             places: Places::new(surroundings.table(variables::LOCKS_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,

@@ -38,7 +38,7 @@ impl Notify {
     /// The records in which the progress of the notice is kept.
     pub(crate) fn records(&self, about: &About) -> Notices {
         match about {
-            About::Fanout(_) => self.fanouts.notices(),
+            About::Fanout(_) => self.tracking.fanouts.notices(),
             About::Batch(_) => self.batches.notices(),
             About::Kind(_) => self.gates.notices(),
         }
@@ -54,7 +54,8 @@ impl Notify {
     }
 
     async fn look_at_end(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
-        let fanout = self.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
+        let fanout =
+            self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let Some(destination) = fanout.notify.clone().filter(|_| fanout.complete()) else { return Ok(Asked::Nothing) };
         let notices = || vec![Notice::completed(&fanout)];
         self.next(message, fanout.notice.clone(), destination, notices).await
@@ -66,6 +67,10 @@ impl Notify {
         // Sent too early, the notice would have the same id as the final one, and other failures.
         if batch.status != BatchStatus::Done {
             return Err(NotifyError::NotDone(batch.id));
+        }
+        // Whoever acks its items asks for the notice afterwards. With the notice the batch would be closed, and its acks lost.
+        if !batch.notice.begun() && self.tracking.any_pending(&batch.items().collect::<Vec<_>>()).await? {
+            return Ok(Asked::Nothing);
         }
         let policy = self.policies.get(&batch.lane.kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());

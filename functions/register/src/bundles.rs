@@ -23,7 +23,7 @@ impl Awake {
     pub(crate) fn add(&mut self, lane: &Lane, id: TaskId, waits: Waits) {
         let (tasks, bundles) = self.0.entry(lane.clone()).or_default();
         match waits {
-            Waits::Alone => tasks.push(id),
+            Waits::Alone | Waits::Freed => tasks.push(id),
             Waits::In(bundle, waiting) => drop(bundles.insert(bundle, waiting)),
         }
     }

@@ -21,7 +21,7 @@ use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks};
+use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
 use serde::Serialize;
 
@@ -156,6 +156,7 @@ impl Register {
         self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;
+        owners.freed.iter().for_each(|(id, lane)| awake.add(lane, *id, Waits::Alone));
         let dropped = to_drop(placed, &owners);
         let noted = self.tasks.insert_duplicates(&dropped).await?;
         let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));

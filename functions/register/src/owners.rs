@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use fanfold::aws::StoreError;
 use fanfold::ids::TaskId;
+use fanfold::lane::Lane;
 use fanfold::limits::CONTENTION_TRIES_MAX;
 use fanfold::store::tasks::{Holding, Key, KeyClaim, Stored, Takeover};
 
@@ -16,6 +17,8 @@ pub(crate) struct Owners {
     pub(crate) of: Vec<TaskId>,
     /// Those that belong to other requests, and for which nobody has to stand in: they are stored, or ended long ago.
     pub(crate) stored: HashSet<TaskId>,
+    /// Those of them that were freed from dead bundles: their lanes are to be woken.
+    pub(crate) freed: Vec<(TaskId, Lane)>,
 }
 
 impl Register {
@@ -25,10 +28,12 @@ impl Register {
             placed.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
         let claim = |(at, key): &(usize, &Key)| KeyClaim { key: (*key).clone(), owner: placed[*at].id };
         let claims: Vec<KeyClaim> = keyed.iter().map(claim).collect();
+        let mut freed = Vec::new();
         for _ in 0..CONTENTION_TRIES_MAX {
             let mut holdings = self.tasks.take_keys(&claims).await?;
             let others: Vec<TaskId> = foreign(&claims, &holdings).map(|(_, holding)| holding.owner).collect();
             let owners = self.tasks.stored(&others).await?;
+            freed.extend(owners.iter().filter_map(|(id, stored)| Some((*id, stored.freed()?.clone()))));
             let free: Vec<usize> =
                 (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners)).collect();
             // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
@@ -49,7 +54,7 @@ impl Register {
             }
             let mut of: Vec<TaskId> = placed.iter().map(|task| task.id).collect();
             keyed.iter().zip(&holdings).for_each(|((at, _), holding)| of[*at] = holding.owner);
-            return Ok(Owners { of, stored });
+            return Ok(Owners { of, stored, freed });
         }
         Err(StoreError::Contended { what: "taking keys over".to_owned() }.into())
     }

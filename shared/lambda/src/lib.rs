@@ -45,7 +45,7 @@ fn sdk_config(variable: impl Fn(&str) -> Option<String>) -> SdkConfig {
         .behavior_version(BehaviorVersion::latest())
         .region(variable("AWS_REGION").map(Region::new))
         .identity_cache(IdentityCache::lazy().build())
-        .http_client(https::Https::new());
+        .http_client(https::Https::default());
     config
         .set_endpoint_url(variable("AWS_ENDPOINT_URL"))
         .set_credentials_provider(credentials.map(SharedCredentialsProvider::new));

@@ -5,16 +5,17 @@ use std::sync::{Arc, LazyLock};
 use cel::{Context, Env, Program, Value};
 
 use super::bounded::{self, Excess};
-use super::names;
+use super::{matches, names};
 use crate::limits::{
     EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_GROWTH_MAX, EXPRESSION_OPERATORS_MAX, TARGET_BYTES_MAX,
 };
 
-/// The standard environment and the strings extension (`substring`, `split`, `lowerAscii`, …).
+/// The standard environment, `matches`, and the strings extension (`substring`, `split`, `lowerAscii`, …).
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    if let Err(error) = env.add_extension(cel::extensions::strings) {
-        tracing::error!(%error, "the strings extension of CEL could not be added");
+    if let Err(error) = env.add_extension(cel::extensions::strings).and_then(|_| env.add_extension(matches::extension))
+    {
+        tracing::error!(%error, "an extension of CEL could not be added");
     }
     Arc::new(env)
 });

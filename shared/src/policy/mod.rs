@@ -6,6 +6,7 @@ mod check;
 mod compiled;
 mod expression;
 mod kind;
+mod matches;
 mod names;
 mod span;
 mod tree;

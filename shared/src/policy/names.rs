@@ -196,6 +196,7 @@ mod tests {
     fn the_functions_are_those_of_cel_with_as_many_arguments() {
         let mut env = cel::Env::stdlib();
         env.add_extension(cel::extensions::strings).unwrap();
+        env.add_extension(crate::policy::matches::extension).unwrap();
         let env = Arc::new(env);
         for (name, allowed) in FUNCTIONS {
             for given in 0..=3 {

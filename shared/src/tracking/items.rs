@@ -52,13 +52,32 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.
     pub async fn sizes(&self, items: &[ItemId]) -> Result<Sizes, StoreError> {
+        let groups = self.groups_named(items).await?;
+        Ok(Sizes(groups.into_iter().map(|(name, group)| (name, group.size)).collect()))
+    }
+
+    /// Whether some of these items wait for their ack, strongly consistent. Those that do not exist wait for nothing.
+    ///
+    /// # Errors
+    /// The tables cannot be read, or a record is corrupt.
+    pub async fn any_pending(&self, items: &[ItemId]) -> Result<bool, StoreError> {
+        let groups = self.groups_named(items).await?;
+        let pending = |item: &ItemId| {
+            let group = groups.get(&(item.fanout, item.group));
+            group.is_some_and(|group| state(group, item.index) == ItemState::Pending)
+        };
+        Ok(items.iter().any(pending))
+    }
+
+    /// The groups of these items, by fan-out and group.
+    async fn groups_named(&self, items: &[ItemId]) -> Result<BTreeMap<(Uuid, Uuid), GroupRecord>, StoreError> {
         let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();
         let (small, large): (Vec<_>, Vec<_>) = names.into_iter().partition(|(fanout, group)| fanout == group);
         let (small, large) = (small.into_iter().map(|name| name.0), large.into_iter().map(|name| name.1));
         let groups = self.groups.get_many(&large.collect::<Vec<_>>()).await?;
         let fanouts = self.fanouts.get_many(&small.collect::<Vec<_>>()).await?;
         let groups = groups.into_iter().chain(fanouts.iter().filter_map(|fanout| fanout.inline_group()));
-        Ok(Sizes(groups.map(|group| ((group.fanout, group.id), group.size)).collect()))
+        Ok(groups.map(|group| ((group.fanout, group.id), group)).collect())
     }
 
     /// What became of an item, strongly consistent.

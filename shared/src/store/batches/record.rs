@@ -9,7 +9,7 @@ use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, ti
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::ids::TaskId;
+use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::limits::RETENTION;
 use crate::masks::Masks;
@@ -93,7 +93,15 @@ impl Batch {
     /// Whether a member is an item of a fan-out: its outcome is acked.
     #[must_use]
     pub fn has_items(&self) -> bool {
-        self.members.ids().iter().any(|id| matches!(id, TaskId::Item(_)))
+        self.items().next().is_some()
+    }
+
+    /// The members that are items of fan-outs.
+    pub fn items(&self) -> impl Iterator<Item = ItemId> + '_ {
+        self.members.ids().iter().filter_map(|id| match id {
+            TaskId::Item(item) => Some(*item),
+            TaskId::Single(_) => None,
+        })
     }
 
     /// Slots without an outcome.

@@ -38,11 +38,24 @@ pub enum Stored {
     Duplicate(TaskId),
 }
 
+impl Stored {
+    /// The lane of a task that was freed just now.
+    #[must_use]
+    pub fn freed(&self) -> Option<&Lane> {
+        match self {
+            Self::Task { lane, waits: Some(Waits::Freed) } => Some(lane),
+            Self::Task { .. } | Self::Duplicate(_) => None,
+        }
+    }
+}
+
 /// How a task waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     /// On its own.
     Alone,
+    /// On its own from now on: its bundle is dead, and nobody told its lane.
+    Freed,
     /// In a bundle, of which so many tasks wait.
     In(Uuid, u16),
 }
@@ -83,7 +96,7 @@ impl Tasks {
                 State::Duplicate(of) => return (task.id, Stored::Duplicate(of)),
                 State::Created => Some(Waits::Alone),
                 State::Batched(_) => None,
-                State::Bundled(_) if dead(&task) => Some(Waits::Alone),
+                State::Bundled(_) if dead(&task) => Some(Waits::Freed),
                 State::Bundled(bundle) => bundles.get(&bundle).and_then(|bundle| {
                     let waits = bundle.waits(bundle.members.slot(&task.id)?);
                     waits.then(|| Waits::In(bundle.id, bundle.waiting()))

@@ -115,6 +115,20 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "ack-beside-ack-and-seal",
+        about: "two messages ack the last items of two groups while their fan-out is sealed",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                add(stage, "first", 1).await?;
+                let items = add(stage, "second", 1).await?;
+                Ok([apart(stage, &items), vec![seal(stage)]].concat())
+            }
+            .boxed()
+        },
+    },
+    Case {
         name: "seal-beside-seal",
         about: "a fan-out whose items are all acked is sealed by two requests",
         policy: plain,
