@@ -28,6 +28,10 @@ build:
 e2e:
     tests/e2e/run
 
+# Measures everything and writes docs/BENCHMARKS.md; `just bench --help` lists the parts.
+bench *args:
+    benches/run.py {{args}}
+
 # Writes the description of the HTTP API.
 openapi:
     cargo run -q -p fanfold-openapi > docs/openapi.json

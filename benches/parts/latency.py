@@ -1,27 +1,20 @@
-#!/usr/bin/env python3
 """How long a single task waits for its call, and how many batches a second one lane does that may have one in flight.
 
-    cargo build --release -p fanfold-cli && benches/latency.py [path of the command]
-
-Starts `fanfold serve` and a batch API that answers at once, on free ports of this machine.
+Both on `fanfold serve`, with a batch API that answers at once.
 """
 
 import http.client
 import http.server
 import json
-import os
 import pathlib
 import signal
-import socket
 import statistics
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 
-SINGLES = 60
-LANE_TASKS = 3_000
+from parts.common import free_port, scratch
+
 LANE_BATCH = 10
 
 POLICIES = {
@@ -75,12 +68,6 @@ def serve(calls):
     return server.server_port
 
 
-def free_port():
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return unused.getsockname()[1]
-
-
 def start(command, port, api, folder):
     policies = []
     for kind, policy in POLICIES.items():
@@ -101,9 +88,9 @@ def register(connection, kind, numbers):
         raise SystemExit(f"{answer.status}: {body.decode()}")
 
 
-def singles(connection, calls, kind):
+def singles(connection, calls, kind, tasks):
     took = []
-    for n in range(SINGLES):
+    for n in range(tasks):
         began = time.monotonic()
         register(connection, kind, [n])
         calls.wait(lambda: (kind, str(n)) in calls.at, 30)
@@ -111,35 +98,30 @@ def singles(connection, calls, kind):
         # Whatever follows from the call is over before the next one.
         time.sleep(0.05)
     took.sort()
-    print(f"{kind}: {len(took)} tasks, one after the other: median {statistics.median(took):.1f} ms, "
-          f"p90 {took[len(took) * 9 // 10]:.1f} ms, longest {took[-1]:.1f} ms")
+    return {"tasks": tasks, "median_ms": statistics.median(took), "p90_ms": took[tasks * 9 // 10], "most_ms": took[-1]}
 
 
-def lane(connection, calls):
-    register(connection, "lane", range(LANE_TASKS))
-    calls.wait(lambda: len(calls.batches) >= LANE_TASKS // LANE_BATCH, 600)
+def lane(connection, calls, tasks):
+    register(connection, "lane", range(tasks))
+    calls.wait(lambda: len(calls.batches) >= tasks // LANE_BATCH, 600)
     took = calls.batches[-1] - calls.batches[0]
-    print(f"lane: {len(calls.batches)} batches of {LANE_BATCH}, one in flight: "
-          f"{(len(calls.batches) - 1) / took:.1f} batches a second")
+    return {"batches": len(calls.batches), "per_batch": LANE_BATCH, "batches_per_second": (len(calls.batches) - 1) / took}
 
 
-def main():
-    command = sys.argv[1] if len(sys.argv) > 1 else "target/release/fanfold"
+def run(bench):
     calls, port = Calls(), free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        server = start(os.path.abspath(command), port, serve(calls), folder)
+    alone, together = bench.of(usual=60, smallest=3), bench.of(usual=3_000, smallest=50)
+    with scratch() as folder:
+        server = start(bench.command("fanfold"), port, serve(calls), folder)
         try:
             # Its first line says that it listens.
-            print(server.stderr.readline().strip())
+            server.stderr.readline()
             threading.Thread(target=server.stderr.read, daemon=True).start()
             connection = http.client.HTTPConnection("127.0.0.1", port)
-            for kind in ["single", "again"]:
-                singles(connection, calls, kind)
-            lane(connection, calls)
+            return {
+                "singles": {kind: singles(connection, calls, kind, alone) for kind in ["single", "again"]},
+                "lane": lane(connection, calls, together),
+            }
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(30)
-
-
-if __name__ == "__main__":
-    main()

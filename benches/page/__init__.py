@@ -1,0 +1,1 @@
+"""docs/BENCHMARKS.md and its charts, from the results alone."""

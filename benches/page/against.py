@@ -1,0 +1,92 @@
+"""Fanfold beside simpler algorithms and beside peers."""
+
+from page.chart import bars, number
+from page.table import chart, range_of, table
+
+TRACKERS = {"fanfold": "Fanfold, groups of 7,168", "bits64": "groups of 64 items", "counter": "a record per item"}
+ALGORITHMS = {"fanfold": "Fanfold", "plain": "the plain algorithm"}
+PEERS = {"fanfold": "Fanfold", "bullmq": "BullMQ flow", "celery": "Celery chord"}
+
+
+def baselines(result, charts):
+    batching, tracking = result["batching"], result["tracking"]
+    writes = lambda it: (it["opening"]["write_units"] + it["acking"]["write_units"]) / it["items"]
+    title = "Write units beside simpler algorithms"
+    drawing = bars(title, [
+        ("per task that is grouped into batches", [
+            (words, batching[name]["used"]["write_units"] / batching[name]["tasks"], name == "fanfold") for name, words in ALGORITHMS.items()]),
+        ("per item that is tracked", [(words, writes(tracking[name]), name == "fanfold") for name, words in TRACKERS.items()]),
+    ])
+    of = batching["fanfold"]
+    grouped = [[words, range_of(it), it["used"]["write_units"] / it["tasks"], it["used"]["read_units"] / it["tasks"],
+                it["used"]["dynamodb_requests"] / it["tasks"], it["used"]["sqs_requests"] / it["tasks"],
+                it["used"]["invocations"] / it["tasks"], it["used"]["dollars_per_million"], it["calls"], it["processor_seconds"]]
+               for name, words in ALGORITHMS.items() for it in [batching[name]]]
+    tracked = [[words, range_of(it), writes(it), it["acking"]["read_units"] / it["items"],
+                (it["opening"]["dynamodb_requests"] + it["acking"]["dynamodb_requests"]) / it["items"],
+                it["acking"]["sqs_requests"] / it["items"],
+                it["opening"]["dollars_per_million"] + it["acking"]["dollars_per_million"], it["processor_seconds"],
+                "yes" if it["exact"] else "NO"]
+               for name, words in TRACKERS.items() for it in [tracking[name]]]
+    grouped_head = ["grouping", "seconds", "write units", "read units", "DynamoDB requests", "SQS requests", "invocations", "$ per million",
+                    "calls", "processor seconds"]
+    tracked_head = ["tracking", "seconds", "write units", "read units", "DynamoDB requests", "SQS requests", "$ per million", "processor seconds",
+                    "counts exact"]
+    first = tracking["fanfold"]
+    return f"""## Beside simpler algorithms
+
+Both were written for this bench ([sources](../benches/src)), and run on the same embedded engine, behind the same queues and event sources, with the same requests and messages. The median of
+{of["rounds"]} runs, taken in turns.
+
+{chart(charts, "baselines", title, drawing)}
+**Grouping.** {of["tasks"]:,} tasks of {of["targets"]} targets, {of["per_request"]:,} per request, without keys and in no fan-out; batches of at most {of["max_batch"]}, a linger of
+{of["linger_seconds"]} s. Figures are per task. The plain algorithm is the published one (Sun and Shan, "Group-batching Algorithm for High-throughput Network Requests"): each task is a workflow that stands for
+election until some leader has taken it; its status is written four times (created, batched, in progress, succeeded) under an index by target and status. Where the paper leaves something open, the cheapest way was taken.
+It does less: nothing fences a leader that wakes up late, a crash between marking tasks and listing them loses them, and nothing limits calls in flight.
+
+{table(grouped_head, grouped)}
+**Tracking.** A fan-out of {first["items"]:,} items, each acked twice by {first["ackers"]} workers, {first["per_message"]} items per message. Figures are per item. The other two are as
+exact (counts change in the transaction that changes what they count) and keep no index, but do less: nothing makes a lost message again, and their fan-outs cannot be listed. A record per item
+needs a transaction per 99 items, which costs double, and a record that every worker writes.
+
+{table(tracked_head, tracked)}"""
+
+
+def peers(result, charts):
+    rows = result["rows"]
+    name = lambda key: "{}, {}".format(PEERS[key.split(", ")[0]], {"memory": "in memory", "disk": "on disk"}[key.split(", ")[1]])
+    ours = lambda key: key.startswith("fanfold")
+    title = "The same items by other means"
+    drawing = bars(title, [
+        ("items per second", [(name(key), it["tasks_per_second"], ours(key)) for key, it in rows.items()]),
+        ("processor seconds per 1,000 items: client, workers and server", [
+            (name(key), it["processor_seconds"] * 1_000 / it["total"], ours(key)) for key, it in rows.items()]),
+    ])
+    body = [[name(key), it["total"], range_of(it), it["tasks_per_second"], it["processor_seconds"],
+             it["processor_seconds"] * 1_000 / it["total"], it["all_peak_mib"]] for key, it in rows.items()]
+    head = ["", "items", "seconds", "items/s", "processor seconds", "the same per 1,000 items", "peak MiB, all processes"]
+    versions = result["versions"]
+    skipped = "".join(f"\n{PEERS[peer]} was skipped: {why}.\n" for peer, why in result["skipped"].items())
+    return f"""## Beside peers
+
+BullMQ's flow (one parent with a child per item) and Celery's chord (a header with a task per item, and an end), each on a Redis of its own on the same machine, with the example's orders; Fanfold runs the
+[example](#the-example). Taken in turns in the same run, the median of {next(iter(rows.values()))["rounds"]}. BullMQ {versions["bullmq"]} on Node {versions["node"]}, Celery {versions["celery"]} on Python
+{versions["python"]}, Redis {versions["redis-server"]}. Time is from the first request to the end of the whole.
+{skipped}
+{chart(charts, "peers", title, drawing)}
+{table(head, body)}
+What differs, and should be weighed:
+
+- **What is done per item.** Fanfold groups the orders by destination into batches, calls a batch API over HTTP for each batch (tries failed ones again, keeps the outcome of each order), and drops orders whose key was seen. The peers' workers do
+  nothing with an item and group nothing: to call a batch API once per truck, an application would have to build that on top. Some of Fanfold's time is waiting on purpose: a batch
+  that is not full waits two seconds (`linger`), and acks are gathered for up to two.
+- **Where the state is.** "In memory" keeps nothing on any side. "On disk" is Fanfold's `--data` (SQLite's log, each commit written) and Redis' append-only file, flushed each second (`everysec`): killed processes lose nothing on
+  either side; a power cut may cost the last moments. Redis' own default, snapshots every few minutes, is neither. Fanfold's time is that of a DynamoDB and an SQS in one process, with their checks, metering and JSON; Redis is a small fast server.
+- **What is promised.** Fanfold reports the end once, with exact counts, whatever is repeated or killed, and calls a batch again only under the same key. BullMQ and Celery deliver jobs at least once; a BullMQ job whose worker stalls runs again, and a parent waits for
+  a failed child unless told otherwise. Celery acks tasks before they run by default, so a killed worker loses those it had, and then the chord's end does not come.
+- **How it was set up.** Workers are warm before the time starts. BullMQ: one process that adds the flow in one call, one worker process with a concurrency of 100. Celery: one prefork worker with a process per core, generous prefetching, results in no order; the chord is
+  published by one client, task by task, which is most of its time, so it got fewer items unless `--full` was given. None of them was tuned further.
+"""
+
+
+SECTIONS = [("baselines", baselines), ("peers", peers)]

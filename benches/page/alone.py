@@ -1,0 +1,125 @@
+"""What Fanfold does alone: the example, lanes, acks, growth, latency."""
+
+from page.chart import bars, lines, number
+from page.table import chart, range_of, table
+
+WAYS = {"registered_to_called": "registered to called", "called_to_answered": "called to answered",
+        "answered_to_acked": "answered to acked"}
+KEPT = {"memory": "in memory", "disk": "on disk (`--data`)"}
+
+
+def per(measured, what):
+    """What each task costs of something."""
+    return measured[what] / measured["total"]
+
+
+def example(result, charts):
+    kinds = [kind for kind in KEPT if kind in result]
+    pick = lambda function: [function(result[kind]) for kind in kinds]
+    rows = [
+        ["tasks", *pick(lambda it: it["total"])],
+        ["batches", *pick(lambda it: it["batches"])],
+        ["calls of the batch API", *pick(lambda it: it["calls"])],
+        ["completion notices", *pick(lambda it: it["notices"])],
+        ["seconds, median (least to most)", *pick(range_of)],
+        ["tasks per second", *pick(lambda it: it["tasks_per_second"])],
+        ["processor seconds, batch API included", *pick(lambda it: it["processor_seconds"])],
+        ["peak memory, MiB", *pick(lambda it: it["peak_mib"])],
+        ["write units per task", *pick(lambda it: per(it, "write_units"))],
+        ["read units per task", *pick(lambda it: per(it, "read_units"))],
+        ["DynamoDB requests per task", *pick(lambda it: per(it, "dynamodb_requests"))],
+        ["SQS requests per task", *pick(lambda it: per(it, "sqs_requests"))],
+        ["Lambda invocations per task", *pick(lambda it: per(it, "invocations"))],
+        ["dollars per million tasks", *pick(lambda it: it["dollars_per_million_tasks"]["total"])],
+    ]
+    times = [[words, *(result["memory"]["latency_ms"][way][part] for part in ["p50", "p90", "p99"])]
+             for way, words in WAYS.items() if way in result["memory"]["latency_ms"]]
+    prices = result["memory"]["prices"]
+    return f"""## The example
+
+The [example](../examples/parcels): {result["memory"]["total"]:,} orders of many destinations become truck loads of at most 60. Each order has a key, is an item
+of one fan-out, and some are refused or tried again. The median of {result["memory"]["rounds"]} runs, taken in turns.
+
+{table(["", *(KEPT[kind] for kind in kinds)], rows)}
+Dollars are list prices ({prices}); Lambda's are reckoned with the time that invocations took here. How long tasks took in memory, in milliseconds (all are registered at once, so most of it is
+waiting for their turn):
+
+{table(["time per task", "median", "90 %", "99 %"], times)}"""
+
+
+def lanes(result, charts):
+    rows = [[it["lanes"], it["total"], it["batches"], it["seconds"], it["tasks_per_second"], per(it, "write_units"),
+             per(it, "sqs_requests"), per(it, "invocations"), it["dollars_per_million_tasks"]["total"], it["peak_mib"]]
+            for it in result["rows"]]
+    title = "Write units per task, by number of lanes"
+    drawing = bars(title, [("the same number of tasks each time", [
+        (f"{it['lanes']:,} {'lane' if it['lanes'] == 1 else 'lanes'}", per(it, "write_units"), True) for it in result["rows"]])])
+    head = ["lanes", "tasks", "batches", "seconds", "tasks/s", "write units", "SQS requests", "invocations", "$ per million", "peak MiB"]
+    return f"""## One lane, and a lane per task
+
+The same {result["rows"][0]["total"]:,} tasks, each with a key, in one fan-out, for a batch API that does nothing: all of one target, of {result["rows"][1]["lanes"]:,}, and of a target each. Batches of at most
+60, ten in flight per lane. Units, requests and invocations are per task. Tasks of one lane share bundles, batches, elections and messages; a task that is alone in its lane
+has nobody to share them with, and is a batch of its own.
+
+{chart(charts, "lanes", title, drawing)}
+{table(head, rows)}"""
+
+
+def acks(result, charts):
+    rows = []
+    for it in result["rows"]:
+        million = 1_000_000 / it["items"]
+        rows.append([it["items"], it["acks"], it["per_message"], it["seconds"], it["acks"] / it["seconds"],
+                     (it["opening"]["write_units"] + it["acking"]["write_units"]) * million,
+                     it["acking"]["sqs_requests"] * million, it["workers_sqs_requests"] * million, it["all_peak_mib"], it["notices"],
+                     "yes" if it["exact"] else "NO"])
+    head = ["items", "acks", "acks per message", "seconds", "acks/s", "write units per million items", "SQS requests per million items",
+            "sent by the workers", "peak MiB", "notices", "counts exact"]
+    return f"""## Acks
+
+A fan-out whose items are acked by {result["rows"][0]["ackers"]} workers over the `ack` queue. **Each item is acked twice**, in random order over all workers; one item in a
+hundred fails. "Counts exact": the notice has the right number of items that succeeded and that failed. Write units are those of opening and acking together, SQS requests those of
+Fanfold's functions (receiving, deleting, notices); what the workers send stands beside them. A bitfield of up to 7,168 items is one record of one write unit; an invocation
+gathers what came within two seconds and writes each record once, so what an item costs depends on how many acks come together.
+
+{table(head, rows)}"""
+
+
+def growth(result, charts):
+    kinds = {kind: result[kind] for kind in KEPT if result[kind]}
+    title = "How cost, rate and memory grow"
+    series = lambda of: [(KEPT[kind].replace("`", ""), [(it["tasks"], of(it)) for it in rows], style)
+                         for (kind, rows), style in zip(kinds.items(), ["ours", "second"])]
+    drawing = lines(title, [
+        ("write units per task", series(lambda it: per(it, "write_units"))),
+        ("tasks per second", series(lambda it: it["tasks_per_second"])),
+        ("peak memory, MiB", series(lambda it: it["peak_mib"])),
+    ])
+    rows = [[KEPT[kind], it["tasks"], it["seconds"], it["tasks_per_second"], it["processor_seconds"], per(it, "write_units"),
+             per(it, "sqs_requests"), per(it, "invocations"), it["peak_mib"], it.get("disk_mib")]
+            for kind, rows in kinds.items() for it in rows]
+    head = ["kept", "tasks", "seconds", "tasks/s", "processor seconds", "write units", "SQS requests", "invocations", "peak MiB", "MiB on disk"]
+    return f"""## From ten thousand tasks to millions
+
+Tasks of 227 targets, as the example has, each with a key, in one fan-out, for a batch API that does nothing. Units, requests and invocations are per task; the scale of
+the charts is logarithmic. Each size was run once. A million tasks and more are measured with `--full`, on disk only{"" if max(it["tasks"] for it in result["disk"]) >= 1_000_000 else ": not in this run"}.
+
+{chart(charts, "growth", title, drawing)}
+{table(head, rows)}"""
+
+
+def latency(result, charts):
+    words = {"single": "a lane that was never used", "again": "a lane that was used before"}
+    rows = [[words[kind], it["tasks"], it["median_ms"], it["p90_ms"], it["most_ms"]] for kind, it in result["singles"].items()]
+    lane = result["lane"]
+    return f"""## Latency
+
+From sending `POST /tasks` with one task to its call, with `linger: 0s`, one after the other, on `fanfold serve`; in milliseconds:
+
+{table(["a single task in", "tasks", "median", "90 %", "longest"], rows)}
+A lane with `max_in_flight: 1`, batches of {lane["per_batch"]} and a batch API that answers at once did {number(lane["batches_per_second"])} batches per second
+({lane["batches"]} batches).
+"""
+
+
+SECTIONS = [("example", example), ("lanes", lanes), ("acks", acks), ("growth", growth), ("latency", latency)]

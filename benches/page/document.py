@@ -1,0 +1,56 @@
+"""docs/BENCHMARKS.md and its charts, from the results that are there."""
+
+import json
+
+from page import against, alone
+
+FILE = "BENCHMARKS.md"
+CHARTS = "benchmarks"
+
+HEAD = """# Benchmarks
+
+This page is written by `benches/run.py` (or `just bench`) from [its results](../benches/results): every figure comes from a run of that
+command, none was put in by hand. It measures the local runner, that is, all steps of the stack in one process over the embedded DynamoDB and
+SQS. What carries over to AWS are write units, read units, requests and invocations per task: they are counted as AWS would bill them. Times, memory and
+processor seconds are those of this machine; on AWS every request takes some milliseconds, and thousands run beside each other.
+
+```
+benches/run.py                    # every part, some 20 minutes on a quiet machine with two cores
+benches/run.py --short            # with fewer lanes and tasks
+benches/run.py --only acks peers  # some parts
+benches/run.py --full             # the largest sizes, too
+benches/run.py --render           # only this page, from the results that are there
+```
+"""
+
+
+def write(results, docs):
+    """Writes the page and its charts."""
+    found = {file.stem: json.loads(file.read_text()) for file in sorted(results.glob("*.json"))}
+    charts, parts = {}, [HEAD]
+    for name, section in [*alone.SECTIONS, *against.SECTIONS]:
+        if name in found:
+            parts.append(section(found[name], charts))
+    parts.append(where(found))
+    folder = docs / CHARTS
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, chart in charts.items():
+        (folder / f"{name}.svg").write_text(chart)
+    (docs / FILE).write_text("\n".join(parts))
+
+
+def where(found):
+    """Which part was measured where and when."""
+    from page.table import table
+    rows = []
+    for name, result in found.items():
+        machine = result["machine"]
+        what = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}"
+        rows.append([name, result["date"], f"`{result['version']}`", what, f"{machine['load_before']}", result["size"]])
+    head = ["part", "measured", "commit", "machine", "load before", "sizes"]
+    return f"""## Where this was measured
+
+{table(head, rows)}
+"Load before" is the machine's load average when the part had been measured, which includes the bench's own work: much more than the number of cores means that
+others worked on the machine too, and that times are longer than they need be. Units, requests and counts do not depend on it.
+"""

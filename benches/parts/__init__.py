@@ -1,0 +1,1 @@
+"""One part of the benches each: `run(bench)` returns its result."""

@@ -1,0 +1,206 @@
+//! A fan-out acked by several workers over the ack queue, each item several times in random order. Who tracks it is chosen:
+//! Fanfold, or one of two simpler trackers behind the same queue, with the same messages.
+
+mod bits64;
+mod counter;
+mod ours;
+mod simple;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use clap::{Args, ValueEnum};
+use fanfold::delivery::Step;
+use fanfold::ids::ItemId;
+use fanfold::messages::AckRequest;
+use fanfold_local::{Engine, Interceptor};
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::room::Room;
+use crate::{Outcome, report};
+
+/// The stack as it is deployed.
+const TEMPLATE: &str = include_str!("../../../template.yaml");
+
+/// Messages of one send.
+const SEND: usize = 10;
+
+/// One item in so many fails.
+const FAILS: usize = 100;
+
+/// After the end, notices that should not be there are waited for so long.
+const LATE: Duration = Duration::from_secs(1);
+
+/// What is asked for.
+#[derive(Debug, Args)]
+pub(crate) struct Asked {
+    /// Who tracks the fan-out.
+    #[arg(long, value_enum)]
+    tracker: Who,
+    /// Items of the fan-out.
+    #[arg(long)]
+    items: u32,
+    /// Workers that ack.
+    #[arg(long, default_value_t = 16)]
+    ackers: usize,
+    /// Items that one message acks.
+    #[arg(long, default_value_t = 100)]
+    per_message: usize,
+    /// How often each item is acked.
+    #[arg(long, default_value_t = 2)]
+    times: usize,
+}
+
+/// Who tracks.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Who {
+    /// Fanfold: groups of up to 7,168 items.
+    Fanfold,
+    /// A record per item, and a counter of those that are open.
+    Counter,
+    /// Groups of 64 items.
+    Bits64,
+}
+
+/// Tracks a fan-out.
+trait Tracker: Send + Sync {
+    /// Opens and seals a fan-out of so many items.
+    fn open(&self, items: u32) -> BoxFuture<'_, Outcome<Vec<ItemId>>>;
+    /// What takes acks from the queue. Somebody sends a notice when the last item is done.
+    fn step(self: Arc<Self>) -> Arc<dyn Step>;
+}
+
+/// Lets every request pass: the workers' own are counted apart.
+#[derive(Debug)]
+struct Apart;
+
+impl Interceptor for Apart {}
+
+/// Runs it.
+pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
+    let mut room = Room::new(TEMPLATE).await?;
+    let tracker: Arc<dyn Tracker> = match asked.tracker {
+        Who::Fanfold => Arc::new(ours::Ours::new(&mut room)?),
+        Who::Counter => Arc::new(simple::Simple::new(&room, counter::Counter)?),
+        Who::Bits64 => Arc::new(simple::Simple::new(&room, bits64::Bits64)?),
+    };
+    let workers = room.engine.with_interceptor(Arc::new(Apart));
+    let notices = Notices { sqs: workers.sqs(), url: room.queue("NoticesQueue")? };
+    let before = room.engine.usage();
+    let began = Instant::now();
+    let items = tracker.open(asked.items).await?;
+    let opening = began.elapsed();
+    let opened = room.engine.usage();
+    room.start("AckFunction", tracker.step())?;
+    let began = Instant::now();
+    let sent = start(acks(&items, asked), &workers, &room.queue("AckQueue")?, asked.per_message);
+    let first = notices.next(Duration::from_secs(3_600)).await?.ok_or("there was no notice within an hour")?;
+    let took = began.elapsed();
+    for sent in sent {
+        sent.await??;
+    }
+    room.silent().await?;
+    let sends = workers.usage().by_operation.get("sqs.SendMessageBatch").map_or(0, |sends| sends.requests);
+    let acked = room.engine.usage();
+    let count = 1 + notices.rest().await?;
+    let failed = (0..items.len()).filter(|at| fails(*at)).count() as u64;
+    let exact = count == 1 && first["failed"] == failed && first["succeeded"] == u64::from(asked.items) - failed;
+    let invocations = room.invocations();
+    let per = u64::from(asked.items);
+    Ok(json!({
+        "items": asked.items,
+        "acks": items.len() * asked.times,
+        "ackers": asked.ackers,
+        "per_message": asked.per_message,
+        "opening_seconds": opening.as_secs_f64(),
+        "seconds": took.as_secs_f64(),
+        "opening": report::used(&before, &opened, [].iter(), per),
+        "acking": report::used(&opened, &acked, invocations.values(), per),
+        "workers_sqs_requests": sends,
+        "notices": count,
+        "succeeded": first["succeeded"],
+        "failed": first["failed"],
+        "exact": exact,
+    }))
+}
+
+/// Whether the item at a position fails.
+fn fails(at: usize) -> bool {
+    at.is_multiple_of(FAILS)
+}
+
+/// What each worker acks: together they ack each item so many times, in a random order that is always the same.
+fn acks(items: &[ItemId], asked: &Asked) -> Vec<Vec<(ItemId, bool)>> {
+    let once = items.iter().enumerate().map(|(at, item)| (*item, fails(at)));
+    let mut all: Vec<(ItemId, bool)> = std::iter::repeat_n(once, asked.times).flatten().collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut all);
+    all.chunks(all.len().div_ceil(asked.ackers.max(1)).max(1)).map(<[_]>::to_vec).collect()
+}
+
+/// Sets workers to work, each with its acks.
+fn start(
+    acks: Vec<Vec<(ItemId, bool)>>,
+    workers: &Engine,
+    url: &str,
+    per_message: usize,
+) -> Vec<JoinHandle<Outcome<()>>> {
+    let start = |acks: Vec<(ItemId, bool)>| {
+        let (sqs, url) = (workers.sqs(), url.to_owned());
+        tokio::spawn(async move { send(&sqs, &url, &acks, per_message).await })
+    };
+    acks.into_iter().map(start).collect()
+}
+
+/// Sends a worker's acks.
+async fn send(sqs: &aws_sdk_sqs::Client, url: &str, acks: &[(ItemId, bool)], per_message: usize) -> Outcome<()> {
+    let messages: Vec<_> = acks.chunks(per_message.max(1)).collect();
+    for messages in messages.chunks(SEND) {
+        let entries = messages.iter().enumerate().map(|(at, acks)| {
+            let of = |failed| acks.iter().filter(move |ack| ack.1 == failed).map(|ack| ack.0).collect();
+            let request = AckRequest { items: of(false), failed: of(true), ..AckRequest::default() };
+            let body = serde_json::to_string(&request)?;
+            Ok(SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body).build()?)
+        });
+        let entries = entries.collect::<Outcome<Vec<_>>>()?;
+        let answer = sqs.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await?;
+        if let Some(refused) = answer.failed.first() {
+            return Err(format!("a message was refused: {refused:?}").into());
+        }
+    }
+    Ok(())
+}
+
+/// The notices of a stack.
+struct Notices {
+    sqs: aws_sdk_sqs::Client,
+    url: String,
+}
+
+impl Notices {
+    /// The next one, if it comes in time.
+    async fn next(&self, within: Duration) -> Outcome<Option<Value>> {
+        let until = Instant::now() + within;
+        while Instant::now() < until {
+            let receive = self.sqs.receive_message().queue_url(&self.url).wait_time_seconds(1).send().await?;
+            if let Some(message) = receive.messages.unwrap_or_default().first() {
+                let receipt = message.receipt_handle().unwrap_or_default();
+                self.sqs.delete_message().queue_url(&self.url).receipt_handle(receipt).send().await?;
+                return Ok(Some(serde_json::from_str(message.body().unwrap_or_default())?));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many more there are.
+    async fn rest(&self) -> Outcome<usize> {
+        let mut count = 0;
+        while self.next(LATE).await?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+}

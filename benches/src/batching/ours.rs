@@ -1,0 +1,56 @@
+//! Fanfold, with tasks of no fan-out and without keys: what the plain algorithm has, too.
+
+use std::sync::Arc;
+
+use fanfold::messages::TaskRequest;
+use fanfold::policy::Policy;
+use fanfold::store::policies::Policies;
+use fanfold_local::Invocations;
+use fanfold_notify::Http;
+use fanfold_stack::{Outside, Steps};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::api::Calls;
+use super::{Asked, count};
+use crate::Outcome;
+use crate::room::Room;
+
+const TEMPLATE: &str = include_str!("../../../template.yaml");
+
+const REGISTER: &str = "RegisterFunction";
+
+/// Registers the tasks with every step at work.
+pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mut Invocations) -> Outcome<Room> {
+    let mut room = Room::new(TEMPLATE).await?;
+    let outside =
+        Outside { batch_apis: Arc::<Calls>::clone(calls), webhooks: Arc::new(Http::default()), commands: false };
+    let steps = Steps::new(|function| room.surroundings(function), outside)?;
+    let policy: Policy = serde_json::from_value(json!({
+        "kind": "item",
+        "target": "content.target",
+        "max_batch": asked.max_batch,
+        "linger": format!("{}s", asked.linger),
+        "max_in_flight": 10,
+        "batch_api": { "url": "http://localhost:1/" },
+    }))?;
+    let table = room.surroundings(REGISTER).table(fanfold::config::variables::POLICIES_TABLE)?;
+    Policies::new(table).put(&policy).await?;
+    let functions: Vec<String> = room.template.event_sources().iter().map(|source| source.function.clone()).collect();
+    for function in functions {
+        let step = steps.behind(&function).ok_or_else(|| format!("there is no step {function}"))?;
+        room.start(&function, step)?;
+    }
+    for tasks in asked.requests() {
+        let task = |task: super::Task| TaskRequest {
+            id: None,
+            kind: "item".to_owned(),
+            content: json!({ "number": task.number, "target": format!("target-{}", task.target) }),
+        };
+        let began = Instant::now();
+        let tasks = tasks.into_iter().map(task).collect();
+        steps.register.register(tasks, &steps.register.new_request_id()).await?;
+        count(&room, REGISTER, began, registering);
+    }
+    Ok(room)
+}
