@@ -1,7 +1,7 @@
 """Fanfold beside simpler algorithms and beside peers."""
 
-from page.chart import bars, number
-from page.table import chart, range_of, table
+from page.chart import bars
+from page.table import chart, range_of, runs, table
 
 TRACKERS = {"fanfold": "Fanfold, groups of 7,168", "bits64": "groups of 64 items", "counter": "a record per item"}
 ALGORITHMS = {"fanfold": "Fanfold", "plain": "the plain algorithm"}
@@ -35,8 +35,8 @@ def baselines(result, charts):
     first = tracking["fanfold"]
     return f"""## Beside simpler algorithms
 
-Both were written for this bench ([sources](../benches/src)), and run on the same embedded engine, behind the same queues and event sources, with the same requests and messages. The median of
-{of["rounds"]} runs, taken in turns.
+Both were written for this bench ([sources](../benches/src)), and run on the same embedded engine, behind the same queues and event sources, with the same requests and messages.
+{runs(of)}
 
 {chart(charts, "baselines", title, drawing)}
 **Grouping.** {of["tasks"]:,} tasks of {of["targets"]} targets, {of["per_request"]:,} per request, without keys and in no fan-out; batches of at most {of["max_batch"]}, a linger of
@@ -70,7 +70,7 @@ def peers(result, charts):
     return f"""## Beside peers
 
 BullMQ's flow (one parent with a child per item) and Celery's chord (a header with a task per item, and an end), each on a Redis of its own on the same machine, with the example's orders; Fanfold runs the
-[example](#the-example). Taken in turns in the same run, the median of {next(iter(rows.values()))["rounds"]}. BullMQ {versions["bullmq"]} on Node {versions["node"]}, Celery {versions["celery"]} on Python
+[example](#the-example) in the same run. {runs(next(iter(rows.values())))} BullMQ {versions["bullmq"]} on Node {versions["node"]}, Celery {versions["celery"]} on Python
 {versions["python"]}, Redis {versions["redis-server"]}. Time is from the first request to the end of the whole.
 {skipped}
 {chart(charts, "peers", title, drawing)}

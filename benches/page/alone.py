@@ -1,7 +1,7 @@
 """What Fanfold does alone: the example, lanes, acks, growth, latency."""
 
 from page.chart import bars, lines, number
-from page.table import chart, range_of, table
+from page.table import chart, range_of, runs, table
 
 WAYS = {"registered_to_called": "registered to called", "called_to_answered": "called to answered",
         "answered_to_acked": "answered to acked"}
@@ -38,7 +38,7 @@ def example(result, charts):
     return f"""## The example
 
 The [example](../examples/parcels): {result["memory"]["total"]:,} orders of many destinations become truck loads of at most 60. Each order has a key, is an item
-of one fan-out, and some are refused or tried again. The median of {result["memory"]["rounds"]} runs, taken in turns.
+of one fan-out, and some are refused or tried again. {runs(result["memory"])}
 
 {table(["", *(KEPT[kind] for kind in kinds)], rows)}
 Dollars are list prices ({prices}); Lambda's are reckoned with the time that invocations took here. How long tasks took in memory, in milliseconds (all are registered at once, so most of it is

@@ -30,13 +30,23 @@ def write(results, docs):
     charts, parts = {}, [HEAD]
     for name, section in [*alone.SECTIONS, *against.SECTIONS]:
         if name in found:
-            parts.append(section(found[name], charts))
+            parts.append(section(found[name], charts) + busy(found[name]["machine"]))
     parts.append(where(found))
     folder = docs / CHARTS
     folder.mkdir(parents=True, exist_ok=True)
     for name, chart in charts.items():
         (folder / f"{name}.svg").write_text(chart)
     (docs / FILE).write_text("\n".join(parts))
+
+
+def busy(machine):
+    """A warning, if others worked on the machine."""
+    if machine["load_after"] <= 3 * machine["cores"]:
+        return ""
+    return f"""
+**This part was measured on a busy machine** (load average {machine["load_after"]} on {machine["cores"]} cores): seconds and rates are worse than on a quiet one, most of all
+where several processes wait for each other. Processor seconds suffer less; units, requests and counts do not.
+"""
 
 
 def where(found):
@@ -46,11 +56,11 @@ def where(found):
     for name, result in found.items():
         machine = result["machine"]
         what = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}"
-        rows.append([name, result["date"], f"`{result['version']}`", what, f"{machine['load_before']}", result["size"]])
-    head = ["part", "measured", "commit", "machine", "load before", "sizes"]
+        rows.append([name, result["date"], f"`{result['version']}`", what, f"{machine['load_after']}", result["size"]])
+    head = ["part", "measured", "commit", "machine", "load after", "sizes"]
     return f"""## Where this was measured
 
 {table(head, rows)}
-"Load before" is the machine's load average when the part had been measured, which includes the bench's own work: much more than the number of cores means that
-others worked on the machine too, and that times are longer than they need be. Units, requests and counts do not depend on it.
+"Load after" is the machine's load average when the part had been measured, which includes the bench's own work: much more than the number of cores means that
+others worked on the machine too. Units, requests and counts do not depend on it.
 """

@@ -23,6 +23,11 @@ def chart(charts, name, title, drawing):
     return f"![{title}](benchmarks/{name}.svg)\n"
 
 
+def runs(measured):
+    """How often something was measured."""
+    return "One run." if measured["rounds"] == 1 else f"The median of {measured['rounds']} runs, taken in turns."
+
+
 def range_of(measured):
     """The median time, and the least and most if there were several."""
     middle = number(measured["seconds"])

@@ -169,7 +169,7 @@ def machine():
     return {"processor": found.group(1) if found else platform.processor(), "cores": os.cpu_count(),
             "memory_gib": round(int(memory.group(1)) / 1_048_576) if memory else None,
             "system": f"{platform.system()} {platform.release().split('-')[0]}",
-            "load_before": round(os.getloadavg()[0], 1)}
+            "load_after": round(os.getloadavg()[0], 1)}
 
 
 def version(root):

@@ -1,6 +1,6 @@
 //! A worker that dies at its n-th request.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
@@ -43,16 +43,23 @@ pub struct Crash {
     at: u64,
     moment: Moment,
     state: Mutex<State>,
+    /// What requests meet that are not struck.
+    next: Option<Arc<dyn Interceptor>>,
 }
 
 impl Crash {
     pub fn new(at: u64, moment: Moment) -> Self {
-        Self { at, moment, state: Mutex::default() }
+        Self { at, moment, state: Mutex::default(), next: None }
     }
 
     /// A worker that never dies.
     pub fn never() -> Self {
         Self::new(u64::MAX, Moment::Before)
+    }
+
+    /// Nobody dies; requests meet this.
+    pub fn meeting(next: Arc<dyn Interceptor>) -> Self {
+        Self { next: Some(next), ..Self::never() }
     }
 
     /// Another worker takes over.
@@ -87,12 +94,19 @@ impl Interceptor for Crash {
             if let (true, Moment::Late(delay)) = (here, self.moment) {
                 tokio::time::sleep(delay).await;
             }
-            if self.state.lock().unwrap().dead { Fate::Lost } else { Fate::Pass }
+            match &self.next {
+                _ if self.state.lock().unwrap().dead => Fate::Lost,
+                Some(next) => next.before(call).await,
+                None => Fate::Pass,
+            }
         }
         .boxed()
     }
 
-    fn after<'a>(&'a self, _: &'a ServiceRequest, _: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
+    fn after<'a>(&'a self, call: &'a ServiceRequest, answer: &'a ServiceAnswer) -> BoxFuture<'a, Fate> {
+        if let Some(next) = &self.next {
+            return next.after(call, answer);
+        }
         let mut state = self.state.lock().unwrap();
         let here = state.seen == self.at && !state.dead && state.struck.is_some();
         let fate = match self.moment {

@@ -5,6 +5,7 @@
 mod api;
 mod check;
 mod crash;
+mod partitions;
 mod policies;
 mod pumps;
 mod queues;
@@ -17,6 +18,7 @@ mod world;
 
 pub use api::{ScriptedApi, Seen};
 pub use crash::{Crash, Moment, at_every_request};
+pub use partitions::{Partitions, Throughput};
 pub use policies::{changed, policy};
 pub use pumps::until;
 pub use queues::{QueueName, delivery, message};

@@ -24,6 +24,7 @@ use fanfold_sweep::Sweep;
 
 use crate::api::ScriptedApi;
 use crate::crash::Crash;
+use crate::partitions::{Partitions, Throughput};
 use crate::policies::policy;
 use crate::queues::QueueName;
 use crate::webhooks::ScriptedWebhooks;
@@ -126,6 +127,18 @@ impl TestStack {
     /// A fresh stack with the policy of parcels, changed, whose batch API and requests always succeed.
     pub async fn with(changes: serde_json::Value) -> Self {
         Self::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await
+    }
+
+    /// The same over tables whose partitions take only so much.
+    pub async fn throttled(
+        changes: serde_json::Value,
+        api: Arc<ScriptedApi>,
+        limits: Throughput,
+    ) -> (Self, Arc<Partitions>) {
+        let partitions = Arc::new(Partitions::new(limits));
+        let stack = Self::new(policy(changes), api, Crash::meeting(Arc::<Partitions>::clone(&partitions))).await;
+        partitions.watch(stack.dynamodb.clone());
+        (stack, partitions)
     }
 
     /// What the steps are made of, for another one beside them.
