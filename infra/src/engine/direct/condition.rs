@@ -16,8 +16,11 @@ pub(super) enum Condition {
     Exists(Path),
     Absent(Path),
     Contains(Path, String),
-    Compare(Operand, fn(Ordering) -> bool, Operand),
+    Compare(Operand, Holds, Operand),
 }
+
+/// Whether a comparison holds for how its sides compare.
+type Holds = fn(Ordering) -> bool;
 
 #[derive(Debug)]
 pub(super) enum Operand {
@@ -195,8 +198,8 @@ fn operand(text: &mut Text<'_>) -> Option<Operand> {
     }
 }
 
-fn comparison(text: &mut Text<'_>) -> Option<fn(Ordering) -> bool> {
-    let all: [(&str, fn(Ordering) -> bool); 5] = [
+fn comparison(text: &mut Text<'_>) -> Option<Holds> {
+    let all: [(&str, Holds); 5] = [
         (" = ", Ordering::is_eq),
         (" < ", Ordering::is_lt),
         (" <= ", Ordering::is_le),
