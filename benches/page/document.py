@@ -15,7 +15,7 @@ SQS. What carries over to AWS are write units, read units, requests and invocati
 processor seconds are those of this machine; on AWS every request takes some milliseconds, and thousands run beside each other.
 
 ```
-benches/run.py                    # every part, some 20 minutes on a quiet machine with two cores
+benches/run.py                    # every part, some 10 minutes on a quiet machine with two cores
 benches/run.py --short            # with fewer lanes and tasks
 benches/run.py --only acks peers  # some parts
 benches/run.py --full             # the largest sizes, too
