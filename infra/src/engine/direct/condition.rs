@@ -175,21 +175,21 @@ fn one(text: &mut Text<'_>) -> Option<Condition> {
         Condition::Absent(text.path()?)
     } else if text.take("contains(") {
         let path = text.path()?;
-        text.expect(", ")?;
+        text.skip(", ")?;
         Condition::Contains(path, text.value()?)
     } else {
         let left = operand(text)?;
         let holds = comparison(text)?;
         return Some(Condition::Compare(left, holds, operand(text)?));
     };
-    text.expect(")")?;
+    text.skip(")")?;
     Some(condition)
 }
 
 fn operand(text: &mut Text<'_>) -> Option<Operand> {
     if text.take("size(") {
         let path = text.path()?;
-        text.expect(")")?;
+        text.skip(")")?;
         return Some(Operand::Size(path));
     }
     match text.value() {

@@ -13,7 +13,7 @@ impl Text<'_> {
     }
 
     /// The same as [`Self::take`], for what must be there.
-    pub(super) fn expect(&mut self, words: &str) -> Option<()> {
+    pub(super) fn skip(&mut self, words: &str) -> Option<()> {
         self.take(words).then_some(())
     }
 

@@ -50,12 +50,12 @@ pub(super) fn actions(text: &str) -> Option<Vec<Action>> {
             let path = text.path()?;
             let does = match clause {
                 "SET " => {
-                    text.expect(" = ")?;
+                    text.skip(" = ")?;
                     Does::Set(source(&mut text)?)
                 }
                 "REMOVE " => Does::Remove,
                 _ => {
-                    text.expect(" ")?;
+                    text.skip(" ")?;
                     let value = text.value()?;
                     if clause == "ADD " { Does::Add(value) } else { Does::Delete(value) }
                 }
@@ -68,7 +68,7 @@ pub(super) fn actions(text: &str) -> Option<Vec<Action>> {
         if text.0.is_empty() {
             return Some(actions);
         }
-        text.expect(" ")?;
+        text.skip(" ")?;
     }
 }
 
@@ -78,9 +78,9 @@ fn source(text: &mut Text<'_>) -> Option<Source> {
     }
     if text.take("if_not_exists(") {
         let path = text.path()?;
-        text.expect(", ")?;
+        text.skip(", ")?;
         let value = text.value()?;
-        text.expect(")")?;
+        text.skip(")")?;
         return Some(Source::First(path, value));
     }
     let path = text.path()?;

@@ -27,6 +27,13 @@ async fn completed(stage: &Stage, notify: Option<Destination>) -> Result<(String
     stage.take("NotifyQueue")
 }
 
+/// An open fan-out of two groups, the second of one item. Returns all items.
+async fn two_groups(stage: &Stage, first: u32) -> Result<Vec<ItemId>, String> {
+    open(stage, 0, false, queue()).await?;
+    add(stage, "first", first).await?;
+    add(stage, "second", 1).await
+}
+
 /// Two messages, each of which acks one of the items.
 fn apart(stage: &Stage, items: &[ItemId]) -> Vec<Actor> {
     items.iter().zip(["one", "two"]).map(|(item, id)| ack(stage, id, &[*item])).collect()
@@ -51,9 +58,7 @@ pub(super) const CASES: &[Case] = &[
         policy: plain,
         prepare: |stage| {
             async move {
-                open(stage, 0, false, queue()).await?;
-                add(stage, "first", 2).await?;
-                let items = add(stage, "second", 1).await?;
+                let items = two_groups(stage, 2).await?;
                 stage.alone(seal(stage)).await?;
                 Ok(["one", "two"].map(|id| ack(stage, id, &items)).to_vec())
             }
@@ -92,9 +97,7 @@ pub(super) const CASES: &[Case] = &[
         policy: plain,
         prepare: |stage| {
             async move {
-                open(stage, 0, false, queue()).await?;
-                add(stage, "first", 1).await?;
-                let items = add(stage, "second", 1).await?;
+                let items = two_groups(stage, 1).await?;
                 stage.alone(seal(stage)).await?;
                 Ok(apart(stage, &items))
             }
@@ -120,9 +123,7 @@ pub(super) const CASES: &[Case] = &[
         policy: plain,
         prepare: |stage| {
             async move {
-                open(stage, 0, false, queue()).await?;
-                add(stage, "first", 1).await?;
-                let items = add(stage, "second", 1).await?;
+                let items = two_groups(stage, 1).await?;
                 Ok([apart(stage, &items), vec![seal(stage)]].concat())
             }
             .boxed()
