@@ -28,6 +28,10 @@ build:
 e2e:
     tests/e2e/run
 
+# Tests the clients, also against `fanfold serve`.
+clients:
+    clients/test
+
 # Measures everything and writes docs/BENCHMARKS.md; `just bench --help` lists the parts.
 bench *args:
     benches/run.py {{args}}

@@ -33,6 +33,8 @@ enum What {
     Api,
     /// A fan-out whose items are acked, each several times, over the ack queue.
     Acks(acks::Asked),
+    /// What one core does between messages of acks and cleared bits.
+    AckPath(acks::path::Asked),
     /// Tasks of several targets, grouped into batches.
     Batching(batching::Asked),
 }
@@ -42,6 +44,7 @@ async fn main() -> Outcome<()> {
     let result = match Cli::parse().what {
         What::Api => return api::serve().await,
         What::Acks(asked) => acks::run(&asked).await?,
+        What::AckPath(asked) => acks::path::run(&asked)?,
         What::Batching(asked) => batching::run(&asked).await?,
     };
     writeln!(std::io::stdout(), "{result}")?;

@@ -1,6 +1,10 @@
 //! Logging to standard error.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::say;
 
@@ -13,8 +17,9 @@ pub(crate) fn start(verbose: u8, runs: bool) {
         1 => "info",
         _ => "debug,hyper=info,rustack_sqs_core=info,aws_smithy_runtime=info,aws_smithy_runtime_api=info",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| say::Above);
+    let asked = std::env::var("RUST_LOG").ok().and_then(|directives| directives.parse::<Targets>().ok());
+    let filter = asked.or_else(|| default.parse().ok()).unwrap_or_default();
     // Nobody may be listening any more.
-    log.with_ansi(say::colours()).log_internal_errors(false).init();
+    let lines = fmt::layer().with_writer(|| say::Above).with_ansi(say::colours()).log_internal_errors(false);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

@@ -106,7 +106,7 @@ impl EmbeddedStack {
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {
-        let webhooks = Arc::new(Http::default());
+        let webhooks = Arc::new(Http::from_environment(&self.surroundings("NotifyFunction"))?);
         let steps = Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, commands })?;
         steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();
@@ -155,8 +155,16 @@ async fn calls_time_out() {
     tokio::time::sleep(CALLS_END_WITHIN).await;
 }
 
-/// A function has the variables that the template gives it, and no others.
+/// A function has the variables that the template gives it, and no others. What the template leaves empty, as it does with secrets,
+/// comes from the command's own environment.
 fn surroundings(engine: &Engine, template: &Template, world: &World, function: &str) -> Surroundings {
     let variables = template.environment(function).unwrap_or_default();
-    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())
+    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| {
+        // What Lambda would set is the user's own here: notices may go to AWS.
+        match variables.get(name) {
+            Some(value) if !value.is_empty() => Some(value.clone()),
+            None if !name.starts_with("AWS_") => None,
+            _ => std::env::var(name).ok(),
+        }
+    })
 }

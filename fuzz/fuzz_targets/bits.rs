@@ -66,6 +66,7 @@ fn sets(bytes: &[u8]) {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Told {
     Succeeded,
+    Missing,
     Duplicate,
     Failed,
 }
@@ -82,6 +83,9 @@ fn acks(bytes: &[u8]) {
         pending: Bits::ones(size),
         failed: Bits::default(),
         duplicates: Bits::default(),
+        missing: Bits::default(),
+        tasks: false,
+        counted: false,
         added: None,
         updated_at: Timestamp(0),
     };
@@ -90,13 +94,15 @@ fn acks(bytes: &[u8]) {
         let (mut mask, mut told) = (Mask::default(), BTreeMap::new());
         for (what, index) in steps(acks) {
             mask.done.set(index);
-            let what = match what % 3 {
+            let what = match what % 4 {
                 0 => Told::Succeeded,
                 1 => Told::Duplicate,
+                2 => Told::Missing,
                 _ => Told::Failed,
             };
             match what {
                 Told::Succeeded => {}
+                Told::Missing => mask.missing.set(index),
                 Told::Duplicate => mask.duplicates.set(index),
                 Told::Failed => mask.failed.set(index),
             }
@@ -108,14 +114,20 @@ fn acks(bytes: &[u8]) {
         }
         let cleared = clear(&group, &mask);
         newly += cleared.newly;
-        (group.pending, group.failed, group.duplicates) = (cleared.pending, cleared.failed, cleared.duplicates);
+        (group.pending, group.failed) = (cleared.pending, cleared.failed);
+        (group.duplicates, group.missing) = (cleared.duplicates, cleared.missing);
     }
     for (index, outcome) in outcomes.iter().enumerate() {
         assert_eq!(group.pending.get(index), outcome.is_none());
         assert_eq!(group.failed.get(index), *outcome == Some(Told::Failed));
         assert_eq!(group.duplicates.get(index), *outcome == Some(Told::Duplicate));
+        assert_eq!(group.missing.get(index), *outcome == Some(Told::Missing));
     }
     assert_eq!(newly, outcomes.iter().flatten().count() as u64);
     assert_eq!(group.pending.count() + newly, size as u64);
-    assert!([&group.failed, &group.duplicates].iter().all(|bits| bits.last().is_none_or(|last| last < size)));
+    assert!(
+        [&group.failed, &group.duplicates, &group.missing]
+            .iter()
+            .all(|bits| bits.last().is_none_or(|last| last < size))
+    );
 }

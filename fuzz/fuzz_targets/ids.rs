@@ -1,7 +1,7 @@
 //! Ids, lanes and packed lists of ids: what can be read is written the same way again, and nothing else can be read.
 #![no_main]
 
-use fanfold::ids::{ItemId, TaskId};
+use fanfold::ids::{GroupId, ItemId, ItemRange, TaskId};
 use fanfold::lane::Lane;
 use fanfold::limits::GROUP_ITEMS_MAX;
 use fanfold::members::Members;
@@ -22,6 +22,13 @@ fn text_of_ids(text: &str) {
     }
     if let Ok(id) = text.parse::<TaskId>() {
         assert_eq!(id.to_string(), text);
+    }
+    if let Ok(range) = text.parse::<ItemRange>() {
+        assert_eq!(range.to_string(), text);
+        assert!(range.first.index <= range.last && u32::from(range.last) < GROUP_ITEMS_MAX);
+    }
+    if let Ok(group) = text.parse::<GroupId>() {
+        assert_eq!(group.to_string(), text);
     }
     if let Ok(lane) = text.parse::<Lane>() {
         assert_eq!(lane.to_string(), text);

@@ -1,11 +1,14 @@
 //! Messages of every queue: each is refused, or reads the same after it was written again.
 #![no_main]
 
+use fanfold::bits::Bits;
 use fanfold::delivery::read;
-use fanfold::limits::{NAMED_RECORDS_MAX, PROBLEM_BYTES_MAX};
+use fanfold::ids::GroupId;
+use fanfold::limits::{GROUP_ITEMS_MAX, NAMED_RECORDS_MAX, PROBLEM_BYTES_MAX};
 use fanfold::messages::{
     AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, RegisterRequest, TaskRequest,
 };
+use fanfold::tracking::{Acks, collect};
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +16,9 @@ use serde::de::DeserializeOwned;
 fuzz_target!(|body: &str| {
     message::<RegisterRequest>(body);
     message::<TaskRequest>(body);
-    message::<AckRequest>(body);
+    if let Some(ack) = message::<AckRequest>(body) {
+        acked(&ack);
+    }
     message::<HandleMessage>(body);
     message::<NotifyMessage>(body);
     if let Some(elect) = message::<ElectMessage>(body) {
@@ -23,6 +28,21 @@ fuzz_target!(|body: &str| {
         assert!(group.waiting.records() <= NAMED_RECORDS_MAX);
     }
 });
+
+/// What an entry names is what is cleared, and nothing beyond a group.
+fn acked(request: &AckRequest) {
+    let mut acks = Acks::new();
+    collect(&mut acks, request);
+    for (_, _, entry) in request.all() {
+        let mut items = Bits::default();
+        entry.add_to(&mut items);
+        assert!(items.last().is_none_or(|last| last < GROUP_ITEMS_MAX as usize));
+        assert_eq!(entry.names_any(&items), !items.is_zero());
+        let GroupId { fanout, group } = entry.group();
+        let done = acks.get(&(fanout, group)).map(|mask| mask.done.clone()).unwrap_or_default();
+        assert!(items.minus(&done).is_zero());
+    }
+}
 
 fn message<M>(body: &str) -> Option<M>
 where

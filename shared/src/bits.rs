@@ -53,6 +53,17 @@ impl Bits {
         self.0[byte] |= 1 << (index % 8);
     }
 
+    /// Sets all bits from `first` to `last`, growing as needed.
+    pub fn set_all(&mut self, first: usize, last: usize) {
+        if last / 8 >= self.0.len() {
+            self.0.resize(last / 8 + 1, 0);
+        }
+        for (at, byte) in self.0.iter_mut().enumerate().take(last / 8 + 1).skip(first / 8) {
+            let from = 0xff_u8 << first.saturating_sub(at * 8);
+            *byte |= from & (0xff >> (7 - (last - at * 8).min(7)));
+        }
+    }
+
     /// How many bits are set.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -80,6 +91,19 @@ impl Bits {
             .flat_map(|(at, byte)| (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| at * 8 + bit))
     }
 
+    /// Runs of set bits, each from its first to its last, ascending.
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let mut bits = self.iter().peekable();
+        std::iter::from_fn(move || {
+            let first = bits.next()?;
+            let mut last = first;
+            while bits.next_if_eq(&(last + 1)).is_some() {
+                last += 1;
+            }
+            Some((first, last))
+        })
+    }
+
     /// Bits in both. The result is as long as `self`.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
@@ -103,8 +127,12 @@ impl Bits {
     }
 
     fn zip(&self, other: &Self, combine: impl Fn(u8, u8) -> u8) -> Self {
-        let others = other.0.iter().copied().chain(std::iter::repeat(0));
-        Self(self.0.iter().zip(others).map(|(a, b)| combine(*a, b)).collect())
+        let both = self.0.len().min(other.0.len());
+        let (mine, rest) = self.0.split_at(both);
+        let mut bytes = Vec::with_capacity(self.0.len());
+        bytes.extend(mine.iter().zip(&other.0[..both]).map(|(a, b)| combine(*a, *b)));
+        bytes.extend(rest.iter().map(|a| combine(*a, 0)));
+        Self(bytes)
     }
 }
 
@@ -150,6 +178,19 @@ mod tests {
             both.merge(&y);
             prop_assert_eq!(both.iter().collect::<BTreeSet<_>>(), &a | &b);
             prop_assert_eq!(Bits::from_bytes(x.as_bytes().to_vec()), x);
+        }
+
+        #[test]
+        fn runs_are_what_is_set(runs in prop::collection::vec((0_usize..7_168, 0_usize..300), 0..9)) {
+            let (mut bits, mut set) = (Bits::default(), BTreeSet::new());
+            for (first, more) in runs {
+                bits.set_all(first, first + more);
+                set.extend(first..=first + more);
+            }
+            prop_assert_eq!(bits.iter().collect::<BTreeSet<_>>(), set.clone());
+            prop_assert_eq!(bits.runs().flat_map(|(first, last)| first..=last).collect::<BTreeSet<_>>(), set);
+            let ends: Vec<(usize, usize)> = bits.runs().collect();
+            prop_assert!(ends.windows(2).all(|two| two[0].1 + 1 < two[1].0));
         }
 
         #[test]

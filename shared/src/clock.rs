@@ -27,6 +27,14 @@ impl Timestamp {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
+    /// As RFC 3339 writes it, in UTC and to the millisecond.
+    #[must_use]
+    pub fn rfc3339(self) -> String {
+        // The year 9999 is the last that the format has.
+        let moment = Duration::from_millis(self.0).min(Duration::from_secs(253_402_300_799));
+        humantime::format_rfc3339_millis(std::time::UNIX_EPOCH + moment).to_string()
+    }
+
     /// Epoch seconds, as DynamoDB's TTL wants them.
     #[must_use]
     pub fn seconds(self) -> u64 {

@@ -63,7 +63,13 @@ impl Surroundings {
     /// # Errors
     /// It is not set, or empty.
     pub fn variable(&self, name: &'static str) -> Result<String, ConfigError> {
-        (self.variables)(name).filter(|value| !value.is_empty()).ok_or(ConfigError::Missing(name))
+        self.optional(name).ok_or(ConfigError::Missing(name))
+    }
+
+    /// The value of a variable that may be empty, or not set.
+    #[must_use]
+    pub fn optional(&self, name: &'static str) -> Option<String> {
+        (self.variables)(name).filter(|value| !value.is_empty())
     }
 
     /// The whole number that a variable gives.
@@ -125,8 +131,20 @@ pub mod variables {
     pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
     /// Calls of batch APIs at once, over all kinds.
     pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
+    /// Secrets that webhooks are signed with. May be empty: then they are not signed.
+    pub const WEBHOOK_SECRETS: &str = "WEBHOOK_SECRETS";
     /// Queue that users read notices from.
     pub const NOTICES_QUEUE_URL: &str = "NOTICES_QUEUE_URL";
+    /// The region, which Lambda sets.
+    pub const REGION: &str = "AWS_REGION";
+    /// Half of the credentials, which Lambda sets.
+    pub const ACCESS_KEY_ID: &str = "AWS_ACCESS_KEY_ID";
+    /// The other half.
+    pub const SECRET_ACCESS_KEY: &str = "AWS_SECRET_ACCESS_KEY";
+    /// What belongs to credentials that end.
+    pub const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
+    /// An endpoint in place of those of AWS, as SDKs know it.
+    pub const ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Ids: fan-outs, item groups, items, tasks, batches.
 
 pub mod derived;
+mod range;
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::limits::GROUP_ITEMS_MAX;
+
+pub use range::{GroupId, ItemRange};
 
 /// A text is not the id it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,15 +49,10 @@ impl FromStr for ItemId {
         let parse = || {
             let mut parts = text.split(':');
             let (fanout, group, index) = (parts.next()?, parts.next()?, parts.next()?);
-            // Only the canonical form is an id: "+1" and "01" would name one item twice.
-            if parts.next().is_some() || (index.len() > 1 && index.starts_with('0')) {
+            if parts.next().is_some() {
                 return None;
             }
-            if index.is_empty() || !index.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            let id = Self { fanout: uuid(fanout)?, group: uuid(group)?, index: index.parse().ok()? };
-            (u32::from(id.index) < GROUP_ITEMS_MAX).then_some(id)
+            Some(Self { fanout: uuid(fanout)?, group: uuid(group)?, index: self::index(index)? })
         };
         parse().ok_or_else(|| IdError::new(text, ITEM))
     }
@@ -96,6 +94,14 @@ impl fmt::Display for TaskId {
     }
 }
 
+/// An index below 7,168 in its canonical form: "+1" and "01" would name one item twice.
+fn index(text: &str) -> Option<u16> {
+    if text.is_empty() || (text.len() > 1 && text.starts_with('0')) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok().filter(|index| u32::from(*index) < GROUP_ITEMS_MAX)
+}
+
 /// A UUID in its canonical form: 36 characters, lower case.
 fn uuid(text: &str) -> Option<Uuid> {
     let id = Uuid::try_parse(text).ok()?;
@@ -125,7 +131,7 @@ macro_rules! serde_as_text {
         }
     )*};
 }
-serde_as_text!(ItemId, TaskId);
+serde_as_text!(ItemId, TaskId, GroupId);
 
 /// A run of items as a producer receives it: group id and how many, expanded on the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,17 +1,19 @@
 //! The messages steps send each other, and what users send. All are hints or requests: the tables hold the truth.
 
+mod ack;
 mod notify;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::ids::{ItemId, TaskId};
+use crate::ids::TaskId;
 use crate::lane::Lane;
 #[cfg(feature = "openapi")]
 use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX, TASKS_PER_REQUEST_MAX};
 use crate::waiting::Waiting;
 
+pub use ack::{AckEntry, AckRequest, GroupMask};
 pub use notify::{About, NotifyMessage, Undelivered};
 
 /// One task to register, as HTTP and SQS give it.
@@ -90,34 +92,6 @@ impl TryFrom<RegisterFields> for RegisterMessage {
             (None, None, Some(_)) => Err("missing field `kind`"),
             (None, None, None) => Err("neither `tasks` nor `kind` and `content` of a single task are there"),
         }
-    }
-}
-
-/// Items that are done: what `POST /acks` and the ack queue take.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct AckRequest {
-    /// Items that succeeded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub items: Vec<ItemId>,
-    /// Items that failed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<ItemId>,
-    /// Items that were dropped, because another task does the same. In one request, failed counts before this.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub duplicates: Vec<ItemId>,
-    /// A batch whose record says what is done. Only Fanfold's own steps send this.
-    #[cfg_attr(feature = "openapi", schemars(skip))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<LaneBatch>,
-}
-
-impl AckRequest {
-    /// Every item with the field that names it and its position there.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, usize, &ItemId)> {
-        let fields = [("items", &self.items), ("failed", &self.failed), ("duplicates", &self.duplicates)];
-        fields.into_iter().flat_map(|(field, items)| items.iter().enumerate().map(move |(at, item)| (field, at, item)))
     }
 }
 

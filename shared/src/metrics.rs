@@ -14,6 +14,8 @@ pub const CALLS: &str = "fanfold_calls";
 pub const MEMBERS_SUCCEEDED: &str = "fanfold_members_succeeded";
 /// Members that failed for good.
 pub const MEMBERS_FAILED: &str = "fanfold_members_failed";
+/// Members that were not called, or not any more, because their fan-outs were cut short.
+pub const MEMBERS_DROPPED: &str = "fanfold_members_dropped";
 /// Attempts after which another one is due.
 pub const RETRIES: &str = "fanfold_retries";
 /// Items whose bit was cleared.

@@ -1,4 +1,5 @@
-//! Notices: what users are sent, each under an id that never changes.
+//! Notices: what users are sent, each under an id that never changes. As JSON a notice is a CloudEvent (version 1.0, in the
+//! structured JSON form).
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -13,20 +14,45 @@ use crate::store::gates::Gate;
 /// A notice. One may be delivered more than once, with the same `id`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
+    /// The version of CloudEvents.
+    specversion: SpecVersion,
     /// The same for every delivery of this notice.
     pub id: Uuid,
+    /// What it is about: a path of the HTTP API, or `/kinds/` and a kind.
+    pub source: String,
+    /// When it happened (RFC 3339).
+    pub time: String,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
+/// The media type of a notice as JSON.
+pub const NOTICE_MEDIA_TYPE: &str = "application/cloudevents+json";
+
+/// The version of CloudEvents that notices follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum SpecVersion {
+    #[serde(rename = "1.0")]
+    V1,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type")]
+#[serde(tag = "type", content = "data")]
 pub enum Event {
     /// Every item of a fan-out is done.
     #[serde(rename = "fanout.completed")]
-    FanoutCompleted(FanoutCompleted),
+    FanoutCompleted(FanoutEnded),
+    /// A fan-out was cancelled, and nothing of it is in progress any more.
+    #[serde(rename = "fanout.cancelled")]
+    FanoutCancelled(FanoutEnded),
+    /// More items of a fan-out failed than it tolerates, and nothing of it is in progress any more.
+    #[serde(rename = "fanout.failed")]
+    FanoutFailed(FanoutEnded),
+    /// Nothing happened to a fan-out for longer than its idle limit.
+    #[serde(rename = "fanout.expired")]
+    FanoutExpired(FanoutEnded),
     /// Tasks failed finally.
     #[serde(rename = "tasks.failed")]
     TasksFailed(TasksFailed),
@@ -38,9 +64,23 @@ pub enum Event {
     KindResumed(KindResumed),
 }
 
+impl Event {
+    /// The end of a fan-out, whichever it is.
+    #[must_use]
+    pub fn end(&self) -> Option<&FanoutEnded> {
+        match self {
+            Self::FanoutCompleted(end)
+            | Self::FanoutCancelled(end)
+            | Self::FanoutFailed(end)
+            | Self::FanoutExpired(end) => Some(end),
+            Self::TasksFailed(_) | Self::KindStopped(_) | Self::KindResumed(_) => None,
+        }
+    }
+}
+
 /// The end of a fan-out. Its counts are exact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FanoutCompleted {
+pub struct FanoutEnded {
     /// The fan-out.
     pub fanout: Uuid,
     /// The producer's own name for it.
@@ -53,13 +93,17 @@ pub struct FanoutCompleted {
     pub succeeded: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were dropped as duplicates. These, those that succeeded and those that failed make up the total.
+    /// Items that were dropped as duplicates.
     #[serde(default)]
     pub duplicates: u64,
+    /// Items that were not done when it was cut short. These, duplicates, those that succeeded and those that failed make up the
+    /// total.
+    #[serde(default)]
+    pub missing: u64,
     /// When it was opened, epoch milliseconds.
     pub opened_at: u64,
-    /// When it was completed, epoch milliseconds.
-    pub completed_at: u64,
+    /// When it ended, epoch milliseconds.
+    pub ended_at: u64,
 }
 
 /// Tasks of one batch that failed finally.
@@ -107,25 +151,34 @@ pub struct KindResumed {
 }
 
 impl Notice {
+    fn new(id: Uuid, source: String, at: Timestamp, event: Event) -> Self {
+        Self { specversion: SpecVersion::V1, id, source, time: at.rfc3339(), event }
+    }
+
     /// The notice of a fan-out's end.
     #[must_use]
-    pub fn completed(fanout: &Fanout) -> Self {
-        // Nothing but the mark that it was reported changes a completed fan-out, and that leaves this time alone.
-        let Timestamp(completed_at) = fanout.updated_at;
-        Self {
-            id: derived::completed_notice(fanout.id),
-            event: Event::FanoutCompleted(FanoutCompleted {
-                fanout: fanout.id,
-                user_key: fanout.user_key.clone(),
-                state: fanout.state,
-                total: fanout.total,
-                succeeded: fanout.total.saturating_sub(fanout.failed + fanout.duplicates),
-                failed: fanout.failed,
-                duplicates: fanout.duplicates,
-                opened_at: fanout.created_at.0,
-                completed_at,
-            }),
-        }
+    pub fn ended(fanout: &Fanout) -> Self {
+        let not_succeeded = fanout.failed + fanout.duplicates + fanout.missing;
+        let at = fanout.ended_at.unwrap_or_default();
+        let end = FanoutEnded {
+            fanout: fanout.id,
+            user_key: fanout.user_key.clone(),
+            state: fanout.state,
+            total: fanout.total,
+            succeeded: fanout.total.saturating_sub(not_succeeded),
+            failed: fanout.failed,
+            duplicates: fanout.duplicates,
+            missing: fanout.missing,
+            opened_at: fanout.created_at.0,
+            ended_at: at.0,
+        };
+        let event = match fanout.state {
+            FanoutState::Open | FanoutState::Sealed | FanoutState::Completed => Event::FanoutCompleted(end),
+            FanoutState::Cancelled => Event::FanoutCancelled(end),
+            FanoutState::Failed => Event::FanoutFailed(end),
+            FanoutState::Expired => Event::FanoutExpired(end),
+        };
+        Self::new(derived::end_notice(fanout.id), format!("/fanouts/{}", fanout.id), at, event)
     }
 
     /// The notice of how a kind stands since its latest change.
@@ -144,7 +197,7 @@ impl Notice {
         };
         let at = gate.stopped.as_ref().map_or(gate.resumed_at, |stopped| Some(stopped.since)).unwrap_or_default();
         let change = gate.notice.change.unwrap_or_default();
-        Self { id: derived::kind_notice(&gate.kind, change, at), event }
+        Self::new(derived::kind_notice(&gate.kind, change, at), format!("/kinds/{}", gate.kind), at, event)
     }
 
     /// The notices of a batch's failures: one, or as many as it takes for each to fit a message. Each part has an id of its
@@ -168,14 +221,15 @@ impl Notice {
                 }
             }
         }
-        let notice = |(part, failures): (usize, Vec<Failure>)| Self {
-            id: derived::failed_notice(batch.id, part),
-            event: Event::TasksFailed(TasksFailed {
+        let notice = |(part, failures): (usize, Vec<Failure>)| {
+            let event = Event::TasksFailed(TasksFailed {
                 batch: batch.id,
                 kind: batch.lane.kind.clone(),
                 target: batch.lane.target.clone(),
                 failures,
-            }),
+            });
+            // A batch that is done does not change any more.
+            Self::new(derived::failed_notice(batch.id, part), format!("/batches/{}", batch.id), batch.updated_at, event)
         };
         parts.into_iter().enumerate().map(notice).collect()
     }

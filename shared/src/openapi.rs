@@ -9,11 +9,14 @@ use std::time::Duration;
 use schemars::generate::Contract;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::ids::{ItemId, TaskId};
+use crate::ids::{GroupId, ItemId, TaskId};
 use crate::lane::Lane;
 use crate::limits::{
-    BATCH_API_TIMEOUT_MAX, DELAY_MAX, GROUP_ITEMS_MAX, KIND_BYTES_MAX, RETRY_AFTER_MAX, URL_BYTES_MAX,
+    BATCH_API_TIMEOUT_MAX, CALLBACK_ID_BYTES_MAX, DELAY_MAX, EVENT_BUS_BYTES_MAX, GROUP_ITEMS_MAX, IDLE_LIMITS,
+    KIND_BYTES_MAX, MASK_BYTES_MAX, RETRY_AFTER_MAX, TASK_TOKEN_BYTES_MAX, TOLERATED_FAILURES_MAX, URL_BYTES_MAX,
 };
+use crate::messages::{AckEntry, GroupMask};
+use crate::policy::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 
 /// A UUID in its canonical form.
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
@@ -31,6 +34,15 @@ pub fn uuid() -> Schema {
 #[must_use]
 pub fn task_id() -> Schema {
     json_schema!({"type": "string", "pattern": format!("^{UUID}(:{UUID}:({}))?$", below(GROUP_ITEMS_MAX))})
+}
+
+/// A number of failures, or a share.
+pub(crate) fn tolerance(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": TOLERATED_FAILURES_MAX},
+        {"type": "string", "pattern": "^(100(\\.0{1,2})?|[0-9]{1,2}(\\.[0-9]{1,2})?)%$", "examples": ["5%", "0.25%"]},
+        {"type": "null"},
+    ]})
 }
 
 /// A kind.
@@ -65,6 +77,27 @@ pub(crate) fn optional_url(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
+/// A text of these letters, with so many of them at most.
+fn letters(pattern: &str, most: usize) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": most, "pattern": pattern})
+}
+
+pub(crate) fn queue(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": QUEUE})
+}
+
+pub(crate) fn event_bus(_: &mut SchemaGenerator) -> Schema {
+    letters(EVENT_BUS, EVENT_BUS_BYTES_MAX)
+}
+
+pub(crate) fn task_token(_: &mut SchemaGenerator) -> Schema {
+    letters(TASK_TOKEN, TASK_TOKEN_BYTES_MAX)
+}
+
+pub(crate) fn callback_id(_: &mut SchemaGenerator) -> Schema {
+    letters(CALLBACK_ID, CALLBACK_ID_BYTES_MAX)
+}
+
 pub(crate) fn delay(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 0, DELAY_MAX)
 }
@@ -75,6 +108,12 @@ pub(crate) fn pause(generator: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn timeout(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 1, BATCH_API_TIMEOUT_MAX)
+}
+
+/// An optional idle limit of a fan-out.
+pub(crate) fn idle_limit(generator: &mut SchemaGenerator) -> Schema {
+    let span = span(generator, IDLE_LIMITS.start().as_secs(), *IDLE_LIMITS.end());
+    json_schema!({"anyOf": [span, {"type": "null"}]})
 }
 
 /// A duration as it is returned, or as it may be given.
@@ -119,6 +158,56 @@ impl JsonSchema for ItemId {
             "description": "An item of a fan-out: `<fan-out>:<group>:<index>`.",
             "type": "string",
             "pattern": format!("^{UUID}:{UUID}:({})$", below(GROUP_ITEMS_MAX)),
+        })
+    }
+}
+
+/// A bitfield of a group's items.
+pub(crate) fn mask(_: &mut SchemaGenerator) -> Schema {
+    let most = MASK_BYTES_MAX.div_ceil(3) * 4;
+    let pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+    json_schema!({
+        "type": "string", "contentEncoding": "base64", "maxLength": most, "pattern": pattern,
+        "x-max-bytes-decoded": MASK_BYTES_MAX,
+    })
+}
+
+/// Indices of a group's items, and ranges of them.
+#[must_use]
+pub fn indices(_: &mut SchemaGenerator) -> Schema {
+    let number = below(GROUP_ITEMS_MAX);
+    json_schema!({"type": "array", "items": {"type": "string", "pattern": format!("^({number})(-({number}))?$")}})
+}
+
+impl JsonSchema for GroupId {
+    fn schema_name() -> Cow<'static, str> {
+        "GroupId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An item group: `<fan-out>:<group>`.", "type": "string", "pattern": format!("^{UUID}:{UUID}$"),
+        })
+    }
+}
+
+impl JsonSchema for AckEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "AckEntry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let number = below(GROUP_ITEMS_MAX);
+        let range = json_schema!({
+            "title": "ItemRange",
+            "description": "Items that follow each other, both ends included: `<fan-out>:<group>:<first>-<last>`. The first is not \
+                            beyond the last.",
+            "type": "string",
+            "pattern": format!("^{UUID}:{UUID}:({number})-({number})$"),
+        });
+        json_schema!({
+            "description": "An item, a range of items, or a bitfield of a group's items.",
+            "anyOf": [generator.subschema_for::<ItemId>(), range, generator.subschema_for::<GroupMask>()],
         })
     }
 }

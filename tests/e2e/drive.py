@@ -22,6 +22,7 @@ from scenarios.poison import poison
 from scenarios.privilege import denials, privilege
 from scenarios.sweeping import Lost
 from scenarios.tracking import tracking
+from scenarios.workers import workers
 from stack import Stack
 
 DELIVERED = re.compile(r"processed (\d+) SQS messages from (\S+)(?: \((\d+) partial failures\))?")
@@ -55,7 +56,7 @@ def run(stack, api, scenario):
 
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
-    scenarios = (refusals, lost.losing, latency, batching, tracking, ingestion, poison, lost.sweeping, privilege)
+    scenarios = (refusals, lost.losing, latency, batching, tracking, workers, ingestion, poison, lost.sweeping, privilege)
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]
     print("\nscenarios")

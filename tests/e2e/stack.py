@@ -55,6 +55,11 @@ class Stack:
     def fanout(self, id):
         return self.expect(200, "GET", f"/fanouts/{id}")
 
+    def progress(self, id):
+        """How many items of a fan-out are done, and whether that is exact."""
+        fanout = self.expect(200, "GET", f"/fanouts/{id}?progress=exact")
+        return fanout["progress"], fanout["done"]
+
     def open_fanout(self, items, **more):
         """A sealed fan-out of one group: its id, and those of its items."""
         opened = self.expect(201, "POST", "/fanouts", {"items": items, "seal": True, **more})
@@ -82,7 +87,7 @@ class Stack:
     def told(self, id, seconds=1):
         """The ids of the notices of a fan-out that came until now: one notice may come again, but under its id."""
         self.notices += self.receive("NoticesQueue", seconds)
-        return {notice["id"] for notice in self.notices if notice["fanout"] == id}
+        return {notice["id"] for notice in self.notices if notice["source"] == f"/fanouts/{id}"}
 
     def depth(self, queue):
         """Messages that are in a queue, whether visible, delayed or being worked on."""

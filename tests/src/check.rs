@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
-use fanfold::notice::{Event, FanoutCompleted, Notice};
+use fanfold::notice::{FanoutEnded, Notice};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::places::{self, Party};
 use uuid::Uuid;
@@ -93,18 +93,14 @@ impl TestStack {
         gates.iter().map(|gate| gate.held(self.world.now())).sum()
     }
 
-    /// The completion notices that were delivered, by id; a notice told again must say the same.
-    pub async fn completions(&self) -> Vec<FanoutCompleted> {
+    /// The notices of ends that were delivered, by id; a notice told again must say the same.
+    pub async fn completions(&self) -> Vec<FanoutEnded> {
         let mut notices: BTreeMap<Uuid, Notice> = BTreeMap::new();
         for delivery in self.take(QueueName::Notices).await {
             let notice: Notice = serde_json::from_str(&delivery.body).unwrap();
             let known = notices.entry(notice.id).or_insert_with(|| notice.clone());
             assert_eq!(known, &notice);
         }
-        let completed = notices.into_values().filter_map(|notice| match notice.event {
-            Event::FanoutCompleted(completed) => Some(completed),
-            Event::TasksFailed(_) | Event::KindStopped(_) | Event::KindResumed(_) => None,
-        });
-        completed.collect()
+        notices.into_values().filter_map(|notice| notice.event.end().cloned()).collect()
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_types::base64;
 use fanfold_local::{Fate, Interceptor, Service, ServiceAnswer, ServiceRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -56,7 +57,7 @@ struct State {
     throttled: BTreeMap<String, u64>,
 }
 
-/// What a request writes: the record, and the new item's attributes that are texts, if it is new.
+/// What a request writes: the record, and the new item's attributes that are texts or binary (in base64), if it is new.
 struct Written {
     record: Record,
     texts: HashMap<String, String>,
@@ -131,9 +132,10 @@ impl Interceptor for Partitions {
             for Written { record, texts } in &written {
                 let (table, key) = record;
                 partitions.extend([(table.clone(), false), (format!("{table} {key}"), false)]);
-                let entries = indexes(table).iter().filter_map(|index| {
-                    let before = images[record].get(*index).and_then(|value| value.as_s().ok());
-                    Some((format!("{table}/{index} {}", before.or(texts.get(*index))?), false))
+                let entries = indexes(table).iter().filter_map(|(index, key)| {
+                    let after = || texts.get(*index).and(texts.get(*key)).cloned();
+                    let partition = entry(&images[record], index, key).or_else(after)?;
+                    Some((format!("{table}/{index} {partition}"), false))
                 });
                 partitions.extend(entries);
             }
@@ -161,9 +163,9 @@ impl Interceptor for Partitions {
                 let units = times * (size(&was).max(size(is)) as f64 / 1_024.0).ceil().max(1.0);
                 self.charge((format!("{table} {key}"), false), units);
                 self.charge((table.clone(), false), units);
-                for index in indexes(table).iter().filter(|index| was.get(**index) != is.get(**index)) {
-                    for entry in [&was, is].into_iter().filter_map(|item| item.get(*index)?.as_s().ok()) {
-                        self.charge((format!("{table}/{index} {entry}"), false), 1.0);
+                for (index, key) in indexes(table).iter().filter(|(index, _)| was.get(*index) != is.get(*index)) {
+                    for partition in [&was, is].into_iter().filter_map(|item| entry(item, index, key)) {
+                        self.charge((format!("{table}/{index} {partition}"), false), 1.0);
                     }
                 }
             }
@@ -173,14 +175,24 @@ impl Interceptor for Partitions {
     }
 }
 
-/// The sparse indexes of a table, which have their partition keys' names.
-fn indexes(table: &str) -> &'static [&'static str] {
+/// The sparse indexes of a table, which have the names of what items in them have, and their partition keys.
+fn indexes(table: &str) -> &'static [(&'static str, &'static str)] {
     match table {
-        "TasksTable" => &["pending"],
-        "LocksTable" => &["active"],
-        "FanoutsTable" => &["ending"],
-        "GroupsTable" => &["open", "listed"],
+        "TasksTable" => &[("pending", "pending")],
+        "LocksTable" => &[("active", "active")],
+        "FanoutsTable" => &[("ending", "ending"), ("idle", "idle")],
+        "GroupsTable" => &[("open", "fanout"), ("listed", "fanout")],
         _ => &[],
+    }
+}
+
+/// The partition of an index in which an item is.
+fn entry(item: &HashMap<String, AttributeValue>, index: &str, key: &str) -> Option<String> {
+    item.get(index)?;
+    match item.get(key)? {
+        AttributeValue::S(text) => Some(text.clone()),
+        AttributeValue::B(bytes) => Some(base64::encode(bytes)),
+        _ => None,
     }
 }
 
@@ -196,9 +208,14 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or("").to_owned()
 }
 
+/// An attribute that is a text or binary.
+fn either(value: &Value) -> String {
+    value["S"].as_str().or(value["B"].as_str()).unwrap_or("").to_owned()
+}
+
 fn texts(item: &Value) -> HashMap<String, String> {
     let attributes = item.as_object().into_iter().flatten();
-    attributes.filter_map(|(name, value)| Some((name.clone(), value["S"].as_str()?.to_owned()))).collect()
+    attributes.map(|(name, value)| (name.clone(), either(value))).filter(|(_, text)| !text.is_empty()).collect()
 }
 
 fn written(operation: &str, body: &Value) -> Vec<Written> {
@@ -224,7 +241,7 @@ fn statement(statement: &Value) -> Written {
     let (sql, values) = (text(&statement["Statement"]), &statement["Parameters"]);
     let table = sql.split('"').nth(1).unwrap().to_owned();
     let names = sql.split('\'').skip(1).step_by(2).enumerate();
-    let texts: HashMap<String, String> = names.map(|(at, name)| (name.to_owned(), text(&values[at]["S"]))).collect();
+    let texts: HashMap<String, String> = names.map(|(at, name)| (name.to_owned(), either(&values[at]))).collect();
     let key = match sql.split_once(" WHERE ") {
         Some((set, _)) => text(&values[set.matches('?').count()]["S"]),
         None => texts[key_name(&table)].clone(),
@@ -246,7 +263,7 @@ fn read(operation: &str, body: &Value) -> Vec<String> {
         }
         "Query" => {
             let (table, index) = (text(&body["TableName"]), text(&body["IndexName"]));
-            vec![format!("{table}/{index} {}", text(&body["ExpressionAttributeValues"][":key"]["S"]))]
+            vec![format!("{table}/{index} {}", either(&body["ExpressionAttributeValues"][":key"]))]
         }
         _ => Vec::new(),
     }

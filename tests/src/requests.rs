@@ -22,6 +22,7 @@ impl TestStack {
                 seal,
                 user_key: Some("test".to_owned()),
                 notify: Some(Destination::Queue(NoticesQueue::Notices)),
+                ..OpenRequest::default()
             };
             let opened = self.tracking.open(request, Some("open")).await;
             self.crash.revive();
@@ -93,5 +94,5 @@ pub fn order(id: Option<ItemId>, depot: &str, number: usize) -> TaskRequest {
 
 /// Acks of items that succeeded.
 pub fn done(items: &[ItemId]) -> AckRequest {
-    AckRequest { items: items.to_vec(), ..AckRequest::default() }
+    AckRequest { items: items.iter().copied().map(Into::into).collect(), ..AckRequest::default() }
 }

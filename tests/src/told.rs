@@ -4,6 +4,12 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::sync::Once;
 
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
 thread_local! {
     static LINES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -26,8 +32,9 @@ impl Write for Here {
 pub fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let subscriber = tracing_subscriber::fmt().with_writer(|| Here).with_ansi(false).without_time();
-        subscriber.with_env_filter("info,aws_smithy=off").init();
+        let filter: Targets = "info,aws_smithy=off".parse().unwrap();
+        let lines = fmt::layer().with_writer(|| Here).with_ansi(false).without_time();
+        tracing_subscriber::registry().with(lines.with_filter(filter)).init();
     });
     told();
 }

@@ -2,8 +2,10 @@
 //! Fanfold, or one of two simpler trackers behind the same queue, with the same messages.
 
 mod bits64;
+mod bodies;
 mod counter;
 mod ours;
+pub(crate) mod path;
 mod simple;
 
 use std::sync::Arc;
@@ -13,7 +15,6 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use clap::{Args, ValueEnum};
 use fanfold::delivery::Step;
 use fanfold::ids::ItemId;
-use fanfold::messages::AckRequest;
 use fanfold_local::{Engine, Interceptor};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ use tokio::time::Instant;
 
 use crate::room::Room;
 use crate::{Outcome, report};
+use bodies::Shape;
 
 /// The stack as it is deployed.
 const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -29,8 +31,8 @@ const TEMPLATE: &str = include_str!("../../../template.yaml");
 /// Messages of one send.
 const SEND: usize = 10;
 
-/// One item in so many fails.
-const FAILS: usize = 100;
+/// Their bytes.
+const SEND_BYTES: usize = 256 * 1024;
 
 /// After the end, notices that should not be there are waited for so long.
 const LATE: Duration = Duration::from_secs(1);
@@ -53,6 +55,15 @@ pub(crate) struct Asked {
     /// How often each item is acked.
     #[arg(long, default_value_t = 2)]
     times: usize,
+    /// How a message names them.
+    #[arg(long, value_enum, default_value_t = Shape::Ids)]
+    shape: Shape,
+    /// Acks come in the order of the items but for so many, which are shuffled; without it all are.
+    #[arg(long)]
+    near: Option<usize>,
+    /// One item in so many fails; 0: none.
+    #[arg(long, default_value_t = 100)]
+    fails: usize,
 }
 
 /// Who tracks.
@@ -97,7 +108,7 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
     let opened = room.engine.usage();
     room.start("AckFunction", tracker.step())?;
     let began = Instant::now();
-    let sent = start(acks(&items, asked), &workers, &room.queue("AckQueue")?, asked.per_message);
+    let sent = start(acks(&items, asked), &workers, &room.queue("AckQueue")?, asked);
     let first = notices.next(Duration::from_secs(3_600)).await?.ok_or("there was no notice within an hour")?;
     let took = began.elapsed();
     for sent in sent {
@@ -107,8 +118,10 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
     let sends = workers.usage().by_operation.get("sqs.SendMessageBatch").map_or(0, |sends| sends.requests);
     let acked = room.engine.usage();
     let count = 1 + notices.rest().await?;
-    let failed = (0..items.len()).filter(|at| fails(*at)).count() as u64;
-    let exact = count == 1 && first["failed"] == failed && first["succeeded"] == u64::from(asked.items) - failed;
+    let failed = (0..items.len()).filter(|at| asked.fails(*at)).count() as u64;
+    let exact = count == 1
+        && first["data"]["failed"] == failed
+        && first["data"]["succeeded"] == u64::from(asked.items) - failed;
     let invocations = room.invocations();
     let per = u64::from(asked.items);
     Ok(json!({
@@ -120,58 +133,75 @@ pub(crate) async fn run(asked: &Asked) -> Outcome<Value> {
         "seconds": took.as_secs_f64(),
         "opening": report::used(&before, &opened, [].iter(), per),
         "acking": report::used(&opened, &acked, invocations.values(), per),
+        "shape": format!("{:?}", asked.shape).to_lowercase(),
+        "near": asked.near,
         "workers_sqs_requests": sends,
         "notices": count,
-        "succeeded": first["succeeded"],
-        "failed": first["failed"],
+        "succeeded": first["data"]["succeeded"],
+        "failed": first["data"]["failed"],
         "exact": exact,
     }))
 }
 
-/// Whether the item at a position fails.
-fn fails(at: usize) -> bool {
-    at.is_multiple_of(FAILS)
+impl Asked {
+    /// Whether the item at a position fails.
+    fn fails(&self, at: usize) -> bool {
+        self.fails > 0 && at.is_multiple_of(self.fails)
+    }
 }
 
 /// What each worker acks: together they ack each item so many times, in a random order that is always the same.
 fn acks(items: &[ItemId], asked: &Asked) -> Vec<Vec<(ItemId, bool)>> {
-    let once = items.iter().enumerate().map(|(at, item)| (*item, fails(at)));
-    let mut all: Vec<(ItemId, bool)> = std::iter::repeat_n(once, asked.times).flatten().collect();
-    fastrand::Rng::with_seed(1).shuffle(&mut all);
-    all.chunks(all.len().div_ceil(asked.ackers.max(1)).max(1)).map(<[_]>::to_vec).collect()
+    let once: Vec<(ItemId, bool)> = items.iter().enumerate().map(|(at, item)| (*item, asked.fails(at))).collect();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut all = Vec::with_capacity(once.len() * asked.times);
+    for near in once.chunks(asked.near.unwrap_or(once.len()).max(1)) {
+        let mut near = near.repeat(asked.times);
+        random.shuffle(&mut near);
+        all.extend(near);
+    }
+    let ackers = asked.ackers.max(1);
+    (0..ackers).map(|acker| all.iter().skip(acker).step_by(ackers).copied().collect()).collect()
 }
 
 /// Sets workers to work, each with its acks.
-fn start(
-    acks: Vec<Vec<(ItemId, bool)>>,
-    workers: &Engine,
-    url: &str,
-    per_message: usize,
-) -> Vec<JoinHandle<Outcome<()>>> {
+fn start(acks: Vec<Vec<(ItemId, bool)>>, workers: &Engine, url: &str, asked: &Asked) -> Vec<JoinHandle<Outcome<()>>> {
     let start = |acks: Vec<(ItemId, bool)>| {
-        let (sqs, url) = (workers.sqs(), url.to_owned());
-        tokio::spawn(async move { send(&sqs, &url, &acks, per_message).await })
+        let (sqs, url, per_message, shape) = (workers.sqs(), url.to_owned(), asked.per_message, asked.shape);
+        tokio::spawn(async move { send(&sqs, &url, &acks, per_message, shape).await })
     };
     acks.into_iter().map(start).collect()
 }
 
-/// Sends a worker's acks.
-async fn send(sqs: &aws_sdk_sqs::Client, url: &str, acks: &[(ItemId, bool)], per_message: usize) -> Outcome<()> {
-    let messages: Vec<_> = acks.chunks(per_message.max(1)).collect();
-    for messages in messages.chunks(SEND) {
-        let entries = messages.iter().enumerate().map(|(at, acks)| {
-            let of = |failed| acks.iter().filter(move |ack| ack.1 == failed).map(|ack| ack.0).collect();
-            let request = AckRequest { items: of(false), failed: of(true), ..AckRequest::default() };
-            let body = serde_json::to_string(&request)?;
-            Ok(SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body).build()?)
-        });
-        let entries = entries.collect::<Outcome<Vec<_>>>()?;
-        let answer = sqs.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await?;
-        if let Some(refused) = answer.failed.first() {
-            return Err(format!("a message was refused: {refused:?}").into());
+/// Sends a worker's acks: as many messages in a request as it may have.
+async fn send(
+    sqs: &aws_sdk_sqs::Client,
+    url: &str,
+    acks: &[(ItemId, bool)],
+    per_message: usize,
+    shape: Shape,
+) -> Outcome<()> {
+    let (mut entries, mut bytes) = (Vec::with_capacity(SEND), 0);
+    for acks in acks.chunks(per_message.max(1)) {
+        for body in bodies::of(acks, shape)? {
+            if entries.len() == SEND || (!entries.is_empty() && bytes + body.len() > SEND_BYTES) {
+                send_now(sqs, url, std::mem::take(&mut entries)).await?;
+                bytes = 0;
+            }
+            bytes += body.len();
+            let entry = SendMessageBatchRequestEntry::builder().id(entries.len().to_string());
+            entries.push(entry.message_body(body).build()?);
         }
     }
-    Ok(())
+    if entries.is_empty() { Ok(()) } else { send_now(sqs, url, entries).await }
+}
+
+async fn send_now(sqs: &aws_sdk_sqs::Client, url: &str, entries: Vec<SendMessageBatchRequestEntry>) -> Outcome<()> {
+    let answer = sqs.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await?;
+    match answer.failed.first() {
+        Some(refused) => Err(format!("a message was refused: {refused:?}").into()),
+        None => Ok(()),
+    }
 }
 
 /// The notices of a stack.

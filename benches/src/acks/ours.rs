@@ -35,7 +35,8 @@ impl Ours {
     async fn add(&self, items: u32) -> Outcome<Vec<ItemId>> {
         let notify = Some(Destination::Queue(NoticesQueue::Notices));
         let first = items.min(ITEMS_PER_ADD_MAX);
-        let request = OpenRequest { items: first, seal: first == items, user_key: None, notify };
+        let request =
+            OpenRequest { items: first, seal: first == items, user_key: None, notify, ..OpenRequest::default() };
         let opened = self.tracking.open(request, None).await?;
         let (fanout, mut groups) = (opened.fanout.id, opened.groups);
         let mut left = items - first;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fanfold::clock::World;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::ItemId;
-use fanfold::messages::AckRequest;
+use fanfold::messages::{AckEntry, AckRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -99,7 +99,7 @@ impl Tables {
             Err(error) => return Err(error.into()),
         }
         let failed = number_of(&header, "failed");
-        let notice = json!({ "failed": failed, "succeeded": number_of(&header, "total") - failed });
+        let notice = json!({ "data": { "failed": failed, "succeeded": number_of(&header, "total") - failed } });
         self.sqs.send_message().queue_url(&self.notices).message_body(notice.to_string()).send().await?;
         Ok(())
     }
@@ -127,8 +127,10 @@ impl<R: Records> Step for Simple<R> {
             let (messages, mut failures) = parse::<AckRequest>(deliveries);
             let mut acks = Acks::new();
             for (_, request) in &messages {
-                acks.extend(request.items.iter().map(|item| (*item, false)));
-                acks.extend(request.failed.iter().map(|item| (*item, true)));
+                for (entries, failed) in [(&request.items, false), (&request.failed, true)] {
+                    let item = |entry: &AckEntry| if let AckEntry::Item(item) = entry { Some(*item) } else { None };
+                    acks.extend(entries.iter().filter_map(item).map(|item| (item, failed)));
+                }
             }
             if self.take(&acks).await.is_err() {
                 failures.extend(messages.into_iter().map(|(delivery, _)| delivery.message_id));

@@ -43,7 +43,7 @@ impl Run<'_> {
         let opened = produce::open(&tracking, record.key, &self.job.name(), self.checked.tasks).await?;
         let auditor = Auditor::new(&stack)?;
         let before = auditor.tally(opened.fanout.id).await?;
-        let progress = tracking.progress(&opened.fanout).await?;
+        let (_, progress) = tracking.progress(opened.fanout.clone()).await?;
         let done_before = if resumed { before.settled + progress.duplicates } else { 0 };
         let meter = Meter {
             counters,

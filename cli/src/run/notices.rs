@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fanfold::config::variables;
-use fanfold::notice::{Event, Notice};
+use fanfold::notice::Notice;
 use fanfold::store::fanouts::Fanout;
 use uuid::Uuid;
 
@@ -34,7 +34,7 @@ impl Notices {
         };
         // An earlier process received it, and died before it wrote that down.
         if fanout.complete() && fanout.notice.delivered.is_some() {
-            notices.take(Notice::completed(fanout));
+            notices.take(Notice::ended(fanout));
         }
         Ok(notices)
     }
@@ -71,7 +71,7 @@ impl Notices {
     }
 
     fn take(&mut self, notice: Notice) {
-        if matches!(&notice.event, Event::FanoutCompleted(completed) if completed.fanout == self.fanout) {
+        if notice.event.end().is_some_and(|end| end.fanout == self.fanout) {
             self.ids.insert(notice.id);
             self.completed.get_or_insert(notice);
         }

@@ -49,7 +49,7 @@ pub(crate) async fn open(tracking: &Tracking, key: Uuid, name: &str, tasks: u64)
     };
     let (items, seal) = take();
     let notify = Some(Destination::Queue(NoticesQueue::Notices));
-    let request = OpenRequest { items, seal, user_key: Some(name.to_owned()), notify };
+    let request = OpenRequest { items, seal, user_key: Some(name.to_owned()), notify, ..OpenRequest::default() };
     let opened = tracking.open(request, Some(&key)).await?;
     let (mut fanout, mut groups) = (opened.fanout, opened.groups);
     let mut sealed = seal;

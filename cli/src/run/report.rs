@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::metrics::{ANSWERED_TO_ACKED, CALLED_TO_ANSWERED, REGISTERED_TO_CALLED};
-use fanfold::notice::{Event, Notice};
+use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold_local::prices::{self, Cost};
 use fanfold_local::{Invocations, OperationUsage};
@@ -49,7 +49,7 @@ struct Counts {
 impl Counts {
     /// As the notice of a run's completion says.
     fn of(notice: &Notice) -> Result<Self, Failure> {
-        let Event::FanoutCompleted(completed) = &notice.event else {
+        let Some(completed) = notice.event.end() else {
             return Err(Failure::Internal("the notice is not one of completion".to_owned()));
         };
         let (total, succeeded, failed) = (completed.total, completed.succeeded, completed.failed);
@@ -173,7 +173,7 @@ fn errors(failed: &[FailedTask]) -> BTreeMap<String, u64> {
 /// Who gets the notices of failed tasks.
 pub(super) fn receiver(job: &Job) -> String {
     match &job.policy.policy.notify {
-        Some(Destination::Url(url)) => url.clone(),
+        Some(Destination::Url(to) | Destination::Sqs(to) | Destination::EventBus(to)) => to.clone(),
         _ => "the queue of notices".to_owned(),
     }
 }

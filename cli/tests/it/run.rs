@@ -25,7 +25,7 @@ fn every_row_is_handled_once() {
         assert_eq!(summary[field], expected, "{field}");
     }
     assert_eq!(summary["notice"]["type"], "fanout.completed");
-    assert_eq!(summary["notice"]["fanout"], summary["fanout"]);
+    assert_eq!(summary["notice"]["data"]["fanout"], summary["fanout"]);
     // Per task its key and itself, and then bundles and batches.
     assert!(summary["write_units"].as_f64().unwrap() > 2.0 * 300.0);
     for field in ["wall_ms", "read_units", "sqs_requests", "dynamodb_requests"] {

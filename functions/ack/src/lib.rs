@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 #[cfg(feature = "openapi")]
 pub use routes::describe;
-pub use routes::{AckAnswer, FanoutAnswer, RefusedGroup, router};
+pub use routes::{AckAnswer, FanoutAnswer, RefusedItems, router};
 
 /// Clears bits and completes fan-outs.
 #[derive(Debug)]

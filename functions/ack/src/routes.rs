@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
+use fanfold::ids::GroupId;
+use fanfold::limits::{GROUPS_PER_ACK_MAX, REFUSED_RANGES_NAMED_MAX};
 use fanfold::messages::AckRequest;
 use fanfold::policy::FieldError;
 use fanfold::store::fanouts::FanoutState;
-use fanfold::tracking::{AckRefusal, Acks, TrackingError, collect};
+use fanfold::store::groups::Mask;
+use fanfold::tracking::{Acks, Refusal, TrackingError, collect};
 use fanfold_http::{Code, Json, Problem};
 use serde::Serialize;
 use uuid::Uuid;
@@ -26,8 +29,9 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("POST", "/acks", "ackItems", "Acks items, which are done")
         .says(
-            "An item may be acked more than once. The response has each fan-out as it stands then, and the groups of \
-             which acks were refused. If all were refused, the response is a problem.",
+            "An item may be acked more than once. Items are named one by one, by ranges, or by bitfields. The response has \
+             each fan-out as it stands then, and exactly the items that were refused. If all were refused, the response is \
+             a problem.",
         )
         .body::<AckRequest>()
         .returns::<AckAnswer>("The acks were applied, except those that `refused` lists.")
@@ -41,8 +45,11 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
 pub struct AckAnswer {
     /// The fan-outs it names, as they stand now.
     pub fanouts: Vec<FanoutAnswer>,
-    /// Groups of which acks were refused: all, if the group does not exist, else those of items that it does not have.
-    pub refused: Vec<RefusedGroup>,
+    /// What was refused, by group: everything, if the group does not exist, else the items that it does not have.
+    pub refused: Vec<RefusedItems>,
+    /// Whether there was something to ack, and all of it was refused.
+    #[serde(skip)]
+    pub nothing: bool,
 }
 
 /// A fan-out as it stands after an ack.
@@ -55,23 +62,38 @@ pub struct FanoutAnswer {
     pub state: FanoutState,
     /// Whether everything is done.
     pub complete: bool,
+    /// Whether it ended, one way or another, and all its counts are final.
+    pub ended: bool,
     /// The producer's own name for it.
     pub user_key: Option<String>,
 }
 
-/// A group whose acks were refused.
+/// Items of a group whose acks were refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub struct RefusedGroup {
+pub struct RefusedItems {
     /// The fan-out.
     pub fanout: Uuid,
     /// The item group.
     pub group: Uuid,
+    /// The items: indices, and ranges of them with both ends included (`7-9`).
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "fanfold::openapi::indices"))]
+    pub items: Vec<String>,
+    /// How many more of its items were refused, which are not named: these are in too many ranges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more: Option<u64>,
     /// Why.
     pub problem: String,
-    /// The same, typed.
-    #[serde(skip)]
-    pub refusal: AckRefusal,
+}
+
+impl RefusedItems {
+    fn of((&(fanout, group), Refusal { problem, items }): (&(Uuid, Uuid), &Refusal)) -> Self {
+        let run = |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+        let unnamed = items.runs().skip(REFUSED_RANGES_NAMED_MAX).map(|(first, last)| (last - first) as u64 + 1).sum();
+        let named = items.runs().take(REFUSED_RANGES_NAMED_MAX).map(run).collect();
+        let more = (unnamed > 0).then_some(unnamed);
+        Self { fanout, group, items: named, more, problem: problem.to_string() }
+    }
 }
 
 impl Ack {
@@ -87,17 +109,13 @@ impl Ack {
         let mut fanouts = Vec::with_capacity(names.len());
         for id in names {
             if let Some(fanout) = self.tracking.fanouts.get(id).await? {
-                let complete = fanout.complete();
-                fanouts.push(FanoutAnswer { id, state: fanout.state, complete, user_key: fanout.user_key });
+                let (complete, ended) = (fanout.complete(), fanout.ended());
+                fanouts.push(FanoutAnswer { id, state: fanout.state, complete, ended, user_key: fanout.user_key });
             }
         }
-        let refuse = |((fanout, group), refusal): ((Uuid, Uuid), AckRefusal)| RefusedGroup {
-            fanout,
-            group,
-            problem: refusal.to_string(),
-            refusal,
-        };
-        Ok(AckAnswer { fanouts, refused: refused.into_iter().map(refuse).collect() })
+        let all = |(name, mask): (_, &Mask)| refused.get(name).is_some_and(|refusal| refusal.items == mask.done);
+        let nothing = !acks.is_empty() && acks.iter().all(all);
+        Ok(AckAnswer { fanouts, refused: refused.iter().map(RefusedItems::of).collect(), nothing })
     }
 }
 
@@ -107,30 +125,36 @@ async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> 
         let problem = "is for Fanfold's own messages, `items`, `failed` and `duplicates` are allowed".to_owned();
         return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "batch".to_owned(), problem }]));
     }
+    if let Some(field) = one_too_many(&request) {
+        let problem = format!("names one item group too many, {GROUPS_PER_ACK_MAX} are allowed in a request");
+        return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field, problem }]));
+    }
     let answer = ack.apply(&request).await?;
-    if !answer.refused.is_empty() && applied_nothing(&request, &answer.refused) {
+    if answer.nothing {
         return Err(Problem::fields(Code::InvalidAcks, faults(&request, &answer.refused)));
     }
     Ok(Json(answer))
 }
 
-/// Whether every item of a request was refused.
-fn applied_nothing(request: &AckRequest, refused: &[RefusedGroup]) -> bool {
-    let refused: BTreeMap<_, _> = refused.iter().map(|group| ((group.fanout, group.group), &group.refusal)).collect();
-    request
-        .all()
-        .all(|(_, _, item)| refused.get(&(item.fanout, item.group)).is_some_and(|refusal| refusal.concerns(item.index)))
+/// The entry with which a request names too many groups.
+fn one_too_many(request: &AckRequest) -> Option<String> {
+    let mut groups = BTreeSet::new();
+    let mut entries = request.all();
+    entries.find_map(|(field, at, entry)| {
+        groups.insert(entry.group());
+        (groups.len() > GROUPS_PER_ACK_MAX).then(|| format!("{field}[{at}]"))
+    })
 }
 
-/// One fault per refused group, at the first of its items; the problem names fan-out and group.
-fn faults(request: &AckRequest, refused: &[RefusedGroup]) -> Vec<FieldError> {
-    let mut first: BTreeMap<(Uuid, Uuid), String> = BTreeMap::new();
-    for (field, at, item) in request.all() {
-        first.entry((item.fanout, item.group)).or_insert_with(|| format!("{field}[{at}]"));
+/// One fault per refused group, at the first entry that names items of it; the problem names fan-out and group.
+fn faults(request: &AckRequest, refused: &[RefusedItems]) -> Vec<FieldError> {
+    let mut first: BTreeMap<GroupId, String> = BTreeMap::new();
+    for (field, at, entry) in request.all() {
+        first.entry(entry.group()).or_insert_with(|| format!("{field}[{at}]"));
     }
-    let fault = |group: &RefusedGroup| FieldError {
-        field: first.get(&(group.fanout, group.group)).cloned().unwrap_or_default(),
-        problem: group.problem.clone(),
+    let fault = |RefusedItems { fanout, group, problem, .. }: &RefusedItems| FieldError {
+        field: first.get(&GroupId { fanout: *fanout, group: *group }).cloned().unwrap_or_default(),
+        problem: problem.clone(),
     };
     refused.iter().map(fault).collect()
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::ids::ItemId;
-use fanfold::messages::AckRequest;
+use fanfold::ids::GroupId;
+use fanfold::messages::{AckEntry, AckRequest};
 use fanfold::metrics::ANSWERED_TO_ACKED;
 use fanfold::tracking::{Acks, Refused, collect};
 use futures::FutureExt;
@@ -62,7 +62,12 @@ fn refusal(request: &AckRequest, refused: &Refused, unknown: &BTreeSet<Uuid>) ->
     if let Some(named) = request.batch.as_ref().filter(|named| unknown.contains(&named.batch)) {
         return Some(format!("there is no batch {}", named.batch));
     }
-    let refusal =
-        |item: &ItemId| refused.get(&(item.fanout, item.group)).filter(|refusal| refusal.concerns(item.index));
-    request.all().find_map(|(_, _, item)| refusal(item)).map(ToString::to_string)
+    if refused.is_empty() {
+        return None;
+    }
+    let refusal = |entry: &AckEntry| {
+        let GroupId { fanout, group } = entry.group();
+        refused.get(&(fanout, group)).filter(|refusal| entry.names_any(&refusal.items))
+    };
+    request.all().find_map(|(_, _, entry)| refusal(entry)).map(|refusal| refusal.problem.to_string())
 }

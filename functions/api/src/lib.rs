@@ -3,6 +3,7 @@
 mod notice;
 mod routes;
 
+use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
@@ -22,6 +23,7 @@ pub struct Api {
     batches: Batches,
     policies: Policies,
     gates: Gates,
+    world: World,
     allow_commands: bool,
 }
 
@@ -37,6 +39,7 @@ impl Api {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            world: surroundings.world.clone(),
             allow_commands: false,
         })
     }

@@ -28,6 +28,8 @@ enum Begun {
     Refused(Batch),
     /// It took so long that the call would outlast its leases.
     TooLate,
+    /// Another worker took it for lost.
+    Overtaken,
 }
 
 /// The members of a call.
@@ -37,6 +39,17 @@ struct Prepared {
     registered: Vec<Timestamp>,
     /// Slots whose task no longer exists.
     gone: BTreeSet<usize>,
+}
+
+impl Prepared {
+    /// The same without members that the batch has dropped.
+    fn without(self, batch: &Batch) -> Self {
+        let called = |id: &TaskId| batch.members.slot(id).is_some_and(|slot| !batch.dropped.get(slot));
+        let members = self.members.into_iter().zip(self.registered);
+        let (members, registered) = members.filter(|(member, _)| called(&member.id)).unzip();
+        let gone = self.gone.into_iter().filter(|slot| !batch.dropped.get(*slot)).collect();
+        Self { members, registered, gone }
+    }
 }
 
 impl Handle {
@@ -55,6 +68,7 @@ impl Handle {
         let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
         let pass = match self.enter(&batch, &policy).await? {
             Entry::Pass(pass) => *pass,
+            _ if self.nothing_left(&batch).await? => return self.drop_all(message, &policy).await,
             Entry::Later(wait) => return self.later(message, wait).await,
             Entry::StandsStill => return Ok(()),
             Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
@@ -66,6 +80,7 @@ impl Handle {
         self.give_back(&pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
+            Begun::Overtaken => Ok(()),
             Begun::Attempt(..) | Begun::TooLate => self.later(message, Duration::ZERO).await,
         }
     }
@@ -121,6 +136,15 @@ impl Handle {
             Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
             Write::Refused(Some(batch)) => return Ok(Begun::Refused(batch)),
         };
+        let batch = match self.drop_some(batch.clone()).await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => return Ok(Begun::Overtaken),
+            Err(error) => {
+                self.batches.take_back(&batch).await?;
+                return Err(error.into());
+            }
+        };
+        let prepared = prepared.without(&batch);
         // Others count on it that the call ends before its leases do.
         let now = self.world.now();
         if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {

@@ -3,6 +3,7 @@
 mod attempt;
 mod breaker;
 mod conclude;
+mod drop;
 mod lead_on;
 mod outcomes;
 mod pace;
@@ -18,6 +19,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
+use fanfold::store::fanouts::Fanouts;
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
@@ -30,6 +32,7 @@ pub struct Handle {
     tasks: Tasks,
     locks: Locks,
     batches: Batches,
+    fanouts: Fanouts,
     gates: Gates,
     /// Calls that one kind may have at once.
     share: u32,
@@ -74,6 +77,7 @@ impl Handle {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
+            fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),

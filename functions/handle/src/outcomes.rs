@@ -22,6 +22,7 @@ pub(crate) type Retry = (usize, String);
 pub(crate) struct Outcomes {
     pub(crate) succeeded: Bits,
     pub(crate) failed: Bits,
+    dropped: u64,
     /// Slots of which some call may have worked, whatever else is known of them.
     silent: BTreeSet<usize>,
     pub(crate) errors: Vec<(String, Bits)>,
@@ -30,7 +31,13 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     pub(crate) fn of(batch: &Batch) -> Self {
         let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
-        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors: batch.errors.clone() }
+        Self {
+            succeeded,
+            failed,
+            dropped: batch.dropped.count(),
+            silent: batch.silent.iter().collect(),
+            errors: batch.errors.clone(),
+        }
     }
 
     /// Takes what the call for these slots brought. Returns who is to be tried again; `put_off`: whatever was said, they are.
@@ -76,7 +83,7 @@ impl Outcomes {
     }
 
     pub(crate) fn settled(&self) -> usize {
-        usize::try_from(self.succeeded.count() + self.failed.count()).unwrap_or(usize::MAX)
+        usize::try_from(self.succeeded.count() + self.failed.count() + self.dropped).unwrap_or(usize::MAX)
     }
 
     /// Takes the outcomes of members; `problem`: what could not be read.

@@ -4,13 +4,27 @@ use std::time::Duration;
 
 use fanfold::aws::QueueError;
 use fanfold::clock::Timestamp;
+use fanfold::config::{ConfigError, Surroundings};
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
-use fanfold::notice::Notice;
+use fanfold::notice::{NOTICE_MEDIA_TYPE, Notice};
 use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{StatusCode, Url};
+
+use crate::sign::Secrets;
+
+/// Codes of Step Functions and Lambda that stay: the token or callback is none, or was answered, or is past its time. Others may go,
+/// such as of a permission that somebody adds.
+const FINAL: [&str; 6] = [
+    "TaskTimedOut",
+    "TaskDoesNotExist",
+    "InvalidToken",
+    "CallbackTimeoutException",
+    "InvalidParameterValueException",
+    "ResourceNotFoundException",
+];
 
 /// A notice was not delivered.
 #[derive(Debug, thiserror::Error)]
@@ -29,15 +43,42 @@ pub enum DeliveryError {
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
     },
-    /// It cannot be written as JSON.
-    #[error("the notice cannot be written as JSON")]
+    /// An AWS API did not take it.
+    #[error("{service} answered {status}: {code}: {message}")]
+    Aws {
+        /// The service, as its endpoint calls it.
+        service: &'static str,
+        /// Its answer.
+        status: StatusCode,
+        /// The error's code.
+        code: String,
+        /// What it says.
+        message: String,
+    },
+    /// An event bus took the call, but not the event.
+    #[error("{service} refused the event: {code}: {message}")]
+    Event {
+        /// The service, as its endpoint calls it.
+        service: &'static str,
+        /// The error's code.
+        code: String,
+        /// What it says.
+        message: String,
+    },
+    /// It cannot be written as JSON, or an answer cannot be read as such.
+    #[error("not the JSON that is expected: {0}")]
     Json(#[from] serde_json::Error),
 }
 
 impl DeliveryError {
-    /// Whether the receiver asks for no further tries (410 Gone).
-    pub(crate) fn is_gone(&self) -> bool {
-        matches!(self, Self::Refused { status: StatusCode::GONE, .. })
+    /// Whether no further try can be better: the receiver asks for none (410 Gone), or nobody waits for an answer any more, at a
+    /// token or callback. The latter also if the answer to an earlier try was lost.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::Refused { status, .. } => *status == StatusCode::GONE,
+            Self::Aws { code, .. } => FINAL.contains(&code.as_str()),
+            _ => false,
+        }
     }
 
     /// How long the receiver asks to be left alone, at most a day.
@@ -50,7 +91,7 @@ impl DeliveryError {
 }
 
 /// What kept the receiver from answering.
-fn failure(error: &reqwest::Error) -> String {
+pub(crate) fn failure(error: &reqwest::Error) -> String {
     let what = match NoAnswer::of(error) {
         NoAnswer::Unreachable | NoAnswer::Tls => "the receiver cannot be reached",
         NoAnswer::TimedOut => return format!("the receiver did not answer within {} s", NOTICE_TIMEOUT.as_secs()),
@@ -61,22 +102,40 @@ fn failure(error: &reqwest::Error) -> String {
 
 /// Where notices are posted to.
 pub trait Webhooks: Send + Sync {
-    /// Posts a notice. The header `webhook-id` is the notice's id, as in Standard Webhooks, by which receivers recognize repetitions.
-    /// Fails if the receiver cannot be reached, or answers anything but success.
+    /// Posts a notice as a CloudEvent, with the headers of Standard Webhooks: `webhook-id`, by which receivers recognize repetitions,
+    /// is the notice's id, `webhook-timestamp` is now, `webhook-signature` is there if there is a secret to sign with. Fails if the receiver cannot be reached, or answers anything but success.
     fn post<'a>(&'a self, url: &'a str, notice: &'a Notice, now: Timestamp)
     -> BoxFuture<'a, Result<(), DeliveryError>>;
 }
 
 /// Posts notices to HTTPS endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub struct Http(HttpClient);
+pub struct Http {
+    client: HttpClient,
+    secrets: Secrets,
+}
 
 impl Http {
+    /// Signs with the secrets that the environment names.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        Ok(Self { client: HttpClient::default(), secrets: Secrets::from_environment(surroundings)? })
+    }
+
     async fn send(&self, url: &str, notice: &Notice, now: Timestamp) -> Result<(), DeliveryError> {
         let body = serde_json::to_vec(notice)?;
-        let request = self.0.post(url).map_err(|error| DeliveryError::Silent(error.to_string()))?;
-        let request = request.header(CONTENT_TYPE, "application/json").header("webhook-id", notice.id.to_string());
+        let request = self.client.post(url).map_err(|error| DeliveryError::Silent(error.to_string()))?;
+        let id = notice.id.to_string();
+        let request = match self.secrets.sign(&id, now.seconds(), &body) {
+            Some(signature) => request.header("webhook-signature", signature),
+            None => request,
+        };
         let answer = request
+            .header(CONTENT_TYPE, NOTICE_MEDIA_TYPE)
+            .header("webhook-id", id)
+            .header("webhook-timestamp", now.seconds())
             .timeout(NOTICE_TIMEOUT)
             .body(body)
             .send()

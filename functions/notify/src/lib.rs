@@ -1,12 +1,16 @@
 //! The step `notify`: delivers notices of ends, of failures, and of how kinds stand, each by one chain of tries.
 
+mod aws;
 mod deliver;
+mod destinations;
 mod look;
 mod receivers;
+mod sign;
 mod tell;
 
 use std::sync::Arc;
 
+use aws_sdk_sqs::Client as Sqs;
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
@@ -24,6 +28,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
+use aws::Aws;
 pub use deliver::{DeliveryError, Http, Webhooks};
 
 /// Delivers notices.
@@ -38,6 +43,8 @@ pub struct Notify {
     dead: Queue<NotifyMessage>,
     notices: Queue<Notice>,
     webhooks: Arc<dyn Webhooks>,
+    sqs: Sqs,
+    aws: Aws,
     /// Invocations that one receiver may hold at once.
     share: u32,
     world: World,
@@ -79,6 +86,8 @@ impl Notify {
             dead: surroundings.queue(variables::NOTIFY_DEAD_LETTER_QUEUE_URL)?,
             notices: surroundings.queue(variables::NOTICES_QUEUE_URL)?,
             webhooks,
+            sqs: surroundings.sqs.clone(),
+            aws: Aws::from_environment(surroundings),
             share: (surroundings.number(variables::NOTIFY_CONCURRENCY)? / RECEIVER_SHARE).max(1),
             world: surroundings.world.clone(),
         })

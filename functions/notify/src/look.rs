@@ -56,8 +56,8 @@ impl Notify {
     async fn look_at_end(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
-        let Some(destination) = fanout.notify.clone().filter(|_| fanout.complete()) else { return Ok(Asked::Nothing) };
-        let notices = || vec![Notice::completed(&fanout)];
+        let Some(destination) = fanout.notify.clone().filter(|_| fanout.ended()) else { return Ok(Asked::Nothing) };
+        let notices = || vec![Notice::ended(&fanout)];
         self.next(message, fanout.notice.clone(), destination, notices).await
     }
 

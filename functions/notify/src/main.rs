@@ -8,5 +8,6 @@ use fanfold_notify::{Http, Notify};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start();
-    fanfold_lambda::queue(Notify::from_environment(&surroundings, Arc::new(Http::default()))?).await
+    let webhooks = Arc::new(Http::from_environment(&surroundings)?);
+    fanfold_lambda::queue(Notify::from_environment(&surroundings, webhooks)?).await
 }

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use fanfold::delivery::Delivery;
 use fanfold::limits::{NOTICE_LEASE, NOTICES_AT_ONCE_MAX, PLACE_PAUSES};
 use fanfold::messages::NotifyMessage;
-use fanfold::policy::Destination;
 use fanfold::store::places::{Party, Place};
 use futures::{StreamExt, stream};
 
-use crate::deliver::receiver;
+use crate::destinations::holds;
 use crate::look::{Asked, Due};
 use crate::{Notify, NotifyError};
 
@@ -36,11 +35,7 @@ impl Notify {
         while let Some((delivery, message, asked)) = looked.next().await {
             match asked {
                 Ok(Asked::Try(due)) => {
-                    let name = match &due.destination {
-                        Destination::Queue(_) => None,
-                        Destination::Url(url) => Some(receiver(url)),
-                    };
-                    receivers.entry(name).or_default().push((delivery, message, due));
+                    receivers.entry(holds(&due.destination)).or_default().push((delivery, message, due));
                 }
                 Ok(_) => handled.push((delivery, message, Ok(()))),
                 Err(error) => handled.push((delivery, message, Err(error))),
@@ -56,7 +51,6 @@ impl Notify {
     /// Delivers to one receiver, if there is a place for this invocation; otherwise the notices wait for one, which uses up
     /// no try.
     async fn tell_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
-        // The stack's own queue does not hang.
         let Some(name) = name else { return self.tell_each(ready).await };
         let now = self.world.now();
         let party = Party::Receiver(name);

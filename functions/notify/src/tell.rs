@@ -6,12 +6,11 @@ use fanfold::limits::{CLOSING_MAX, ERROR_BYTES_MAX, NOTICE_GIVE_UP, NOTICE_PAUSE
 use fanfold::messages::{About, NotifyMessage, Undelivered};
 use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
 use fanfold::notice::Notice;
-use fanfold::policy::Destination;
 use fanfold::store::notices::Turn;
 use fanfold::text::shorten;
 
 use crate::look::Due;
-use crate::{DeliveryError, Notify, NotifyError};
+use crate::{DeliveryError, Notify, NotifyError, destinations};
 
 impl Notify {
     /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
@@ -24,21 +23,13 @@ impl Notify {
             if self.world.now().since(turn.began) >= NOTICE_TURN {
                 return self.try_again(due, &turn, parts, Duration::ZERO, None).await;
             }
-            if let Err(error) = self.deliver_one(&due.destination, notice).await {
+            if let Err(error) = self.deliver_to(&due.destination, notice).await {
                 return self.failed(due, &turn, parts, &error).await;
             }
+            metrics::counter!(NOTICES_DELIVERED).increment(1);
         }
         records.delivered(&turn).await?;
         self.close(&due.about).await
-    }
-
-    async fn deliver_one(&self, destination: &Destination, notice: &Notice) -> Result<(), DeliveryError> {
-        match destination {
-            Destination::Queue(_) => self.notices.send(notice).await?,
-            Destination::Url(url) => self.webhooks.post(url, notice, self.world.now()).await?,
-        }
-        metrics::counter!(NOTICES_DELIVERED).increment(1);
-        Ok(())
     }
 
     /// The next try comes later, unless there is to be none.
@@ -46,12 +37,12 @@ impl Notify {
         metrics::counter!(NOTICE_TRIES_FAILED).increment(1);
         let text = error.to_string();
         let text = shorten(&text, ERROR_BYTES_MAX);
-        let over = error.is_gone() || self.world.now().since(turn.since) >= NOTICE_GIVE_UP;
+        let over = error.is_final() || self.world.now().since(turn.since) >= NOTICE_GIVE_UP;
         if over || self.crowded(&due.about).await? {
             return self.give_up(due, turn, parts, &text).await;
         }
         let pause = NOTICE_PAUSES.after(turn.tries, self.world.random.next()).max(error.retry_after());
-        let (to, seconds) = (receiver_of(&due.destination), pause.as_secs());
+        let (to, seconds) = (destinations::name(&due.destination), pause.as_secs());
         tracing::warn!(about = ?due.about, to, tries = turn.tries, error = %text, seconds, "a notice was not delivered");
         self.try_again(due, turn, parts, pause, Some(&text)).await
     }
@@ -74,7 +65,7 @@ impl Notify {
 
     /// Sends what was not delivered to the dead-letter queue, then records that: after a crash in between it is tried once more.
     async fn give_up(&self, due: &Due, turn: &Turn, parts: u32, error: &str) -> Result<(), NotifyError> {
-        let to = receiver_of(&due.destination);
+        let to = destinations::name(&due.destination);
         let dead = |notice: &Notice| {
             let (notice, to, error) = (notice.clone(), to.to_owned(), error.to_owned());
             let undelivered = Some(Box::new(Undelivered { notice, to, tries: turn.tries, error }));
@@ -110,12 +101,5 @@ impl Notify {
             About::Fanout(_) | About::Kind(_) => Ok(()),
             About::Batch(named) => Ok(self.locks.closed(&named.lane, &[named.batch]).await?),
         }
-    }
-}
-
-fn receiver_of(destination: &Destination) -> &str {
-    match destination {
-        Destination::Queue(_) => "the queue of notices",
-        Destination::Url(url) => url,
     }
 }

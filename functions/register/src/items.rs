@@ -6,9 +6,10 @@ use fanfold::tracking::{AckRefusal, Sizes};
 use crate::{Placed, Register, RegisterError, TaskFault};
 
 impl Register {
-    /// Refuses tasks that name items which do not exist, as far as can be seen now.
-    pub(crate) async fn check_items(&self, placed: &[Placed]) -> Result<(), RegisterError> {
-        check(placed, &self.tracking.sizes(&items(placed)).await?)
+    /// Refuses tasks that name items which do not exist, as far as can be seen now. Returns the groups of the others.
+    pub(crate) async fn check_items(&self, placed: &[Placed]) -> Result<Sizes, RegisterError> {
+        let sizes = self.tracking.sizes(&items(placed)).await?;
+        check(placed, &sizes).map(|()| sizes)
     }
 }
 

@@ -17,12 +17,12 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
-use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, TaskRequest};
+use fanfold::messages::{ElectMessage, GroupMessage, TaskRequest};
 use fanfold::metrics::TASKS_DUPLICATE;
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
-use fanfold::tracking::{Acks, Tracking, TrackingError, collect};
+use fanfold::tracking::{Acks, Sizes, Tracking, TrackingError, collect_duplicates};
 use serde::Serialize;
 
 use bundles::bundle;
@@ -142,13 +142,14 @@ impl Register {
     /// A task cannot be accepted, or tables or queues cannot be reached.
     pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
         let placed = self.place(tasks, request_id, true).await?;
-        self.check_items(&placed).await?;
-        self.store(&placed).await
+        let sizes = self.check_items(&placed).await?;
+        self.store(&placed, &sizes).await
     }
 
     /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists. Then the bundles,
     /// so that `sweep` finds a task whose worker died right after it was stored.
-    pub(crate) async fn store(&self, placed: &[Placed]) -> Result<Vec<Registered>, RegisterError> {
+    pub(crate) async fn store(&self, placed: &[Placed], sizes: &Sizes) -> Result<Vec<Registered>, RegisterError> {
+        self.tracking.mark(sizes, &items::items(placed)).await?;
         let owners = self.owners(placed).await?;
         let mut tasks = to_store(placed, &owners);
         let max_batch = placed.iter().map(|task| (task.lane.kind.as_str(), task.max_batch)).collect();
@@ -202,9 +203,9 @@ impl Register {
             return Ok(());
         }
         let mut acks = Acks::new();
-        collect(&mut acks, &AckRequest { duplicates: items, ..AckRequest::default() });
+        collect_duplicates(&mut acks, items);
         for refusal in self.tracking.ack(&acks).await?.values() {
-            tracing::warn!(%refusal, "the item of a duplicate was not acked");
+            tracing::warn!(refusal = %refusal.problem, "the item of a duplicate was not acked");
         }
         Ok(())
     }

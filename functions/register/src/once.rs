@@ -15,13 +15,13 @@ impl Register {
     pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
         let request_id = request_id(key);
         let placed = self.place(tasks, &request_id, true).await?;
-        self.check_items(&placed).await?;
+        let sizes = self.check_items(&placed).await?;
         let note = note(&placed);
         let first = self.tasks.note_request(&request_id, note).await?;
         if first != note {
             return Err(RegisterError::KeyReused { tasks: note.tasks, first: first.tasks });
         }
-        self.store(&placed).await
+        self.store(&placed, &sizes).await
     }
 }
 

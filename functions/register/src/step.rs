@@ -5,6 +5,8 @@ use fanfold::messages::RegisterMessage;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use fanfold::tracking::Sizes;
+
 use crate::check::check_count;
 use crate::items::{check, items};
 use crate::{Placed, Register, RegisterError};
@@ -31,12 +33,12 @@ impl Step for Register {
                     }
                 }
             }
-            let (good, mut placed) = self.with_items(requests, &mut failures).await;
+            let (good, mut placed, sizes) = self.with_items(requests, &mut failures).await;
             // Two messages may bring the same task; it is stored once.
             let mut seen = std::collections::HashSet::new();
             placed.retain(|task| seen.insert(task.id));
             if !placed.is_empty()
-                && let Err(error) = self.store(&placed).await
+                && let Err(error) = self.store(&placed, &sizes).await
             {
                 tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages will be delivered again");
                 failures.extend(good);
@@ -48,12 +50,12 @@ impl Step for Register {
 }
 
 impl Register {
-    /// The messages whose items exist, and their tasks: the groups of all are read together. The others fail.
+    /// The messages whose items exist, their tasks, and the groups of these: the groups of all are read together. The others fail.
     async fn with_items(
         &self,
         requests: Vec<(String, Vec<Placed>)>,
         failures: &mut Failures,
-    ) -> (Vec<String>, Vec<Placed>) {
+    ) -> (Vec<String>, Vec<Placed>, Sizes) {
         let (mut good, mut placed) = (Vec::new(), Vec::new());
         let named = items(requests.iter().flat_map(|(_, tasks)| tasks));
         let sizes = match self.tracking.sizes(&named).await {
@@ -61,7 +63,7 @@ impl Register {
             Err(error) => {
                 tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages will be delivered again");
                 failures.extend(requests.into_iter().map(|(message_id, _)| message_id));
-                return (good, placed);
+                return (good, placed, Sizes::default());
             }
         };
         for (message_id, tasks) in requests {
@@ -76,7 +78,7 @@ impl Register {
                 }
             }
         }
-        (good, placed)
+        (good, placed, sizes)
     }
 }
 

@@ -1,13 +1,15 @@
-//! Fan-outs that are drained but not completed, or completed but not reported.
+//! Fan-outs that are drained but not ended, or ended but not reported.
 
 use fanfold::clock::Timestamp;
+use fanfold::limits::{FEW_SHARDS, LOOKS_PER_SHARD_MAX, SWEEP_CLOSES_MAX};
 use fanfold::messages::About;
 use fanfold::store::notices::{NoticeProgress, Notices};
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Finishes what a crash left between the last ack and the notice. A fan-out that only drains slowly is not touched.
+    /// Finishes what a crash left between the last ack, or the decision to end, and the notice. A fan-out that is only acked slowly
+    /// is not touched; of one that was cut short, what nothing happens to for long is missing.
     pub(crate) async fn sweep_fanouts(
         &self,
         request: SweepRequest,
@@ -17,15 +19,30 @@ impl Sweep {
         for segment in self.segments() {
             let ids = self.tracking.fanouts.ending(segment).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
-                if fanout.drained() && fanout.updated_at <= horizon {
+                if (fanout.drained() || fanout.to_fail()) && fanout.updated_at <= horizon {
                     self.tracking.finish(fanout).await?;
                     report.fanouts += 1;
+                } else if fanout.draining() && fanout.updated_at <= horizon {
+                    let before = (fanout.open_groups, fanout.ended_at);
+                    let after = self.tracking.close(fanout, SWEEP_CLOSES_MAX).await?;
+                    report.fanouts += u64::from((after.open_groups, after.ended_at) != before);
                 } else if fanout.to_notify() {
                     let notices = self.tracking.fanouts.notices();
                     let about = About::Fanout(fanout.id);
                     let again = self.tell_again(&notices, about, &fanout.notice, fanout.updated_at, request).await?;
                     report.fanouts += u64::from(again);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends fan-outs to which nothing happened for longer than their limit. Looks only at those whose time to be looked at has come.
+    pub(crate) async fn sweep_idle(&self, report: &mut SweepReport) -> Result<(), SweepError> {
+        for shard in 0..FEW_SHARDS {
+            let ids = self.tracking.fanouts.to_look_at(shard, LOOKS_PER_SHARD_MAX).await?;
+            for fanout in self.tracking.fanouts.get_many(&ids).await? {
+                report.fanouts += u64::from(self.tracking.expire(fanout).await?);
             }
         }
         Ok(())

@@ -115,9 +115,10 @@ impl Sweep {
         // What cannot be read in one of them does not keep the others from healing.
         let pending = self.sweep_pending(request, &mut report).await;
         let fanouts = self.sweep_fanouts(request, &mut report).await;
+        let idle = self.sweep_idle(&mut report).await;
         let locks = self.sweep_locks(request, &mut report).await;
         let kinds = self.sweep_kinds(request, &mut report).await;
-        pending.and(fanouts).and(locks).and(kinds).map(|()| report)
+        pending.and(fanouts).and(idle).and(locks).and(kinds).map(|()| report)
     }
 
     /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.

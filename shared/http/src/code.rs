@@ -23,6 +23,8 @@ macro_rules! codes {
 
 codes! {
     InvalidId: BAD_REQUEST, "invalid_id", "Invalid id", "the path, or the query parameter `after`, is not an id";
+    InvalidParameter: BAD_REQUEST, "invalid_parameter", "Invalid parameter",
+        "a query parameter is not what is allowed, or is there more than once";
     InvalidIdempotencyKey: BAD_REQUEST, "invalid_idempotency_key", "Invalid idempotency key",
         "the header Idempotency-Key cannot be used";
     MalformedJson: BAD_REQUEST, "malformed_json", "Malformed JSON", "the body is not JSON";
@@ -35,7 +37,11 @@ codes! {
     UnknownPolicy: NOT_FOUND, "unknown_policy", "Unknown policy", "there is no policy of that kind";
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed",
         "the path does not take this method; the header Allow says what it takes";
-    FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed or completed";
+    FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed, or its end is decided";
+    FanoutCompleted: CONFLICT, "fanout_completed", "Fan-out completed", "the fan-out is complete";
+    FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
+    FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
+        "nothing happened to the fan-out for longer than its idle limit";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type",
         "the header Content-Type names something else than JSON";

@@ -3,6 +3,7 @@
 use fanfold::aws::{QueueError, StoreError};
 use fanfold::json::JsonError;
 use fanfold::policy::{FieldError, PolicyError};
+use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::TrackingError;
 
 use crate::{Code, Problem};
@@ -30,6 +31,7 @@ impl From<TrackingError> for Problem {
         match error {
             TrackingError::UnknownFanout(_) => Self::new(Code::UnknownFanout, error),
             TrackingError::NotOpen { .. } => Self::new(Code::FanoutNotOpen, error),
+            TrackingError::Ended { state, .. } => Self::new(ended(state), error),
             TrackingError::OutOfRange { field, value, allowed } => {
                 let problem = format!("is {value}, {allowed} is allowed");
                 Self::fields(Code::OutOfRange, vec![FieldError { field: field.to_owned(), problem }])
@@ -38,6 +40,15 @@ impl From<TrackingError> for Problem {
             TrackingError::Store(error) => error.into(),
             TrackingError::Queue(error) => error.into(),
         }
+    }
+}
+
+/// The code of an end.
+fn ended(state: FanoutState) -> Code {
+    match state {
+        FanoutState::Failed => Code::FanoutFailed,
+        FanoutState::Expired => Code::FanoutExpired,
+        _ => Code::FanoutCompleted,
     }
 }
 
@@ -66,7 +77,6 @@ impl From<PolicyError> for Problem {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use fanfold::store::fanouts::FanoutState;
     use uuid::Uuid;
 
     use super::*;
@@ -84,6 +94,7 @@ mod tests {
         let queue = QueueError::TooLarge { queue: "secret".to_owned(), bytes: 1 };
         let range = TrackingError::OutOfRange { field: "items", value: "0".to_owned(), allowed: "1 to 5".to_owned() };
         let not_open = TrackingError::NotOpen { id: Uuid::nil(), state: FanoutState::Sealed };
+        let ended = |state| TrackingError::Ended { id: Uuid::nil(), state };
         let cases: Vec<(Problem, u16, &str)> = vec![
             (service().into(), 503, "unavailable"),
             (StoreError::Contended { what: "secret".to_owned() }.into(), 503, "unavailable"),
@@ -92,6 +103,9 @@ mod tests {
             (TrackingError::Store(service()).into(), 503, "unavailable"),
             (TrackingError::UnknownFanout(Uuid::nil()).into(), 404, "unknown_fanout"),
             (not_open.into(), 409, "fanout_not_open"),
+            (ended(FanoutState::Completed).into(), 409, "fanout_completed"),
+            (ended(FanoutState::Failed).into(), 409, "fanout_failed"),
+            (ended(FanoutState::Expired).into(), 409, "fanout_expired"),
             (range.into(), 422, "out_of_range"),
             (TrackingError::KeyReused("`items` differs".to_owned()).into(), 422, "idempotency_key_reused"),
         ];

@@ -8,6 +8,7 @@ mod json;
 mod key;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+mod parameter;
 mod path;
 mod problem;
 
@@ -16,5 +17,6 @@ pub use code::Code;
 pub use fallback::with_fallbacks;
 pub use json::Json;
 pub use key::IdempotencyKey;
+pub use parameter::{Choice, Parameter, QueryParameter};
 pub use path::{Kind, Path, Segment};
 pub use problem::Problem;

@@ -3,26 +3,34 @@
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::attributes::text;
 use super::{Item, StoreError, Table};
 use crate::limits::ITEMS_PER_PAGE_MAX;
 
-/// A part of an index. The index is named after its partition key.
+/// A part of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     /// The index.
     pub(crate) index: &'static str,
-    /// The value of its partition key.
-    pub(crate) partition: String,
+    /// Its partition key, and the value of it.
+    pub(crate) partition: (&'static str, AttributeValue),
     /// Only what comes after this value of the sort key, which has this name.
-    pub(crate) after: Option<(&'static str, String)>,
+    pub(crate) after: Option<(&'static str, AttributeValue)>,
+    /// Only what comes up to this value of the sort key, which has this name.
+    pub(crate) until: Option<(&'static str, AttributeValue)>,
     /// At most so many items.
     pub(crate) limit: usize,
 }
 
 impl Part {
-    /// One partition of an index.
+    /// One partition of an index that is named after its partition key, which is a text.
     pub(crate) fn all(index: &'static str, partition: impl ToString) -> Self {
-        Self { index, partition: partition.to_string(), after: None, limit: usize::MAX }
+        Self::keyed(index, index, text(partition))
+    }
+
+    /// One partition of an index.
+    pub(crate) fn keyed(index: &'static str, key: &'static str, partition: AttributeValue) -> Self {
+        Self { index, partition: (key, partition), after: None, until: None, limit: usize::MAX }
     }
 }
 
@@ -72,15 +80,19 @@ impl Table {
             .query()
             .table_name(&self.name)
             .index_name(part.index)
-            .expression_attribute_names("#key", part.index)
-            .expression_attribute_values(":key", AttributeValue::S(part.partition.clone()))
+            .expression_attribute_names("#key", part.partition.0)
+            .expression_attribute_values(":key", part.partition.1.clone())
             .limit(i32::try_from(part.limit.min(size)).unwrap_or(i32::MAX));
-        match &part.after {
-            None => query.key_condition_expression("#key = :key"),
-            Some((key, after)) => query
+        match (&part.after, &part.until) {
+            (None, None) => query.key_condition_expression("#key = :key"),
+            (None, Some((key, until))) => query
+                .key_condition_expression("#key = :key AND #sort <= :until")
+                .expression_attribute_names("#sort", *key)
+                .expression_attribute_values(":until", until.clone()),
+            (Some((key, after)), _) => query
                 .key_condition_expression("#key = :key AND #sort > :after")
                 .expression_attribute_names("#sort", *key)
-                .expression_attribute_values(":after", AttributeValue::S(after.clone())),
+                .expression_attribute_values(":after", after.clone()),
         }
     }
 

@@ -48,7 +48,7 @@ impl Follows {
         } else {
             FailureNotice::Due
         };
-        let outcomes = !batch.succeeded.is_zero() || !batch.failed.is_zero();
+        let outcomes = [&batch.succeeded, &batch.failed, &batch.dropped].iter().any(|slots| !slots.is_zero());
         Self { done, failures, items: batch.has_items(), outcomes }
     }
 

@@ -39,3 +39,12 @@ pub const RECEIVER_SHARE: u32 = 4;
 
 /// Pauses of a notice whose receiver holds its share already.
 pub const PLACE_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: PLACE_PAUSE_MAX };
+
+/// Bytes of an event bus's name or ARN (`PutEvents`; its own ARNs are shorter).
+pub const EVENT_BUS_BYTES_MAX: usize = 1_600;
+
+/// Bytes of a Step Functions task token (`SendTaskSuccess`).
+pub const TASK_TOKEN_BYTES_MAX: usize = 2_048;
+
+/// Bytes of the id of a durable function's callback (`SendDurableExecutionCallbackSuccess`).
+pub const CALLBACK_ID_BYTES_MAX: usize = 1_024;

@@ -8,20 +8,74 @@ use crate::backoff::Backoff;
 /// Items in one bitfield: 896 bytes, so that a group record without failures stays within 1 KiB, one DynamoDB write unit.
 pub const GROUP_ITEMS_MAX: u32 = 7_168;
 
+/// Bytes of a mask of a group's items.
+pub const MASK_BYTES_MAX: usize = GROUP_ITEMS_MAX as usize / 8;
+
 /// Items one add may bring: what fits one transaction.
 pub const ITEMS_PER_ADD_MAX: u32 = GROUP_ITEMS_MAX * GROUPS_PER_TRANSACTION_MAX as u32;
 
 /// Groups in one response of the HTTP API: some 60 KB, far below Lambda's 6 MB.
 pub const GROUPS_PER_PAGE_MAX: usize = 1_000;
 
-/// Groups that the answer about a fan-out names at once; it is asked for often.
-pub const GROUPS_PER_ANSWER_MAX: usize = 100;
+/// Open groups that are read to count exactly what is done: some 11 MB in 100 requests, within a function's 30 s.
+pub const GROUPS_COUNTED_MAX: usize = 10_000;
+
+/// How often they are counted again if some of them ended meanwhile.
+pub const PROGRESS_TRIES_MAX: u32 = 3;
+
+/// How long nothing must have happened to a group of a fan-out that was cut short before what is in progress there counts as
+/// missing: longer than any call (Lambda's 15 minutes), and than most messages are late.
+pub const DRAINED_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// How often the sweep looks at as many groups of a fan-out that was cut short as fit one transaction: some 10,000 groups, within
+/// seconds. The next sweep goes on.
+pub const SWEEP_CLOSES_MAX: usize = 100;
+
+/// For how long nothing may happen to a fan-out that is open, if its user says nothing else: it is forgotten, or its producer is gone.
+pub const IDLE_OPEN: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// The same for a sealed one, whose workers may be slow.
+pub const IDLE_SEALED: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// The same where items have tasks: these may wait for so long, for as long as their keys are remembered.
+pub const IDLE_WITH_TASKS: Duration = super::KEY_RETENTION;
+
+/// The least and the most that a user may say: sweeps run every minute, and a year is longer than anybody waits.
+pub const IDLE_LIMITS: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(365 * 24 * 3_600);
+
+/// Failures that a fan-out may be said to tolerate: the largest whole number that every reader of JSON holds exactly.
+pub const TOLERATED_FAILURES_MAX: u64 = (1 << 53) - 1;
+
+/// Shards of the index by which sweeps find fan-outs that may be idle. Each is read by every sweep, and takes 1,000 fan-outs a second
+/// that are opened or end (DynamoDB: write units of a partition key).
+pub const FEW_SHARDS: u64 = 16;
+
+/// Fan-outs of a shard that a sweep looks at, whether they are idle; the next sweep looks at the others.
+pub const LOOKS_PER_SHARD_MAX: usize = 100;
+
+/// Ranges of items in one response of the HTTP API, those of its last group aside, which are up to 3,584: some 1 MB, far below
+/// Lambda's 6 MB.
+pub const RANGES_PER_PAGE_MAX: usize = 8_000;
+
+/// How long `GET /fanouts/{id}` may wait for a fan-out's end: API Gateway gives a request 30 s in all.
+pub const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Pauses between its looks at the fan-out: some 25 reads in the longest wait.
+pub const WAIT_LOOKS: Backoff = Backoff { base: Duration::from_millis(50), max: Duration::from_secs(1) };
 
 /// Bytes of a fan-out's user key.
 pub const USER_KEY_BYTES_MAX: usize = 1_024;
 
 /// Groups and fan-outs that one worker writes at once.
 pub const ACKS_AT_ONCE_MAX: usize = 16;
+
+/// Item groups that one `POST /acks` may name: as many as fit a message of the ack queue one item each, and with their fan-outs' user keys
+/// and [`REFUSED_RANGES_NAMED_MAX`] ranges each within Lambda's answer of 6 MB, unless they are all in use.
+pub const GROUPS_PER_ACK_MAX: usize = 3_500;
+
+/// Ranges of a group's items that the answer names when their acks are refused: some 1 KB.
+pub const REFUSED_RANGES_NAMED_MAX: usize = 100;
 
 /// Items of one group that are named in the log when their ack is refused.
 pub const REFUSED_ITEMS_NAMED_MAX: usize = 20;

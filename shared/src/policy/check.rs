@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
-use super::{Destination, Expression, Policy, Span, Subject};
+use super::{Expression, Policy, Span, Subject};
 use crate::limits::{
     ATTEMPTS_MAX, BATCH_MEMBERS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX, URL_BYTES_MAX,
 };
@@ -40,6 +40,11 @@ pub(super) struct Faults(Vec<FieldError>);
 impl Faults {
     pub(super) fn add(&mut self, field: &str, problem: impl Into<String>) {
         self.0.push(FieldError { field: field.to_owned(), problem: problem.into() });
+    }
+
+    /// Fails if there are any.
+    pub(super) fn result(self) -> Result<(), PolicyError> {
+        if self.0.is_empty() { Ok(()) } else { Err(PolicyError(self.0)) }
     }
 
     fn range(&mut self, field: &str, value: u32, max: u32) {
@@ -105,9 +110,9 @@ impl Policy {
         }
         self.batch_api.check(&mut faults);
         if let Some(destination) = &self.notify {
-            check_destination("notify", destination, &mut faults);
+            destination.check_for_policy("notify", &mut faults);
         }
-        if faults.0.is_empty() { Ok(()) } else { Err(PolicyError(faults.0)) }
+        faults.result()
     }
 
     /// Compiles an expression. One that does not look at contents gives every task the same: it is evaluated, too.
@@ -118,24 +123,6 @@ impl Policy {
         }
         let value = Subject::new(&self.kind, &serde_json::Value::Null).and_then(|any| expression.evaluate(&any));
         value.map(drop).map_err(|error| format!("fails for every task: {error}"))
-    }
-}
-
-impl Destination {
-    /// Names what is wrong with a destination of notices; `field` is what it is called where it was given.
-    ///
-    /// # Errors
-    /// Its URL cannot be used.
-    pub fn check(&self, field: &str) -> Result<(), PolicyError> {
-        let mut faults = Faults::default();
-        check_destination(field, self, &mut faults);
-        if faults.0.is_empty() { Ok(()) } else { Err(PolicyError(faults.0)) }
-    }
-}
-
-fn check_destination(field: &str, destination: &Destination, faults: &mut Faults) {
-    if let Destination::Url(url) = destination {
-        faults.url(&format!("{field}.url"), url);
     }
 }
 
@@ -197,6 +184,8 @@ mod tests {
             ["batch_api.timeout"]
         );
         assert_eq!(fields(json!({"notify": {"url": "ftp://example.com"}})), ["notify.url"]);
+        assert_eq!(fields(json!({"notify": {"sqs": "ends"}})), ["notify.sqs"]);
+        assert_eq!(fields(json!({"notify": {"task_token": "AAAA"}})), ["notify.task_token"], "it can be told once");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod batch_api;
 mod bounded;
 mod check;
 mod compiled;
+mod destination;
 mod expression;
 mod kind;
 mod matches;
@@ -18,6 +19,9 @@ use uuid::Uuid;
 pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
 pub use compiled::{CompiledPolicy, Placement};
+#[cfg(feature = "openapi")]
+pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
+pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub use expression::{Expression, ExpressionError, Subject};
 pub use kind::{KIND_ALLOWED, is_kind};
 pub use span::Span;
@@ -134,26 +138,6 @@ impl From<&BackoffPolicy> for Backoff {
     fn from(policy: &BackoffPolicy) -> Self {
         Self { base: policy.base.0, max: policy.max.0 }
     }
-}
-
-/// Where notices go: exactly one of `url` and `queue`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Destination {
-    /// An HTTPS endpoint.
-    Url(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::url"))] String),
-    /// The stack's own queue of notices.
-    Queue(NoticesQueue),
-}
-
-/// The queue of the stack that notices can be read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum NoticesQueue {
-    /// `NoticesQueue` in template.yaml.
-    Notices,
 }
 
 fn one() -> u32 {

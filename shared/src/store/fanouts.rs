@@ -1,26 +1,60 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod idle;
 mod record;
+mod state;
+mod tolerance;
+
+use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
-use super::groups::{Cleared, GroupRecord};
+use super::groups::{Cleared, GroupRecord, TASKS};
 use super::notices::Notices;
 use super::shards::shard;
-use crate::aws::attributes::{Reader, binary, number, text, time};
-use crate::aws::{Change, Refusal, Segment, StoreError, Table, Write};
+use crate::aws::attributes::{Reader, binary, count, flag, number, text, time};
+use crate::aws::{Change, Part, Refusal, Segment, StoreError, Table, Write};
+use crate::clock::Timestamp;
+#[cfg(doc)]
+use crate::limits::FEW_SHARDS;
 
+pub use self::idle::IdleLimit;
 pub(super) use self::record::ENDING;
-pub use self::record::{Fanout, FanoutState, Inline};
+pub use self::record::{Fanout, Inline};
+use self::record::{IDLE, LOOK_AT, TOLERATED};
+pub use self::state::FanoutState;
+pub use self::tolerance::Tolerance;
 
 /// What became of the items of groups that end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
+    /// How many groups.
+    pub(crate) groups: u64,
+    /// All items of theirs.
+    pub(crate) items: u64,
     /// Those that failed.
     pub(crate) failed: u64,
     /// Those that are duplicates.
     pub(crate) duplicates: u64,
+    /// Those that are missing.
+    pub(crate) missing: u64,
+    /// Items that failed just now, in these and other groups in which failures are counted.
+    pub(crate) failures: u64,
+}
+
+impl Ended {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            groups: self.groups + other.groups,
+            items: self.items + other.items,
+            failed: self.failed + other.failed,
+            duplicates: self.duplicates + other.duplicates,
+            missing: self.missing + other.missing,
+            failures: self.failures + other.failures,
+        }
+    }
 }
 
 /// The fan-outs.
@@ -53,6 +87,23 @@ impl Fanouts {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
     }
 
+    /// Those of these fan-outs for which nothing is to be begun any more, strongly consistent: their end is decided, and is not
+    /// completion.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn cut_short(&self, ids: &BTreeSet<Uuid>) -> Result<BTreeSet<Uuid>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let mut cut_short = BTreeSet::new();
+        for item in self.table.get_many("id", &keys, &["id", "state"], true).await? {
+            let reader = Reader::new("fanouts", "id", &item);
+            if reader.parsed::<FanoutState>("state")?.cut_short() {
+                cut_short.insert(reader.parsed("id")?);
+            }
+        }
+        Ok(cut_short)
+    }
+
     /// Stores a new fan-out. Refused: there is one with its id already.
     ///
     /// # Errors
@@ -71,9 +122,18 @@ impl Fanouts {
         self.table.transact(actions).await
     }
 
-    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open.
-    pub(crate) fn add_action(&self, id: Uuid, items: u64, groups: u64) -> Result<TransactWriteItem, StoreError> {
-        self.change(id)
+    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open, and only if failures
+    /// are counted in groups of it, or are not, as in these.
+    pub(crate) fn add_action(
+        &self,
+        id: Uuid,
+        items: u64,
+        groups: u64,
+        counted: bool,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let change = self.change(id);
+        let change = if counted { change.when_present(TOLERATED) } else { change.when_absent(TOLERATED) };
+        change
             .add("total", number(items))
             .add("open_groups", number(groups))
             .when_is("state", text(FanoutState::Open.as_str()))
@@ -81,23 +141,25 @@ impl Fanouts {
             .action()
     }
 
-    /// The header's part of ending groups, for a transaction with those groups.
-    pub(crate) fn end_groups_action(
-        &self,
-        id: Uuid,
-        groups: u64,
-        ended: Ended,
-    ) -> Result<TransactWriteItem, StoreError> {
-        self.change(id)
-            .subtract("open_groups", number(groups))
-            .add("failed", number(ended.failed))
-            .add("duplicates", number(ended.duplicates))
-            .when("open_groups >= :groups", [(":groups", number(groups))])
+    /// The header's part of ending groups and of counting failures, for a transaction with those groups.
+    pub(crate) fn end_groups_action(&self, id: Uuid, ended: Ended) -> Result<TransactWriteItem, StoreError> {
+        let change = self.change(id);
+        // A sweep judges what whoever counts dies before.
+        let change = if ended.failures > 0 { change.set(ENDING, shard(id)) } else { change };
+        change
+            .add_some("failures", count(ended.failures))
+            .subtract("open_groups", number(ended.groups))
+            .add_some("done", count(ended.items))
+            .add_some("failed", count(ended.failed))
+            .add_some("duplicates", count(ended.duplicates))
+            .add_some("missing", count(ended.missing))
+            .when("open_groups >= :groups", [(":groups", number(ended.groups))])
             .action()
     }
 
-    /// Clears bits of a small fan-out; with the last bit it is completed, in the same write. Returns the fan-out it leaves.
-    /// Refused: somebody else changed it.
+    /// Clears bits of a small fan-out; with the last bit, or with too many failures, its end is decided in the same write. Returns
+    /// the fan-out it leaves.
+    /// Refused: somebody else changed it, or decided its end.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -110,6 +172,45 @@ impl Fanouts {
         let after = old.after(cleared, self.table.world.now());
         let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
         let change = change.when_is("pending", binary(group.pending.as_bytes()));
+        let change = change.when_is("state", text(old.state.as_str()));
+        // What fails with these closes what nobody works on.
+        let closes = after.missing > old.missing && !group.tasks;
+        let change = if closes { change.when_absent(TASKS) } else { change };
+        Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
+    }
+
+    /// Notes that tasks are registered for items of a small fan-out.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn mark(&self, id: Uuid) -> Result<(), StoreError> {
+        let change = self.table.change("id", id).set(TASKS, flag()).when_present("id").when_absent(TASKS);
+        change.send().await.map(|_| ())
+    }
+
+    /// Decides the end of a fan-out otherwise than by its last ack: of all who try, one write is applied. Returns the fan-out it
+    /// leaves, which ended if nothing of it is in progress. Refused: somebody else decided, or changed what it takes to end at once.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub(crate) async fn decide(
+        &self,
+        old: &Fanout,
+        state: FanoutState,
+    ) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+        let after = old.decided(state, self.table.world.now());
+        let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
+        let mut change = change.when_is("state", text(old.state.as_str()));
+        if let Some(inline) = &old.inline {
+            change = change.when_is("pending", binary(inline.pending.as_bytes()));
+            change = if inline.tasks { change } else { change.when_absent(TASKS) };
+        } else if after.ended() {
+            change = change.when_is("open_groups", number(0_u32));
+        }
+        // Whatever happened since it was read is activity.
+        if state == FanoutState::Expired {
+            change = change.when_is("updated_at", time(old.updated_at));
+        }
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
@@ -126,19 +227,22 @@ impl Fanouts {
         Ok(change.send_for_new().await?.decode(Fanout::decode)?.stands())
     }
 
-    /// Completes a drained fan-out: of all who try, one write is applied. Returns the fan-out it leaves. Refused: somebody
-    /// else completed it.
+    /// Ends a drained fan-out; a sealed one is complete. Of all who try, one write is applied. Returns the fan-out it leaves.
+    /// Refused: somebody else ended it, or decided another end.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn complete(&self, drained: &Fanout) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
-        let after = Fanout { state: FanoutState::Completed, updated_at: self.table.world.now(), ..drained.clone() };
+    pub async fn end(&self, drained: &Fanout) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+        let now = self.table.world.now();
+        let state = if drained.state.cut_short() { drained.state } else { FanoutState::Completed };
+        let after = Fanout { state, look_at: None, ended_at: Some(now), updated_at: now, ..drained.clone() };
         let change = self
             .table
             .change("id", drained.id)
             .differences(&drained.encode(), &after.encode())
-            .when_is("state", text(FanoutState::Sealed.as_str()))
-            .when_is("open_groups", number(0_u32));
+            .when_is("state", text(drained.state.as_str()))
+            .when_is("open_groups", number(0_u32))
+            .when_absent("ended_at");
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
@@ -153,7 +257,7 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written.
     pub async fn advance(&self, id: Uuid, cursor: u64) -> Result<(), StoreError> {
-        let change = self.table.change("id", id).set("cursor", number(cursor)).when_present("id");
+        let change = self.change(id).set("cursor", number(cursor)).when_present("id");
         change.send().await.map(|_| ())
     }
 
@@ -169,6 +273,25 @@ impl Fanouts {
         };
         self.table.scan(Some(ENDING), segment, visit).await?;
         Ok(ids)
+    }
+
+    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], that are to be looked at by now, whether they are idle; at most so many.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn to_look_at(&self, shard: u64, limit: usize) -> Result<Vec<Uuid>, StoreError> {
+        let until = Some((LOOK_AT, time(self.table.world.now())));
+        let items = self.table.query(Part { until, limit, ..Part::all(IDLE, shard) }).await?;
+        items.iter().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
+    }
+
+    /// A sweep looks again at `then` whether this fan-out is idle.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn look_again(&self, fanout: &Fanout, then: Timestamp) -> Result<(), StoreError> {
+        let change = self.table.change("id", fanout.id).set(LOOK_AT, time(then));
+        change.when_same(LOOK_AT, fanout.look_at.map(time)).when_present(IDLE).send().await.map(|_| ())
     }
 
     /// Begins a change of a header.

@@ -6,15 +6,17 @@ mod record;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, binary, text};
+use crate::aws::attributes::{Reader, binary, flag, id};
 use crate::aws::{Change, Item, Part, StoreError, Table, Write};
 use crate::ids::ItemGroup;
 
-pub use self::clear::{Cleared, Mask, clear};
+pub use self::clear::{Cleared, Mask, clear, close};
 pub use self::record::GroupRecord;
+use self::record::OPEN;
+pub(super) use self::record::TASKS;
 
-/// Sorts before every id. DynamoDB takes no empty key.
-const BEFORE_ALL: &str = "-";
+/// The sort key of groups that were added to a fan-out after it was opened, and the index of them.
+const LISTED: &str = "listed";
 
 /// The item groups.
 #[derive(Clone, Debug)]
@@ -38,14 +40,33 @@ impl Groups {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(GroupRecord::decode).collect()
     }
 
-    /// The unfinished groups of a fan-out, as the index shows them.
+    /// The unfinished groups of a fan-out, at most `limit`, strongly consistent. The index that names them may lag, so some
+    /// may be left out.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn open(&self, fanout: Uuid) -> Result<Vec<GroupRecord>, StoreError> {
-        let items = self.table.query(Part::all("open", fanout)).await?;
-        let id = |item: &Item| Reader::new("groups", "id", item).parsed("id");
-        self.get_many(&items.iter().map(id).collect::<Result<Vec<Uuid>, _>>()?).await
+    pub async fn open(&self, fanout: Uuid, limit: usize) -> Result<Vec<GroupRecord>, StoreError> {
+        let mut groups = self.get_many(&self.open_ids(fanout, limit).await?).await?;
+        groups.retain(|group| !group.pending.is_zero());
+        Ok(groups)
+    }
+
+    /// Their ids.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub(crate) async fn open_ids(&self, fanout: Uuid, limit: usize) -> Result<Vec<Uuid>, StoreError> {
+        let items = self.table.query(Part { limit, ..Part::keyed(OPEN, "fanout", id(fanout)) }).await?;
+        items.iter().map(|item| Reader::new("groups", "id", item).parsed("id")).collect()
+    }
+
+    /// Notes that tasks are registered for items of a group.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn mark(&self, id: Uuid) -> Result<(), StoreError> {
+        let change = self.table.change("id", id).set(TASKS, flag()).when_present("id").when_absent(TASKS);
+        change.send().await.map(|_| ())
     }
 
     /// The groups that were added to a fan-out after it was opened, in the order of their ids, from the one after `after`: at
@@ -54,8 +75,8 @@ impl Groups {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn listed(&self, fanout: Uuid, after: Option<Uuid>, limit: usize) -> Result<Vec<ItemGroup>, StoreError> {
-        let after = after.map_or_else(|| BEFORE_ALL.to_owned(), |id| id.to_string());
-        let part = Part { after: Some(("id", after)), limit, ..Part::all("listed", fanout) };
+        let after = after.map(|after| (LISTED, id(after)));
+        let part = Part { after, limit, ..Part::keyed(LISTED, "fanout", id(fanout)) };
         let group = |item: &Item| {
             let reader = Reader::new("groups", "id", item);
             Ok(ItemGroup { id: reader.parsed("id")?, upto: reader.small("size")? })
@@ -68,7 +89,7 @@ impl Groups {
     pub(crate) fn insert_action(&self, group: &GroupRecord, listed: bool) -> Result<TransactWriteItem, StoreError> {
         let mut item = group.encode();
         if listed {
-            item.insert("listed".to_owned(), text(group.fanout));
+            item.insert(LISTED.to_owned(), id(group.id));
         }
         self.table.insert_action("id", item)
     }
@@ -85,9 +106,12 @@ impl Groups {
         self.clearing(old, cleared).send().await?.decode_refused(GroupRecord::decode)
     }
 
-    /// The same for a group's last bits, for a transaction with the fan-out's header.
+    /// The same for a group's last bits, for a transaction with the fan-out's header. Items of a group that had no tasks are
+    /// missing only as long as it has none.
     pub(crate) fn end_action(&self, old: &GroupRecord, cleared: &Cleared) -> Result<TransactWriteItem, StoreError> {
-        self.clearing(old, cleared).action()
+        let change = self.clearing(old, cleared);
+        let change = if old.tasks || cleared.missing.is_zero() { change } else { change.when_absent(TASKS) };
+        change.action()
     }
 
     /// The compare-and-set on the old bytes that every change of a bitfield is.

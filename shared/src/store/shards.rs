@@ -6,11 +6,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::aws::attributes::text;
 use crate::ids::derived;
-use crate::limits::INDEX_SHARDS;
+use crate::limits::{FEW_SHARDS, INDEX_SHARDS};
 
 /// The partition key under which an index shows the record with this key: always the same.
 pub(super) fn shard(key: impl Display) -> AttributeValue {
     text(derived::shard_hash(&key.to_string()) % u128::from(INDEX_SHARDS))
+}
+
+/// The same under few keys, for an index that is read by key, and not as a whole.
+pub(super) fn few(key: impl Display) -> AttributeValue {
+    text(derived::shard_hash(&key.to_string()) % u128::from(FEW_SHARDS))
 }
 
 #[cfg(test)]

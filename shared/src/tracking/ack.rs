@@ -5,104 +5,32 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
+use super::acks::{AckRefusal, Acks, Refusal, Refused};
 use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
-use crate::bits::Bits;
-use crate::ids::{ItemId, TaskId};
-use crate::limits::{
-    ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, OVERTAKEN_PAUSES, REFUSED_ITEMS_NAMED_MAX,
-};
-use crate::messages::AckRequest;
-use crate::metrics::{ITEMS_ACKED, ITEMS_REFUSED};
-use crate::store::batches::Batch;
+use crate::limits::{ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, OVERTAKEN_PAUSES};
+use crate::metrics::ITEMS_ACKED;
 use crate::store::fanouts::Ended;
 use crate::store::groups::{Cleared, GroupRecord, Mask, clear};
 
-/// Acks by fan-out and item group.
-pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
-
-/// Why acks of a group were refused. Those of the same group that name items it has are applied.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AckRefusal {
-    /// There is no such group. It may have ended so long ago that its record is gone.
-    #[error("there is no item group {group} of fan-out {fanout}")]
-    UnknownGroup {
-        /// The fan-out.
-        fanout: Uuid,
-        /// The group.
-        group: Uuid,
-    },
-    /// The group has fewer items.
-    #[error("item group {group} of fan-out {fanout} has {size} items, there is no item {index}")]
-    OutOfRange {
-        /// The fan-out.
-        fanout: Uuid,
-        /// The group.
-        group: Uuid,
-        /// The highest index that was acked.
-        index: usize,
-        /// The group's size.
-        size: u32,
-    },
+/// A group about to lose its last bits, or others that its fan-out's header counts, too.
+pub(super) struct Ending {
+    pub(super) group: GroupRecord,
+    pub(super) cleared: Cleared,
 }
 
-impl AckRefusal {
-    /// Whether the ack of this item of the group was refused.
-    #[must_use]
-    pub fn concerns(&self, item: u16) -> bool {
-        match self {
-            Self::UnknownGroup { .. } => true,
-            Self::OutOfRange { size, .. } => u32::from(item) >= *size,
+impl Ending {
+    /// Its part in what the header counts.
+    fn counts(&self) -> Ended {
+        let Self { group, cleared } = self;
+        let failed = cleared.failed.count();
+        let failures = if group.counted { failed - group.failed.count() } else { 0 };
+        if !cleared.pending.is_zero() {
+            return Ended { failures, ..Ended::default() };
         }
+        let (duplicates, missing) = (cleared.duplicates.count(), cleared.missing.count());
+        Ended { groups: 1, items: group.size.into(), failed, duplicates, missing, failures }
     }
-}
-
-/// Groups of which acks were refused.
-pub type Refused = BTreeMap<(Uuid, Uuid), AckRefusal>;
-
-/// Adds what a request acks.
-pub fn collect(acks: &mut Acks, request: &AckRequest) {
-    for (items, said) in
-        [(&request.items, Said::Succeeded), (&request.failed, Said::Failed), (&request.duplicates, Said::Duplicate)]
-    {
-        items.iter().for_each(|item| add(acks, item, said));
-    }
-}
-
-/// Adds what a batch has settled so far.
-pub fn collect_batch(acks: &mut Acks, batch: &Batch) {
-    for (slot, id) in batch.members.ids().iter().enumerate() {
-        let failed = batch.failed.get(slot);
-        if let TaskId::Item(item) = id
-            && (failed || batch.succeeded.get(slot))
-        {
-            add(acks, item, if failed { Said::Failed } else { Said::Succeeded });
-        }
-    }
-}
-
-/// What an ack says of an item.
-#[derive(Clone, Copy)]
-enum Said {
-    Succeeded,
-    Failed,
-    Duplicate,
-}
-
-fn add(acks: &mut Acks, item: &ItemId, said: Said) {
-    let mask = acks.entry((item.fanout, item.group)).or_default();
-    mask.done.set(usize::from(item.index));
-    match said {
-        Said::Succeeded => {}
-        Said::Failed => mask.failed.set(usize::from(item.index)),
-        Said::Duplicate => mask.duplicates.set(usize::from(item.index)),
-    }
-}
-
-/// A group about to lose its last bits.
-struct Ending {
-    group: GroupRecord,
-    cleared: Cleared,
 }
 
 impl Tracking {
@@ -123,8 +51,9 @@ impl Tracking {
         let mut ending: BTreeMap<Uuid, Vec<Ending>> = BTreeMap::new();
         let mut cleared = stream::iter(cleared).buffer_unordered(ACKS_AT_ONCE_MAX);
         while let Some((fanout, group, refusal, step)) = cleared.try_next().await? {
-            if let Some(refusal) = refusal {
-                report(&refusal, acks.get(&(fanout, group)));
+            if let Some((problem, mask)) = refusal.zip(acks.get(&(fanout, group))) {
+                let refusal = Refusal::of(problem, mask);
+                refusal.report();
                 refused.insert((fanout, group), refusal);
             }
             match step {
@@ -166,7 +95,7 @@ impl Tracking {
         self.check(fanout).await.map(|_| ())
     }
 
-    /// Clears bits of one group, unless they are its last.
+    /// Clears bits of one group, unless they are its last, or failures that the header counts.
     async fn clear_some(&self, mut group: GroupRecord, mask: &Mask) -> Result<Clearing, TrackingError> {
         for tries in 1..=CONTENTION_TRIES_MAX {
             if group.pending.is_zero() {
@@ -174,9 +103,11 @@ impl Tracking {
             }
             let cleared = clear(&group, mask);
             if cleared.newly == 0 {
-                return Ok(Clearing::Cleared);
+                // Whoever counted these failures may have died before they were judged.
+                let judged = !group.counted || mask.failed.is_zero();
+                return Ok(if judged { Clearing::Cleared } else { Clearing::Ended });
             }
-            if cleared.pending.is_zero() {
+            if cleared.pending.is_zero() || (group.counted && cleared.failed != group.failed) {
                 return Ok(Clearing::Ending(Box::new(Ending { group, cleared })));
             }
             match self.groups.write(&group, &cleared).await? {
@@ -197,7 +128,7 @@ impl Tracking {
 
     /// Lets others write a record that so many of one's own writes found changed. Returns whether it took time: then the record has
     /// to be read again, for what the refusal showed is old.
-    async fn give_way(&self, refusals: u32) -> bool {
+    pub(super) async fn give_way(&self, refusals: u32) -> bool {
         if refusals < 2 {
             return false;
         }
@@ -205,8 +136,14 @@ impl Tracking {
         true
     }
 
-    /// Ends groups together with the header's count of them. Somebody else may end or change some meanwhile.
-    async fn end_groups(&self, fanout: Uuid, mut groups: Vec<Ending>, acks: &Acks) -> Result<(), TrackingError> {
+    /// Ends groups, or clears bits with failures, together with the header's count of them. Somebody else may end or change some
+    /// meanwhile: then what `acks` says of them is applied to what stands.
+    pub(super) async fn end_groups(
+        &self,
+        fanout: Uuid,
+        mut groups: Vec<Ending>,
+        acks: &Acks,
+    ) -> Result<(), TrackingError> {
         let mut tries = 0;
         while !groups.is_empty() {
             tries += 1;
@@ -214,13 +151,12 @@ impl Tracking {
                 return Err(contended(fanout));
             }
             let now = groups.len().min(GROUPS_PER_TRANSACTION_MAX);
-            let count = |bits: fn(&Cleared) -> &Bits| groups[..now].iter().map(|end| bits(&end.cleared).count()).sum();
-            let ended = Ended { failed: count(|end| &end.failed), duplicates: count(|end| &end.duplicates) };
+            let ended = groups[..now].iter().map(Ending::counts).fold(Ended::default(), Ended::plus);
             let mut actions = Vec::with_capacity(now + 1);
             for end in &groups[..now] {
                 actions.push(self.groups.end_action(&end.group, &end.cleared)?);
             }
-            actions.push(self.fanouts.end_groups_action(fanout, now as u64, ended)?);
+            actions.push(self.fanouts.end_groups_action(fanout, ended)?);
             let Write::Refused(refused) = self.fanouts.transact(&actions).await? else {
                 let newly = groups.drain(..now).map(|end| end.cleared.newly).sum();
                 metrics::counter!(ITEMS_ACKED).increment(newly);
@@ -239,7 +175,7 @@ impl Tracking {
         Ok(())
     }
 
-    /// Clears bits of a small fan-out; the last one completes it in the same write.
+    /// Clears bits of a small fan-out; with the last one it ends in the same write.
     async fn ack_inline(&self, id: Uuid, mask: &Mask) -> Result<Option<AckRefusal>, TrackingError> {
         let unknown = AckRefusal::UnknownGroup { fanout: id, group: id };
         let Some(mut fanout) = self.fanouts.get(id).await? else { return Ok(Some(unknown)) };
@@ -253,9 +189,7 @@ impl Tracking {
             match self.fanouts.clear_inline(&fanout, &group, &cleared).await? {
                 Write::Done(after) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
-                    if after.complete() {
-                        self.tell(&after).await?;
-                    }
+                    self.tell_end(&after).await?;
                     return Ok(refusal);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,
@@ -270,23 +204,13 @@ impl Tracking {
     }
 }
 
-/// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
-fn report(refusal: &AckRefusal, mask: Option<&Mask>) {
-    let items = mask.into_iter().flat_map(|mask| mask.done.iter());
-    let items: Vec<usize> =
-        items.filter(|item| u16::try_from(*item).is_ok_and(|item| refusal.concerns(item))).collect();
-    metrics::counter!(ITEMS_REFUSED).increment(items.len() as u64);
-    let named = &items[..items.len().min(REFUSED_ITEMS_NAMED_MAX)];
-    tracing::warn!(%refusal, count = items.len(), indices = ?named, "acks of items that do not exist were refused");
-}
-
 /// What clearing bits of a group led to.
 enum Clearing {
     /// Others are still set, or nothing was to be cleared.
     Cleared,
-    /// These are the last; they go in a transaction.
+    /// These are the last, or failures that the header counts; they go in a transaction.
     Ending(Box<Ending>),
-    /// It had ended before.
+    /// It had ended before, or its failures are counted: the header is to be looked at.
     Ended,
 }
 
@@ -295,6 +219,6 @@ fn out_of_range(group: &GroupRecord, mask: &Mask) -> Option<AckRefusal> {
     Some(AckRefusal::OutOfRange { fanout: group.fanout, group: group.id, index, size: group.size })
 }
 
-fn contended(id: Uuid) -> TrackingError {
+pub(super) fn contended(id: Uuid) -> TrackingError {
     StoreError::Contended { what: format!("acking {id}") }.into()
 }

@@ -1,4 +1,4 @@
-//! Sealing and completing: whoever sees a fan-out sealed and drained makes the one transition.
+//! Sealing and ending: whoever sees a fan-out drained makes the one transition.
 
 use uuid::Uuid;
 
@@ -8,34 +8,9 @@ use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::Fanout;
 use crate::store::notices::{NoticeProgress, Notices};
 
-/// How far a fan-out's items have come, as well as that can be seen without reading everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Progress {
-    /// Items that are done.
-    pub done: u64,
-    /// Those of them that failed.
-    pub failed: u64,
-    /// Those of them that were dropped as duplicates.
-    pub duplicates: u64,
-}
-
-impl Progress {
-    /// What the header of a fan-out shows: of one that has groups, those that ended.
-    #[must_use]
-    pub fn of_header(fanout: &Fanout, done: u64) -> Self {
-        match &fanout.inline {
-            Some(inline) => Self {
-                done: fanout.total.saturating_sub(inline.pending.count()),
-                failed: inline.failed.count(),
-                duplicates: inline.duplicates.count(),
-            },
-            None => Self { done, failed: fanout.failed, duplicates: fanout.duplicates },
-        }
-    }
-}
-
 impl Tracking {
-    /// No more items come. Returns the fan-out as it stands then: perhaps complete. Sealing again changes nothing.
+    /// No more items come. Returns the fan-out as it stands then: perhaps complete. Sealing again, or after another end was
+    /// decided, changes nothing.
     ///
     /// # Errors
     /// There is no such fan-out, or the tables cannot be written.
@@ -44,28 +19,36 @@ impl Tracking {
         self.finish(sealed).await
     }
 
-    /// Completes a fan-out that is drained. Whoever completes it sends the message of its notice; later only `sweep` sends it
-    /// again.
+    /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it if it is
+    /// drained.
+    ///
+    /// # Errors
+    /// The tables cannot be read or written, or the hint not sent.
+    pub async fn finish(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
+        if fanout.to_fail() { self.fail(fanout).await } else { self.end_drained(fanout).await }
+    }
+
+    /// Ends a fan-out that is drained. Whoever ends it sends the message of its notice; later only `sweep` sends it again.
     ///
     /// # Errors
     /// The table cannot be written, or the hint not sent.
-    pub async fn finish(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
+    pub(super) async fn end_drained(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
         if !fanout.drained() {
             return Ok(fanout);
         }
-        match self.fanouts.complete(&fanout).await? {
-            Write::Done(completed) => {
-                self.tell(&completed).await?;
-                Ok(completed)
+        match self.fanouts.end(&fanout).await? {
+            Write::Done(ended) => {
+                self.tell_end(&ended).await?;
+                Ok(ended)
             }
             Write::Refused(stands) => stands.ok_or(TrackingError::UnknownFanout(fanout.id)),
         }
     }
 
-    /// Reads the header and finishes the fan-out if it is drained.
+    /// Reads the header and finishes the fan-out if it is to fail or drained.
     ///
     /// # Errors
-    /// The table cannot be read or written, or the hint not sent.
+    /// The tables cannot be read or written, or the hint not sent.
     pub async fn check(&self, id: Uuid) -> Result<Option<Fanout>, TrackingError> {
         match self.fanouts.get(id).await? {
             None => Ok(None),
@@ -73,9 +56,9 @@ impl Tracking {
         }
     }
 
-    /// Sends the message of the notice of a fan-out that was completed just now.
-    pub(super) async fn tell(&self, fanout: &Fanout) -> Result<(), TrackingError> {
-        if fanout.notify.is_none() {
+    /// Sends the message of the notice of a fan-out, if it ended just now.
+    pub(super) async fn tell_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
+        if !fanout.ended() || fanout.notify.is_none() {
             return Ok(());
         }
         Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
@@ -104,21 +87,5 @@ impl Tracking {
     pub async fn resume(&self, about: About, notice: &NoticeProgress) -> Result<(), TrackingError> {
         let message = NotifyMessage::due(about, notice.due);
         Ok(self.notify.send_all([(&message, notice.wait(self.world.now()))]).await?)
-    }
-
-    /// How far the items have come. The index of unfinished groups may lag, so this may, too.
-    ///
-    /// # Errors
-    /// The tables cannot be read.
-    pub async fn progress(&self, fanout: &Fanout) -> Result<Progress, TrackingError> {
-        let mut progress = Progress::of_header(fanout, fanout.total);
-        if fanout.inline.is_none() && fanout.open_groups > 0 {
-            for group in self.groups.open(fanout.id).await? {
-                progress.done = progress.done.saturating_sub(group.pending.count());
-                progress.failed += group.failed.count();
-                progress.duplicates += group.duplicates.count();
-            }
-        }
-        Ok(progress)
     }
 }

@@ -2,23 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::{AckRefusal, Tracking};
 use crate::aws::StoreError;
-use crate::ids::ItemId;
+use crate::bits::Bits;
+use crate::ids::{ItemGroup, ItemId};
+use crate::limits::ACKS_AT_ONCE_MAX;
+use crate::store::fanouts::Fanout;
 use crate::store::groups::GroupRecord;
 
-/// Sizes of item groups, by fan-out and group.
+/// Item groups as far as their items' tasks are concerned, by fan-out and group.
 #[derive(Clone, Debug, Default)]
-pub struct Sizes(BTreeMap<(Uuid, Uuid), u32>);
+pub struct Sizes(BTreeMap<(Uuid, Uuid), Size>);
+
+/// What is known of a group.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    items: u32,
+    /// Whether it is known already that tasks are registered for its items, or nothing of it is left to be done.
+    marked: bool,
+}
 
 impl Sizes {
     /// Why an item does not exist, if it does not.
     #[must_use]
     pub fn refusal(&self, item: &ItemId) -> Option<AckRefusal> {
         let ItemId { fanout, group, index } = *item;
-        match self.0.get(&(fanout, group)).copied() {
+        match self.0.get(&(fanout, group)).map(|size| size.items) {
             None => Some(AckRefusal::UnknownGroup { fanout, group }),
             Some(size) if u32::from(index) >= size => {
                 Some(AckRefusal::OutOfRange { fanout, group, index: usize::from(index), size })
@@ -41,6 +53,8 @@ pub enum ItemState {
     Failed,
     /// It was dropped as a duplicate.
     Duplicate,
+    /// It was not done when its fan-out ended.
+    Missing,
     /// There is no such item, or its fan-out ended long ago: acks of it are refused.
     Unknown,
 }
@@ -53,7 +67,22 @@ impl Tracking {
     /// The tables cannot be read, or a record is corrupt.
     pub async fn sizes(&self, items: &[ItemId]) -> Result<Sizes, StoreError> {
         let groups = self.groups_named(items).await?;
-        Ok(Sizes(groups.into_iter().map(|(name, group)| (name, group.size)).collect()))
+        let size = |group: GroupRecord| Size { items: group.size, marked: group.tasks || group.pending.is_zero() };
+        Ok(Sizes(groups.into_iter().map(|(name, group)| (name, size(group))).collect()))
+    }
+
+    /// Notes in the groups of these items that they have tasks, before the first of them is stored: from then on a fan-out that is
+    /// cut short waits for what is in progress there. One write per group, once.
+    ///
+    /// # Errors
+    /// The tables cannot be written.
+    pub async fn mark(&self, sizes: &Sizes, items: &[ItemId]) -> Result<(), StoreError> {
+        let names: BTreeSet<(Uuid, Uuid)> = items.iter().map(|item| (item.fanout, item.group)).collect();
+        let new = names.into_iter().filter(|name| sizes.0.get(name).is_some_and(|size| !size.marked));
+        let mark = async |(fanout, group)| {
+            if fanout == group { self.fanouts.mark(fanout).await } else { self.groups.mark(group).await }
+        };
+        stream::iter(new.map(mark)).buffer_unordered(ACKS_AT_ONCE_MAX).try_collect().await
     }
 
     /// Whether some of these items wait for their ack, strongly consistent. Those that do not exist wait for nothing.
@@ -80,6 +109,28 @@ impl Tracking {
         Ok(groups.map(|group| ((group.fanout, group.id), group)).collect())
     }
 
+    /// Which items of these groups of a fan-out are in a state, strongly consistent: runs of indexes, both ends included, by group in
+    /// the order given. Groups whose records are gone have none.
+    ///
+    /// # Errors
+    /// The tables cannot be read, or a record is corrupt.
+    pub async fn in_state(
+        &self,
+        fanout: &Fanout,
+        groups: &[ItemGroup],
+        wanted: ItemState,
+    ) -> Result<Vec<(Uuid, Vec<(u16, u16)>)>, StoreError> {
+        let ids: Vec<Uuid> = groups.iter().map(|group| group.id).filter(|id| *id != fanout.id).collect();
+        let records = self.groups.get_many(&ids).await?.into_iter().chain(fanout.inline_group());
+        let records: BTreeMap<Uuid, GroupRecord> = records.map(|group| (group.id, group)).collect();
+        let index = |index: usize| u16::try_from(index).unwrap_or(u16::MAX);
+        let runs = |id: &Uuid| {
+            let bits = records.get(id).map(|group| in_state(group, wanted)).unwrap_or_default();
+            bits.runs().map(|(first, last)| (index(first), index(last))).collect()
+        };
+        Ok(groups.iter().map(|group| (group.id, runs(&group.id))).collect())
+    }
+
     /// What became of an item, strongly consistent.
     ///
     /// # Errors
@@ -96,6 +147,20 @@ impl Tracking {
     }
 }
 
+/// The items of a group that are in a state.
+fn in_state(group: &GroupRecord, state: ItemState) -> Bits {
+    match state {
+        ItemState::Pending => group.pending.clone(),
+        ItemState::Failed => group.failed.clone(),
+        ItemState::Duplicate => group.duplicates.clone(),
+        ItemState::Missing => group.missing.clone(),
+        ItemState::Succeeded => [&group.pending, &group.failed, &group.duplicates, &group.missing]
+            .into_iter()
+            .fold(Bits::ones(group.size as usize), |left, others| left.minus(others)),
+        ItemState::Unknown => Bits::default(),
+    }
+}
+
 fn state(group: &GroupRecord, index: u16) -> ItemState {
     let at = usize::from(index);
     match () {
@@ -103,6 +168,7 @@ fn state(group: &GroupRecord, index: u16) -> ItemState {
         () if group.pending.get(at) => ItemState::Pending,
         () if group.failed.get(at) => ItemState::Failed,
         () if group.duplicates.get(at) => ItemState::Duplicate,
+        () if group.missing.get(at) => ItemState::Missing,
         () => ItemState::Succeeded,
     }
 }

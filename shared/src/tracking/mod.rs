@@ -1,10 +1,14 @@
-//! Tracking: fan-outs are opened, added to, sealed, acked, and completed once.
+//! Tracking: fan-outs are opened, added to, sealed, acked, and end once.
 
 mod ack;
+mod acks;
 mod complete;
+mod cut_short;
+mod expire;
 mod groups;
 mod items;
 mod open;
+mod progress;
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
@@ -13,11 +17,11 @@ use crate::messages::NotifyMessage;
 use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
-pub use ack::{AckRefusal, Acks, Refused, collect, collect_batch};
-pub use complete::Progress;
+pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_duplicates};
 pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
+pub use progress::Progress;
 
 /// The protocols of tracking.
 #[derive(Clone, Debug)]
@@ -54,6 +58,14 @@ pub enum TrackingError {
     /// The fan-out takes no more items.
     #[error("fan-out {id} is {}; items can be added while it is open", state.as_str())]
     NotOpen {
+        /// The fan-out.
+        id: uuid::Uuid,
+        /// Its state.
+        state: FanoutState,
+    },
+    /// The fan-out ended otherwise than it was to.
+    #[error("fan-out {id} is {} already; a fan-out that is open or sealed can be cancelled", state.as_str())]
+    Ended {
         /// The fan-out.
         id: uuid::Uuid,
         /// Its state.

@@ -6,10 +6,11 @@ use uuid::Uuid;
 use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
+use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, derived, group_sizes};
-use crate::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
-use crate::policy::Destination;
-use crate::store::fanouts::{Fanout, FanoutState, Inline};
+use crate::limits::{GROUP_ITEMS_MAX, IDLE_LIMITS, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
+use crate::policy::{Destination, Span};
+use crate::store::fanouts::{Fanout, FanoutState, IdleLimit, Inline, Tolerance};
 use crate::store::groups::GroupRecord;
 use crate::store::notices::NoticeProgress;
 
@@ -32,6 +33,14 @@ pub struct OpenRequest {
     /// Where its end is to be reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
+    /// How many items may fail: a number, or a share of all items as text such as `5%`, judged once it is sealed. If more fail, it ends
+    /// as `failed`, and nothing is begun for it any more. If not given, any number may fail.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerated_failures: Option<Tolerance>,
+    /// For how long nothing may happen to it before it expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_limit: Option<IdleLimit>,
 }
 
 /// An opened fan-out.
@@ -55,26 +64,7 @@ impl Tracking {
         let inline = request.seal && (1..=GROUP_ITEMS_MAX).contains(&request.items);
         let sizes: Vec<u32> = if inline { Vec::new() } else { group_sizes(request.items).collect() };
         let groups = name_groups(id, id, &sizes);
-        let fanout = Fanout {
-            id,
-            state: match (request.seal, request.items) {
-                (false, _) => FanoutState::Open,
-                (true, 0) => FanoutState::Completed,
-                (true, _) => FanoutState::Sealed,
-            },
-            total: u64::from(request.items),
-            opened_with: u64::from(request.items),
-            open_groups: groups.len() as u64,
-            failed: 0,
-            duplicates: 0,
-            inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
-            user_key: request.user_key.clone(),
-            notify: request.notify.clone(),
-            notice: NoticeProgress::default(),
-            cursor: 0,
-            created_at: now,
-            updated_at: now,
-        };
+        let fanout = new_fanout(id, &request, inline, groups.len() as u64, now);
         let opened = if groups.is_empty() {
             self.fanouts.insert(&fanout).await?
         } else {
@@ -82,9 +72,7 @@ impl Tracking {
         };
         let fanout = match opened {
             Write::Done(()) => {
-                if fanout.complete() {
-                    self.tell(&fanout).await?;
-                }
+                self.tell_end(&fanout).await?;
                 fanout
             }
             Write::Refused(Some(before)) => same_request(before, &request, inline)?,
@@ -104,6 +92,7 @@ impl Tracking {
         let mut actions = vec![self.fanouts.insert_action(fanout)?];
         for group in groups {
             let group = GroupRecord::new(group.id, fanout.id, group.upto, fanout.created_at);
+            let group = GroupRecord { counted: fanout.tolerated.is_some(), ..group };
             actions.push(self.groups.insert_action(&group, false)?);
         }
         match self.fanouts.transact(&actions).await? {
@@ -125,32 +114,103 @@ impl Tracking {
         let sizes: Vec<u32> = group_sizes(items).collect();
         let seed = key.map_or_else(|| self.world.uuid(), |key| derived::addition(fanout, key));
         let groups = name_groups(fanout, seed, &sizes);
+        // Most fan-outs tolerate any number of failures: others are found out about by being refused.
+        match self.add_groups(fanout, items, &groups, key.is_some(), false).await? {
+            Added::Otherwise => match self.add_groups(fanout, items, &groups, key.is_some(), true).await? {
+                Added::Otherwise => Err(StoreError::Contended { what: format!("adding to {fanout}") }.into()),
+                Added::Done => Ok(groups),
+            },
+            Added::Done => Ok(groups),
+        }
+    }
+
+    /// Adds groups in which failures are `counted`, or are not, or finds that they were added before.
+    async fn add_groups(
+        &self,
+        fanout: Uuid,
+        items: u32,
+        groups: &[ItemGroup],
+        keyed: bool,
+        counted: bool,
+    ) -> Result<Added, TrackingError> {
         let mut actions = Vec::with_capacity(groups.len() + 1);
         // A repetition finds the first group, however many items it asks for: so that group knows how many the first brought.
         let now = self.world.now();
         for (at, group) in groups.iter().enumerate() {
-            let added = key.filter(|_| at == 0).map(|_| items);
-            let group = GroupRecord { added, ..GroupRecord::new(group.id, fanout, group.upto, now) };
+            let added = (keyed && at == 0).then_some(items);
+            let group = GroupRecord { added, counted, ..GroupRecord::new(group.id, fanout, group.upto, now) };
             actions.push(self.groups.insert_action(&group, true)?);
         }
-        actions.push(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64)?);
-        let Write::Refused(refused) = self.fanouts.transact(&actions).await? else { return Ok(groups) };
+        actions.push(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64, counted)?);
+        let Write::Refused(refused) = self.fanouts.transact(&actions).await? else { return Ok(Added::Done) };
         // The groups are there: this very add was done before, and what became of the fan-out since does not matter.
         if refused.iter().any(|(at, _)| *at < groups.len()) {
             let ids: Vec<Uuid> = groups.iter().map(|group| group.id).collect();
-            return same_add(groups, items, &self.groups.get_many(&ids).await?);
+            return same_add(groups, items, &self.groups.get_many(&ids).await?).map(|()| Added::Done);
         }
         match self.fanouts.get(fanout).await? {
             None => Err(TrackingError::UnknownFanout(fanout)),
+            Some(header) if header.state == FanoutState::Open && header.tolerated.is_some() != counted => {
+                Ok(Added::Otherwise)
+            }
             Some(header) => Err(TrackingError::NotOpen { id: fanout, state: header.state }),
         }
     }
+}
+
+/// The header of a new fan-out.
+fn new_fanout(id: Uuid, request: &OpenRequest, inline: bool, groups: u64, now: Timestamp) -> Fanout {
+    let idle_limit = request.idle_limit.unwrap_or_default();
+    let empty = request.seal && request.items == 0;
+    Fanout {
+        id,
+        state: match (request.seal, request.items) {
+            (false, _) => FanoutState::Open,
+            (true, 0) => FanoutState::Completed,
+            (true, _) => FanoutState::Sealed,
+        },
+        total: u64::from(request.items),
+        opened_with: u64::from(request.items),
+        open_groups: groups,
+        done: 0,
+        failed: 0,
+        duplicates: 0,
+        missing: 0,
+        inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
+        user_key: request.user_key.clone(),
+        notify: request.notify.clone(),
+        notice: NoticeProgress::default(),
+        tolerated: request.tolerated_failures,
+        failures: 0,
+        idle_limit,
+        look_at: (!empty).then(|| now.plus(idle_limit.least())),
+        cursor: 0,
+        created_at: now,
+        ended_at: empty.then_some(now),
+        updated_at: now,
+    }
+}
+
+/// What became of an add.
+enum Added {
+    /// The groups are there.
+    Done,
+    /// Failures are counted in groups of the fan-out where these did not say so, or the other way round.
+    Otherwise,
 }
 
 /// Checks that a fan-out may have so many items and such a key.
 fn check(request: &OpenRequest) -> Result<(), TrackingError> {
     if request.items > ITEMS_PER_ADD_MAX {
         return Err(items_out_of_range("items", request.items, 0));
+    }
+    let limit = request.idle_limit.unwrap_or_default();
+    for (field, limit) in [("idle_limit.open", limit.open), ("idle_limit.sealed", limit.sealed)] {
+        let (least, most) = (Span(*IDLE_LIMITS.start()), Span(*IDLE_LIMITS.end()));
+        if let Some(limit) = limit.filter(|limit| !IDLE_LIMITS.contains(&limit.0)) {
+            let allowed = format!("{least} to {most}");
+            return Err(TrackingError::OutOfRange { field, value: limit.to_string(), allowed });
+        }
     }
     match request.user_key.as_ref().map(String::len) {
         Some(bytes) if bytes > USER_KEY_BYTES_MAX => Err(TrackingError::OutOfRange {
@@ -186,10 +246,10 @@ fn name_groups(fanout: Uuid, seed: Uuid, sizes: &[u32]) -> Vec<ItemGroup> {
 }
 
 /// A repeated add must ask for as many items as the first one. Of groups without that note only the sizes can be compared.
-fn same_add(wanted: Vec<ItemGroup>, items: u32, found: &[GroupRecord]) -> Result<Vec<ItemGroup>, TrackingError> {
+fn same_add(wanted: &[ItemGroup], items: u32, found: &[GroupRecord]) -> Result<(), TrackingError> {
     let as_many = found.iter().filter_map(|group| group.added).all(|added| added == items);
     let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));
-    if as_many && same { Ok(wanted) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }
+    if as_many && same { Ok(()) } else { Err(TrackingError::KeyReused("`items` differs".to_owned())) }
 }
 
 /// A repeated open must ask for what the first one asked for, as far as the header still shows.
@@ -198,6 +258,8 @@ fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<F
         ("items", before.opened_with != u64::from(request.items)),
         ("user_key", before.user_key != request.user_key),
         ("notify", before.notify != request.notify),
+        ("tolerated_failures", before.tolerated != request.tolerated_failures),
+        ("idle_limit", before.idle_limit != request.idle_limit.unwrap_or_default()),
         // Items are held elsewhere if they were sealed at once, so what was answered then depends on it.
         ("seal", (request.seal && before.state == FanoutState::Open) || inline != before.inline.is_some()),
     ];

@@ -17,7 +17,7 @@ def tracking(stack, _, count=10_000, share=2_000):
     shares = [items[first : min(first + share, count - 1)] for first in range(0, count - 1, share)]
     for ids in shares + shares:
         stack.send("AckQueue", {"items": ids})
-    until("all but one acked", 60, lambda: stack.fanout(id)["done"] == count - 1)
+    until("all but one acked", 60, lambda: stack.progress(id) == ("exact", count - 1))
     assert not stack.expect(200, "POST", f"/fanouts/{id}/seal")["complete"]
     last = stack.expect(200, "POST", "/acks", {"failed": items[-1:]})
     assert last["fanouts"][0]["complete"], last

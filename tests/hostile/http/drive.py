@@ -148,7 +148,9 @@ def attack(schemathesis, url, work, journal):
     }  # fmt: skip
     command = [
         schemathesis, "--no-color", "--config-file", str(HERE / "schemathesis.toml"), "run", str(DESCRIPTION.resolve()),
-        "--url", url, "--checks", "all", "--seed", os.environ.get("SEED", "20260101"),
+        "--url", url, "--checks", "all",
+        # A fan-out that was deleted is cancelled: how it ended is shown for weeks.
+        "--exclude-checks", "use_after_free", "--seed", os.environ.get("SEED", "20260101"),
         "--max-examples", os.environ.get("EXAMPLES", "150"),
     ]  # fmt: skip
     return subprocess.run(command, cwd=work, env=environment, check=False).returncode

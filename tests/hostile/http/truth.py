@@ -23,7 +23,8 @@ def lost(server, entries):
         remember(entry, fanouts, tasks)
     print(f"== looking for {len(fanouts)} fan-outs and {len(tasks)} tasks that were accepted", flush=True)
     failures = [failure for id, fanout in fanouts.items() for failure in fanout_lost(server, id, fanout)]
-    failures += tasks_lost(server, tasks)
+    cut_short = {id for id, fanout in fanouts.items() if fanout["ends"]}
+    failures += tasks_lost(server, tasks, cut_short)
     if not fanouts or not tasks:
         failures.append("no fan-out or no task was accepted: the requests mean nothing")
     return failures
@@ -32,13 +33,17 @@ def lost(server, entries):
 def remember(entry, fanouts, tasks):
     route, answer, body = entry["route"], entry["answer"], entry["body"] or {}
     if route in ("POST /fanouts", "POST /fanouts/{id}/items"):
-        fanout = fanouts.setdefault(answer.get("fanout") or answer["id"], {"groups": {}, "sealed": False})
+        fanout = fanouts.setdefault(answer.get("fanout") or answer["id"], {"groups": {}, "sealed": False, "ends": set()})
         fanout["groups"] |= {group["id"]: group["upto"] for group in answer["groups"]}
         if route == "POST /fanouts":
             fanout["sealed"] |= bool(body.get("seal"))
             fanout["user_key"] = body.get("user_key")
+            ends = {"expired": "idle_limit", "failed": "tolerated_failures"}
+            fanout["ends"] |= {end for end, field in ends.items() if body.get(field) is not None}
     elif route == "POST /fanouts/{id}/seal" and answer["id"] in fanouts:
         fanouts[answer["id"]]["sealed"] = True
+    elif route == "DELETE /fanouts/{id}" and answer["id"] in fanouts:
+        fanouts[answer["id"]]["ends"].add("cancelled")
     elif route == "POST /tasks":
         step, last = 1 + len(body["tasks"]) // TASKS, len(body["tasks"]) - 1
         for at, (task, told) in enumerate(zip(body["tasks"], answer["tasks"], strict=True)):
@@ -47,13 +52,17 @@ def remember(entry, fanouts, tasks):
 
 
 def fanout_lost(server, id, fanout):
-    """A fan-out has all its items; sealed and acked, it completes with exact counts."""
+    """A fan-out has all its items; sealed and acked, it completes with exact counts, unless it may end otherwise."""
     status, told = server.get(f"/fanouts/{id}")
     total = sum(fanout["groups"].values())
     if status != 200:
         return [f"fan-out {id}: {status} {told}"]
     if (told["total"], told["user_key"]) != (total, fanout["user_key"]):
         return [f"fan-out {id}: {total} items of {fanout['user_key']!r} were accepted, it is {told}"]
+    if told["state"] in ("cancelled", "expired", "failed"):
+        return [] if told["state"] in fanout["ends"] else [f"fan-out {id} ended so for no reason: {told}"]
+    if "cancelled" in fanout["ends"]:
+        return [f"fan-out {id} was cancelled, it is {told}"]
     if (told["state"] != "open") != fanout["sealed"]:
         return [f"fan-out {id}: sealed is {fanout['sealed']}, it is {told}"]
     if total > ITEMS:
@@ -68,8 +77,8 @@ def fanout_lost(server, id, fanout):
     return []
 
 
-def tasks_lost(server, tasks):
-    """Every task has its content; those whose batch API is known end."""
+def tasks_lost(server, tasks, cut_short):
+    """Every task has its content; those whose batch API is known end, or are dropped with their fan-out."""
     failures, waiting, until = [], dict(tasks), time.monotonic() + PATIENCE
     while waiting and time.monotonic() < until:
         for id, task in list(waiting.items()):
@@ -77,7 +86,8 @@ def tasks_lost(server, tasks):
             if status != 200 or not alike(told["content"], task["content"]):
                 failures.append(f"task {id} was accepted as {task}, it is {told}")
             elif task["kind"] in PROMPT and told["status"] != "succeeded":
-                continue
+                if told["status"] != "dropped" or id.split(":")[0] not in cut_short:
+                    continue
             del waiting[id]
         time.sleep(0.2)
     return failures + [f"task {id} does not end" for id in waiting]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::aws::Table;
+use fanfold::bits::Bits;
 use fanfold::clock::World;
 use fanfold::grouping::BundleState;
 use fanfold::ids::TaskId;
@@ -93,7 +94,10 @@ async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
     for batch in batches.get_many(&ids).await.map_err(|error| error.to_string())? {
         *lock(&sim.stats).brought.entry("batches").or_default() += 1;
         let most = lock(&sim.model).kinds.get(&batch.lane.kind).map_or(0, |kind| kind.max_batch);
-        let both = !batch.succeeded.and(&batch.failed).is_zero();
+        let twice = |one: &Bits, other: &Bits| !one.and(other).is_zero();
+        let both = twice(&batch.succeeded, &batch.failed)
+            || twice(&batch.dropped, &batch.succeeded)
+            || twice(&batch.dropped, &batch.failed);
         if batch.status != BatchStatus::Done || !batch.unsettled().is_empty() || both || batch.members.len() > most {
             sim.violate(format!("a batch did not end as it must, {most} members are allowed: {batch:?}"));
         }
@@ -169,6 +173,13 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
         let Some(slot) = batch.members.slot(id) else { continue };
         let Said { succeeded, failed } = model.said.get(id).copied().unwrap_or_default();
         let most = model.kinds.get(&batch.lane.kind).map_or(0, |kind| kind.max_attempts);
+        if batch.dropped.get(slot) {
+            let TaskId::Item(item) = id else { continue };
+            if !model.may_be_missing(item) {
+                sim.violate(format!("task {id} was dropped, and nobody cancelled its fan-out: {batch:?}"));
+            }
+            continue;
+        }
         let lost = batch.error(slot).is_some_and(|error| error.contains("workers were lost"));
         let right =
             if batch.failed.get(slot) { failed || lost || batch.ended - batch.refused >= most } else { succeeded };

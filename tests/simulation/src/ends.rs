@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use fanfold::ids::{ItemId, TaskId, derived};
-use fanfold::notice::{Event, FanoutCompleted, Notice};
-use fanfold::store::fanouts::{Fanout, Fanouts};
-use fanfold::store::groups::Groups;
+use fanfold::notice::{Event, FanoutEnded, Notice};
+use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
+use fanfold::store::groups::{GroupRecord, Groups};
 use fanfold_local::Engine;
 use uuid::Uuid;
 
@@ -20,6 +20,7 @@ enum End {
     Succeeded,
     Failed,
     Duplicate,
+    Missing,
 }
 
 impl End {
@@ -35,6 +36,7 @@ struct Counts {
     succeeded: u64,
     failed: u64,
     duplicates: u64,
+    missing: u64,
 }
 
 /// What became of an item; none if it is not done.
@@ -44,7 +46,8 @@ fn item_end(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId
     }
     let id = TaskId::Item(*item);
     if let Some(batch) = batches.get(&id) {
-        return batch.members.slot(&id).map(|slot| End::failed(batch.failed.get(slot)));
+        let end = |slot| if batch.dropped.get(slot) { End::Missing } else { End::failed(batch.failed.get(slot)) };
+        return batch.members.slot(&id).map(end);
     }
     let asked = model.tasks.get(&id).is_some_and(|task| task.accepted);
     (asked && model.rivals(&id).iter().any(|rival| batches.contains_key(rival))).then_some(End::Duplicate)
@@ -60,24 +63,47 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
             // Its user was told off, which is a violation of its own.
             continue;
         };
-        let outcomes: Vec<Option<End>> = asked.items.iter().map(|item| item_end(model, asked, batches, item)).collect();
+        let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let records = groups.get_many(&ids).await.map_err(|error| error.to_string())?;
+        let cut_short = fanout.state.cut_short();
+        let mut outcomes: Vec<Option<End>> = Vec::with_capacity(asked.items.len());
+        for item in &asked.items {
+            let end = item_end(model, asked, batches, item);
+            let group = fanout.inline_group().filter(|group| group.id == item.group);
+            let group = group.as_ref().or_else(|| records.iter().find(|group| group.id == item.group));
+            let missing = group.is_some_and(|group| group.missing.get(item.index.into()));
+            if missing && called_for(batches, item) && sim.gate.is_some() {
+                sim.violate(format!("item {item} is missing, although its call ended: {end:?}"));
+            }
+            outcomes.push(if cut_short && missing { Some(End::Missing) } else { end });
+        }
         let count = |end| outcomes.iter().filter(|outcome| **outcome == Some(end)).count() as u64;
         let counts = Counts {
             total: asked.items.len() as u64,
             succeeded: count(End::Succeeded),
             failed: count(End::Failed),
             duplicates: count(End::Duplicate),
+            missing: count(End::Missing),
         };
         let done = outcomes.iter().all(Option::is_some);
-        let complete = asked.sealing && done;
-        let notice = model.notices.get(&derived::completed_notice(*id));
-        let gone = model.hooks.gone(&derived::completed_notice(*id));
-        ended(sim, &fanout, counts, complete, gone);
-        told(sim, &fanout, asked, complete, counts, notice);
-        let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
-        let ids: Vec<Uuid> = ids.into_iter().collect();
-        let records = groups.get_many(&ids).await.map_err(|error| error.to_string())?;
-        let open = groups.open(*id).await.map_err(|error| error.to_string())?;
+        let right = match fanout.state {
+            FanoutState::Cancelled => asked.cancelling,
+            FanoutState::Expired => asked.expired,
+            FanoutState::Failed => asked.failing,
+            _ => false,
+        };
+        let ends = asked.sealing && done || right;
+        let notice = model.notices.get(&derived::end_notice(*id));
+        let gone = model.hooks.gone(&derived::end_notice(*id));
+        ended(sim, &fanout, counts, ends, gone);
+        told(sim, &fanout, asked, ends, counts, notice);
+        bits(sim, &fanout, &records, counts);
+        tolerated(sim, &fanout, asked, counts);
+        if asked.cancelled_at.is_some() && fanout.state != FanoutState::Cancelled {
+            sim.violate(format!("a fan-out that was cancelled is {fanout:?}"));
+        }
+        let open = groups.open(*id, usize::MAX).await.map_err(|error| error.to_string())?;
         let pending: u64 = records.iter().map(|group| group.pending.count()).sum();
         let left = outcomes.iter().filter(|outcome| outcome.is_none()).count() as u64;
         let inline = fanout.inline.as_ref().map_or(0, |inline| inline.pending.count());
@@ -86,37 +112,78 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         }
     }
     for (id, notice) in &model.notices {
-        if let Event::FanoutCompleted(completed) = &notice.event
-            && *id != derived::completed_notice(completed.fanout)
+        if let Some(end) = notice.event.end()
+            && *id != derived::end_notice(end.fanout)
         {
-            sim.violate(format!("fan-out {} was told under another id: {notice:?}", completed.fanout));
+            sim.violate(format!("fan-out {} was told under another id: {notice:?}", end.fanout));
         }
     }
     Ok(())
 }
 
-fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, complete: bool, gone: bool) {
-    let at_the_end = (fanout.failed, fanout.duplicates, fanout.open_groups) == (counts.failed, counts.duplicates, 0);
-    if fanout.complete() != complete || fanout.total != counts.total || (complete && !at_the_end) {
-        sim.violate(format!("a fan-out of {counts:?}, complete: {complete}, is {fanout:?}"));
+/// Whether a call for an item ended, and its outcome was written down.
+fn called_for(batches: &ByTask, item: &ItemId) -> bool {
+    let id = TaskId::Item(*item);
+    batches.get(&id).is_some_and(|batch| batch.members.slot(&id).is_some_and(|slot| !batch.dropped.get(slot)))
+}
+
+/// A fan-out fails if more items failed than it tolerates, and otherwise never. Its failures are counted as they are acked.
+fn tolerated(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, counts: Counts) {
+    let exceeded = asked.exceeded(counts.failed, counts.total);
+    let wrong = match fanout.state {
+        FanoutState::Failed => !exceeded,
+        FanoutState::Open => exceeded && matches!(asked.tolerated, Some(Tolerance::Count(_))),
+        FanoutState::Sealed | FanoutState::Completed => exceeded,
+        FanoutState::Cancelled | FanoutState::Expired => false,
+    };
+    let counted = asked.tolerated.is_some() && fanout.inline.is_none();
+    if wrong || fanout.failures != if counted { counts.failed } else { 0 } {
+        sim.violate(format!("a fan-out of {counts:?} that tolerates {:?} is {fanout:?}", asked.tolerated));
+    }
+    if fanout.state == FanoutState::Failed {
+        *lock(&sim.stats).brought.entry("fan-outs that failed early").or_default() += 1;
+    }
+}
+
+/// What the bits say of a fan-out that ended is what its header counts.
+fn bits(sim: &Sim, fanout: &Fanout, records: &[GroupRecord], counts: Counts) {
+    let (inline, mut of_bits) = (fanout.inline_group(), [0; 3]);
+    for group in records.iter().chain(inline.as_ref()) {
+        for (sum, bits) in of_bits.iter_mut().zip([&group.failed, &group.duplicates, &group.missing]) {
+            *sum += bits.count();
+        }
+    }
+    if fanout.ended() && of_bits != [counts.failed, counts.duplicates, counts.missing] {
+        sim.violate(format!("the bits of a fan-out of {counts:?} say {of_bits:?}: {fanout:?}, {records:?}"));
+    }
+}
+
+fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, ends: bool, gone: bool) {
+    let of_header = (fanout.failed, fanout.duplicates, fanout.missing, fanout.open_groups);
+    let at_the_end = of_header == (counts.failed, counts.duplicates, counts.missing, 0);
+    if fanout.ended() != ends || fanout.total != counts.total || (ends && !at_the_end) {
+        sim.violate(format!("a fan-out of {counts:?}, to end: {ends}, is {fanout:?}"));
+    }
+    let counted = fanout.inline.is_some() || fanout.done == fanout.total;
+    if fanout.done > fanout.total || (ends && !counted) {
+        sim.violate(format!("a fan-out of {counts:?} counts other items of groups that ended: {fanout:?}"));
     }
     let told = fanout.notice.delivered.is_some() || (gone && fanout.notice.given_up.is_some());
-    if complete && fanout.notify.is_some() != told {
+    if ends && fanout.notify.is_some() != told {
         sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
     }
 }
 
-fn told(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, complete: bool, counts: Counts, notice: Option<&Notice>) {
-    let right = |notice: &Notice| match &notice.event {
-        Event::FanoutCompleted(FanoutCompleted {
-            fanout: id, total, succeeded, failed, duplicates, user_key, ..
-        }) => {
-            let told = Counts { total: *total, succeeded: *succeeded, failed: *failed, duplicates: *duplicates };
-            *id == fanout.id && told == counts && user_key.as_ref() == Some(&asked.user_key)
-        }
-        Event::TasksFailed(_) | Event::KindStopped(_) | Event::KindResumed(_) => false,
+fn told(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, ends: bool, counts: Counts, notice: Option<&Notice>) {
+    let right = |notice: &Notice| {
+        notice.event.end().is_some_and(|end| {
+            let FanoutEnded { total, succeeded, failed, duplicates, missing, .. } = *end;
+            let told = Counts { total, succeeded, failed, duplicates, missing };
+            let about = end.fanout == fanout.id && end.user_key.as_ref() == Some(&asked.user_key);
+            about && told == counts && end.state == fanout.state
+        })
     };
-    let wanted = complete && asked.notify;
+    let wanted = ends && asked.notify;
     if wanted != notice.is_some() || !notice.is_none_or(right) {
         sim.violate(format!("a fan-out of {counts:?}, to be told: {wanted}, was told by {notice:?}"));
     }

@@ -50,7 +50,11 @@ pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<()
         let kind = match &notice.event {
             Event::KindStopped(stopped) => &stopped.kind,
             Event::KindResumed(resumed) => &resumed.kind,
-            Event::FanoutCompleted(_) | Event::TasksFailed(_) => continue,
+            Event::FanoutCompleted(_)
+            | Event::FanoutCancelled(_)
+            | Event::FanoutFailed(_)
+            | Event::FanoutExpired(_)
+            | Event::TasksFailed(_) => continue,
         };
         *lock(&sim.stats).brought.entry("notices of kinds").or_default() += 1;
         if !model.kinds.get(kind).is_some_and(|kind| kind.notify) {

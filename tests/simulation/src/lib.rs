@@ -29,6 +29,7 @@ mod reuse;
 mod run;
 mod scenario;
 mod server;
+mod shapes;
 mod sim;
 mod small;
 mod stats;

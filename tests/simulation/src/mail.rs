@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use fanfold::limits::{DELAY_MAX, MESSAGES_PER_CALL_MAX};
-use fanfold::notice::{Event, FanoutCompleted, Notice};
+use fanfold::notice::{FanoutEnded, Notice};
+use fanfold::store::fanouts::FanoutState;
 use serde_json::{Value, json};
 
 use crate::hooks::Answer;
@@ -75,8 +76,8 @@ impl Line {
                 return Ok(());
             }
         };
-        if let Event::FanoutCompleted(completed) = &notice.event {
-            self.completed(completed).await?;
+        if let Some(end) = notice.event.end() {
+            self.ended(end).await?;
         }
         let strictness = self.sim.strictness();
         let problem = lock(&self.sim.model).hooks.called(notice.id, strictness);
@@ -90,12 +91,13 @@ impl Line {
     }
 
     /// Whether a fan-out's end is told too early.
-    async fn completed(&self, completed: &FanoutCompleted) -> Result<(), ConnectorError> {
-        let id = completed.fanout;
+    async fn ended(&self, end: &FanoutEnded) -> Result<(), ConnectorError> {
+        let id = end.fanout;
         let record = ("FanoutsTable".to_owned(), id.to_string());
         let images = self.images(std::slice::from_ref(&record)).await?;
         let state = images.get(&record).map_or("", |item| text(item, "state"));
-        if state != "completed" {
+        let ended = images.get(&record).is_some_and(|item| !item["ended_at"].is_null());
+        if state != end.state.as_str() || !ended {
             self.sim.violate(format!("the end of fan-out {id} was told while it was {state}"));
         }
         let Some(fanout) = lock(&self.sim.model).fanouts.get(&id).cloned() else {
@@ -108,12 +110,17 @@ impl Line {
         let open = |item: &Value| !item["open"].is_null();
         let left: Vec<String> =
             self.images(&groups).await?.into_iter().filter(|(_, item)| open(item)).map(|((_, id), _)| id).collect();
-        if !left.is_empty() || !fanout.sealing || completed.total != fanout.items.len() as u64 {
-            let sealing = fanout.sealing;
+        let items = fanout.items.len() as u64;
+        let right = match end.state {
+            FanoutState::Completed => fanout.sealing && end.total == items,
+            // Whoever adds items may hear of them after they are missing.
+            FanoutState::Expired => fanout.expired && end.total >= items,
+            FanoutState::Failed => fanout.failing && fanout.exceeded(end.failed, end.total) && end.total >= items,
+            _ => fanout.cancelling && end.total >= items,
+        };
+        if !left.is_empty() || !right {
             self.sim.violate(format!(
-                "the end of fan-out {id} was told early: {} of {} items, sealed: {sealing}, open groups: {left:?}",
-                completed.total,
-                fanout.items.len()
+                "the end of a fan-out of {items} items was told early: {end:?}, open groups: {left:?}, {fanout:?}"
             ));
         }
         Ok(())

@@ -7,6 +7,7 @@ use fanfold::backoff::Backoff;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::notice::Notice;
+use fanfold::store::fanouts::{IdleLimit, Tolerance};
 use fanfold_batch_api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -69,6 +70,17 @@ pub(crate) struct FanoutModel {
     pub(crate) opened: bool,
     /// Whether sealing was asked for.
     pub(crate) sealing: bool,
+    /// For how long nothing may happen to it, if its user says so; and when something last did.
+    pub(crate) idle_limit: Option<IdleLimit>,
+    pub(crate) active_at: Option<Instant>,
+    /// Whether cancelling was asked for, and since when it is answered.
+    pub(crate) cancelling: bool,
+    pub(crate) cancelled_at: Option<Instant>,
+    /// Whether it expired.
+    pub(crate) expired: bool,
+    /// How many items may fail, and whether it was decided that more did.
+    pub(crate) tolerated: Option<Tolerance>,
+    pub(crate) failing: bool,
     /// Items that users ack themselves, and whether as failed.
     pub(crate) acked: BTreeMap<ItemId, bool>,
 }
@@ -101,6 +113,8 @@ pub(crate) struct Model {
     pub(crate) dropped: BTreeSet<TaskId>,
     /// The highest attempt of each batch that reached the batch API.
     attempts: BTreeMap<Uuid, u32>,
+    /// When attempts began, by batch and number.
+    pub(crate) begun: BTreeMap<(Uuid, u32), Instant>,
     /// What a reader was told that may not change any more: fan-outs that are complete, tasks that ended.
     pub(crate) told: BTreeMap<String, String>,
     /// The lane of each batch.
@@ -111,6 +125,17 @@ pub(crate) struct Model {
     pub(crate) hooks: Hooks,
     /// When batches may be called again.
     pub(crate) pace: Pace,
+}
+
+impl FanoutModel {
+    /// Whether so many failures of so many items are more than it tolerates.
+    pub(crate) fn exceeded(&self, failures: u64, total: u64) -> bool {
+        match self.tolerated {
+            None => false,
+            Some(Tolerance::Count(most)) => failures > most,
+            Some(Tolerance::Share(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
+        }
+    }
 }
 
 impl Model {
@@ -168,6 +193,25 @@ impl Model {
             || self.rivals(&id).len() > 1
     }
 
+    /// Whether an item may be missing by now: its fan-out is cut short.
+    pub(crate) fn may_be_missing(&self, item: &ItemId) -> bool {
+        self.fanouts.get(&item.fanout).is_some_and(|fanout| fanout.cancelling || fanout.expired || fanout.failing)
+    }
+
+    /// Members of a call whose fan-outs were cancelled before its attempt began.
+    fn cancelled(&self, call: &Call) -> Vec<String> {
+        let Some(begun) = self.begun.get(&(call.batch_id, call.attempt)) else { return Vec::new() };
+        let late = |id: &TaskId| match id {
+            TaskId::Item(item) => {
+                let cancelled_at = self.fanouts.get(&item.fanout).and_then(|fanout| fanout.cancelled_at);
+                cancelled_at.is_some_and(|at| at < *begun)
+            }
+            TaskId::Single(_) => false,
+        };
+        let members = call.members.iter().filter(|member| late(&member.id));
+        members.map(|member| format!("task {} is called, whose fan-out was cancelled before", member.id)).collect()
+    }
+
     /// Whether every attempt that a task's policy allows reached the batch API.
     fn used_up(&self, id: &TaskId) -> bool {
         let most = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind)).map(|kind| kind.max_attempts);
@@ -193,6 +237,7 @@ impl Model {
     /// The batch API is called; what is wrong with the call.
     pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
         let mut problems = self.starved(call, limits);
+        problems.extend(self.cancelled(call));
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }

@@ -7,11 +7,13 @@ use fanfold::lane::Lane;
 use fanfold::limits::DELAY_MAX;
 use fanfold::messages::HandleMessage;
 use serde_json::Value;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::clock;
+use crate::lock;
 use crate::model::Model;
-use crate::request::{Record, Request, text};
+use crate::request::{Record, Request, fanout_of, text};
 use crate::sim::Sim;
 
 /// Remembers what an applied write says of a batch: the lane it was formed in, and how an attempt ended.
@@ -35,6 +37,51 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
         }
     }
 }
+
+/// Remembers when an attempt began, by what its write answers.
+pub(crate) fn began(model: &mut Model, request: &Request, answer: &Value) {
+    let begins =
+        request.table() == "BatchesTable" && !request.body["ExpressionAttributeValues"][":call_until"].is_null();
+    let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok()).filter(|_| begins);
+    if let (Some(batch), Some(attempt)) = (batch, number(&answer["Attributes"]["attempts"])) {
+        model.begun.insert((batch, attempt), Instant::now());
+    }
+}
+
+/// What a write that is applied says of a fan-out: something happens to it, or it expires, although something did just now.
+pub(crate) fn expires(sim: &Sim, request: &Request, record: &Record, before: Option<&Value>) -> Option<String> {
+    let fanout = match record.0.as_str() {
+        "FanoutsTable" => record.1.parse().ok(),
+        "GroupsTable" => before.and_then(fanout_of),
+        _ => None,
+    };
+    let id: Uuid = fanout?;
+    let mut model = lock(&sim.model);
+    let known = model.fanouts.get_mut(&id)?;
+    let values = &request.body["ExpressionAttributeValues"];
+    let active = known.active_at.replace(Instant::now());
+    let state = before.map_or("", |header| text(header, "state"));
+    known.failing |= text(values, ":state") == "failed";
+    if text(values, ":state") != "expired" || state == "expired" {
+        // Only what sweeps and notices note of a header changes nothing of it.
+        let noted = values[":updated_at"].is_null() && request.operation == "UpdateItem";
+        known.active_at = if noted { active } else { known.active_at };
+        return None;
+    }
+    known.expired = true;
+    let limit = known.idle_limit.map(|limit| match state {
+        "open" => limit.open,
+        _ => limit.sealed,
+    });
+    let limit = limit.flatten()?.0;
+    // What happened since its groups were read is not known to whoever decides, and clocks differ.
+    let idle = active.map_or(limit, |at| at.elapsed());
+    let early = idle + sim.plan.skew * 2 + DECIDED_WITHIN < limit;
+    early.then(|| format!("fan-out {id} expires, although something happened {idle:?} ago, its limit is {limit:?}"))
+}
+
+/// An invocation that decides reads groups no longer before than it may last.
+const DECIDED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The batches that a write takes from those that its lane knows, if it is applied to `before`: they must be done.
 pub(crate) fn leaving(request: &Request, before: Option<&Value>) -> Vec<Record> {

@@ -9,12 +9,14 @@ use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::tracking::{OpenRequest, TrackingError};
 use futures::FutureExt;
 use serde_json::json;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::clients::Clients;
 use crate::lock;
 use crate::model::FanoutModel;
 use crate::scenario::{FanoutPlan, Seal};
+use crate::shapes::entries;
 
 pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(Uuid, Vec<ItemId>)> {
     let request = OpenRequest {
@@ -25,6 +27,8 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
             Some(url) => Destination::Url(url.to_owned()),
             None => Destination::Queue(NoticesQueue::Notices),
         }),
+        tolerated_failures: plan.tolerated,
+        idle_limit: plan.idle_limit,
     };
     let key = plan.name.clone();
     let id = derived::fanout(&key);
@@ -32,6 +36,8 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
         user_key: plan.name.clone(),
         notify: plan.notify,
         sealing: request.seal,
+        idle_limit: plan.idle_limit,
+        tolerated: plan.tolerated,
         ..FanoutModel::default()
     };
     lock(&clients.cluster.sim.model).fanouts.insert(id, model);
@@ -65,11 +71,18 @@ pub(crate) async fn add(
 ) -> Option<Vec<ItemGroup>> {
     let what = format!("POST /fanouts/{id}/items {count} ({}-{n})", plan.name);
     let key = format!("{}-{n}", plan.name);
+    let may_be_refused = plan.cancel.is_some() || plan.idle_limit.is_some() || plan.tolerated.is_some();
     let call = move |steps: Arc<crate::steps::Steps>| {
         let key = key.clone();
-        async move { steps.tracking.add(id, count, Some(&key)).await }.boxed()
+        async move {
+            match steps.tracking.add(id, count, Some(&key)).await {
+                Err(TrackingError::NotOpen { state, .. }) if state.cut_short() && may_be_refused => Ok(None),
+                answer => answer.map(Some),
+            }
+        }
+        .boxed()
     };
-    let groups = clients.until_done("api", &what, call.clone()).await?;
+    let groups = clients.until_done("api", &what, call.clone()).await??;
     let items: Vec<ItemId> = expand(id, &groups).collect();
     remember(clients, id, &items, count as usize);
     if clients.dice.chance(1_500) {
@@ -79,7 +92,7 @@ pub(crate) async fn add(
         let (clients, first) = (Arc::clone(clients), groups.clone());
         clients.clone().spawn(async move {
             tokio::time::sleep(delay).await;
-            if clients.until_done("api", &what, call).await.is_some_and(|again| again != first) {
+            if clients.until_done("api", &what, call).await.is_some_and(|again| again != Some(first)) {
                 clients.cluster.sim.violate(format!("{what} answered other groups the second time"));
             }
         });
@@ -162,6 +175,33 @@ pub(crate) async fn seal(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid) {
     }
 }
 
+/// Somebody cancels the fan-out, if it is to be so.
+pub(crate) async fn cancel(clients: Arc<Clients>, plan: FanoutPlan, id: Uuid) {
+    let sim = &clients.cluster.sim;
+    // Where nobody sweeps, what nobody works on would never be taken for missing.
+    let Some(after) = plan.cancel.filter(|_| !sim.plan.calm) else { return };
+    tokio::time::sleep(after).await;
+    if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
+        fanout.cancelling = true;
+    }
+    sim.count("fan-outs to be cancelled");
+    let call = move |steps: Arc<crate::steps::Steps>| {
+        async move {
+            match steps.tracking.cancel(id).await {
+                Err(TrackingError::Ended { .. }) => Ok(false),
+                answer => answer.map(|_| true),
+            }
+        }
+        .boxed()
+    };
+    for _ in 0..1 + usize::from(clients.repeat().is_some()) {
+        let cancelled = clients.until_done("api", &format!("DELETE /fanouts/{id}"), call).await;
+        if let (Some(true), Some(fanout)) = (cancelled, lock(&sim.model).fanouts.get_mut(&id)) {
+            fanout.cancelled_at.get_or_insert_with(Instant::now);
+        }
+    }
+}
+
 /// Acks items as users' own workers do, over HTTP or the queue, some of them more than once.
 pub(crate) async fn acks(clients: &Arc<Clients>, plan: &FanoutPlan, items: Vec<ItemId>) {
     let (failed, succeeded): (Vec<_>, Vec<_>) = items.into_iter().partition(|_| clients.dice.chance(plan.own_failed));
@@ -175,7 +215,8 @@ pub(crate) async fn acks(clients: &Arc<Clients>, plan: &FanoutPlan, items: Vec<I
             }
         }
     }
-    let mut request = AckRequest { items: succeeded, failed, ..AckRequest::default() };
+    let (items, failed) = (entries(&clients.dice, &succeeded), entries(&clients.dice, &failed));
+    let mut request = AckRequest { items, failed, ..AckRequest::default() };
     let deliver = async |clients: &Arc<Clients>, request: AckRequest| {
         if clients.dice.chance(5_000) {
             clients.send("AckQueue", json!(request).to_string());
@@ -201,9 +242,10 @@ pub(crate) async fn acks(clients: &Arc<Clients>, plan: &FanoutPlan, items: Vec<I
 pub(crate) async fn stray(clients: &Arc<Clients>, fanout: Uuid) {
     let group = Uuid::from_u64_pair(clients.dice.any(), clients.dice.any());
     let index = clients.dice.below(7_168) as u16;
-    let request = AckRequest { failed: vec![ItemId { fanout, group, index }], ..AckRequest::default() };
+    let failed = entries(&clients.dice, &[ItemId { fanout, group, index }]);
+    let request = AckRequest { failed, ..AckRequest::default() };
     if let Some(answer) = clients.ack_http(request).await
-        && answer.refused.len() != 1
+        && (answer.refused.len() != 1 || answer.refused[0].items != [index.to_string()])
     {
         clients.cluster.sim.violate(format!("an ack of an item that does not exist was not refused: {answer:?}"));
     }

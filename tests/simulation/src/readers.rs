@@ -48,7 +48,13 @@ fn paths(clients: &Clients) -> Vec<String> {
     let model = lock(&clients.cluster.sim.model);
     let mut paths = vec!["/policies".to_owned(), "/health".to_owned()];
     paths.extend(model.kinds.keys().map(|kind| format!("/policies/{kind}")));
-    paths.extend(model.fanouts.keys().map(|id| format!("/fanouts/{id}")));
+    for id in model.fanouts.keys() {
+        paths.extend([
+            format!("/fanouts/{id}"),
+            format!("/fanouts/{id}?progress=exact"),
+            format!("/fanouts/{id}/groups"),
+        ]);
+    }
     // Of many, some will do.
     paths.extend(model.tasks.keys().step_by(1 + model.tasks.len() / 20).map(|id| format!("/tasks/{id}")));
     let called = model.called();
@@ -59,7 +65,7 @@ fn paths(clients: &Clients) -> Vec<String> {
 /// Makes one request and checks the answer; whether there was one.
 async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     let sim = &clients.cluster.sim;
-    let opened = id_of(path, "/fanouts/").is_some_and(|id| sim.is_opened(id));
+    let opened = fanout_of(path).is_some_and(|id| sim.is_opened(id));
     let task = path.strip_prefix("/tasks/").and_then(|id| id.parse::<TaskId>().ok());
     let answered = task.is_some_and(|id| lock(&sim.model).tasks.get(&id).is_some_and(|task| task.answered));
     let Some(lease) = clients.cluster.lease(Pool::Steps, false).await else { return false };
@@ -94,14 +100,16 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     true
 }
 
-/// The id that a path ends with.
-fn id_of(path: &str, prefix: &str) -> Option<Uuid> {
-    path.strip_prefix(prefix)?.parse().ok()
+/// The fan-out that a path names.
+fn fanout_of(path: &str) -> Option<Uuid> {
+    path.strip_prefix("/fanouts/")?.get(..36)?.parse().ok()
 }
 
 /// What is told must be possible, and what has ended stays as it ended.
 fn check(clients: &Clients, path: &str, body: &Value) {
-    let problem = if path.starts_with("/fanouts/") {
+    let problem = if path.ends_with("/groups") {
+        groups(clients, path, body)
+    } else if path.starts_with("/fanouts/") {
         fanout(clients, body)
     } else if let Some(id) = path.strip_prefix("/tasks/") {
         id.parse().ok().and_then(|id| task(clients, &id, body))
@@ -123,11 +131,10 @@ fn check(clients: &Clients, path: &str, body: &Value) {
 
 /// How a fan-out or task ended, if it did.
 fn ended(path: &str, body: &Value) -> Option<String> {
-    let status = body["status"].as_str().filter(|status| ["succeeded", "failed", "done"].contains(status));
-    let complete = body["complete"] == true;
-    let end = status
-        .map(str::to_owned)
-        .or_else(|| complete.then(|| format!("{} and {} of {}", body["failed"], body["duplicates"], body["total"])));
+    let status = body["status"].as_str().filter(|status| ["succeeded", "failed", "dropped", "done"].contains(status));
+    let counts = ["failed", "duplicates", "missing", "total"].map(|name| body[name].to_string());
+    let ended = (body["ended"] == true).then(|| format!("{}: {counts:?}", body["state"]));
+    let end = status.map(str::to_owned).or(ended);
     end.filter(|_| !path.starts_with("/policies"))
 }
 
@@ -149,24 +156,35 @@ fn fanout(clients: &Clients, body: &Value) -> Option<String> {
     if complete && (done != total || body["progress"] != "exact" || body["state"] != "completed") {
         return Some("is complete but not done".to_owned());
     }
+    let ended = body["ended"] == true;
+    if ended && (done + number("missing") != total || body["progress"] != "exact") {
+        return Some("ended but does not add up".to_owned());
+    }
     let model = lock(&clients.cluster.sim.model);
     let id: Uuid = body["id"].as_str()?.parse().ok()?;
     let known = model.fanouts.get(&id)?;
-    // The index may lag, so some may not be named yet; but none that is not there, and none twice.
-    let groups = body["groups"].as_array().into_iter().flatten();
-    let named: BTreeMap<&str, u64> =
-        groups.filter_map(|group| Some((group["id"].as_str()?, group["upto"].as_u64()?))).collect();
-    let sizes: u64 = named.values().sum();
-    if Some(named.len()) != body["groups"].as_array().map(Vec::len) || sizes > total {
-        return Some(format!("names groups of {sizes} items"));
-    }
     if complete && !(known.sealing && known.items.iter().all(|item| model.may_be_done(item))) {
         return Some("is complete too early".to_owned());
     }
     let may_be_done = known.items.iter().filter(|item| model.may_be_done(item)).count() as u64;
     // Whoever adds items hears of them after they exist.
     let known_all = known.items.len() as u64 == total;
-    (known_all && body["progress"] == "exact" && done > may_be_done).then(|| format!("may have {may_be_done} done"))
+    (known_all && done > may_be_done).then(|| format!("may have {may_be_done} done"))
+}
+
+/// The index may lag, so some groups may not be named yet; but none twice, and none that is not there.
+fn groups(clients: &Clients, path: &str, body: &Value) -> Option<String> {
+    let groups = body["groups"].as_array().into_iter().flatten();
+    let named: BTreeMap<&str, u64> =
+        groups.filter_map(|group| Some((group["id"].as_str()?, group["upto"].as_u64()?))).collect();
+    let model = lock(&clients.cluster.sim.model);
+    let known = model.fanouts.get(&fanout_of(path)?)?;
+    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+    known.items.iter().for_each(|item| *sizes.entry(item.group.to_string()).or_default() += 1);
+    // Whoever adds items hears of their groups after they exist.
+    let wrong = |(id, upto): (&&str, &u64)| sizes.get(*id).is_some_and(|size| size != upto);
+    let twice = Some(named.len()) != body["groups"].as_array().map(Vec::len);
+    (twice || named.iter().any(wrong)).then(|| "names groups that are others".to_owned())
 }
 
 fn task(clients: &Clients, id: &TaskId, body: &Value) -> Option<String> {
@@ -176,6 +194,7 @@ fn task(clients: &Clients, id: &TaskId, body: &Value) -> Option<String> {
         Some("succeeded") => !said.succeeded,
         Some("failed") => body["error"].as_str().is_none_or(str::is_empty),
         Some("created" | "batched" | "in_progress") => false,
+        Some("dropped") => !matches!(id, TaskId::Item(item) if model.may_be_missing(item)),
         Some("duplicate") => body["duplicate_of"].as_str().is_none() || model.rivals(id).len() < 2,
         _ => true,
     };

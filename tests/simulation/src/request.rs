@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use aws_smithy_types::base64;
 use serde_json::Value;
+use uuid::Uuid;
 
 /// A record: its table and its key.
 pub(crate) type Record = (String, String);
@@ -34,6 +36,11 @@ pub(crate) fn key_name(table: &str) -> &'static str {
 /// A string attribute.
 pub(crate) fn text<'a>(item: &'a Value, name: &str) -> &'a str {
     item[name]["S"].as_str().unwrap_or("")
+}
+
+/// The fan-out of a group.
+pub(crate) fn fanout_of(group: &Value) -> Option<Uuid> {
+    Uuid::from_slice(&base64::decode(group["fanout"]["B"].as_str()?).ok()?).ok()
 }
 
 /// The key of an item, or of a request's `Key`.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fanfold::backoff::Backoff;
 use fanfold::policy::{KeyAfterFailure, Policy, Span};
+use fanfold::store::fanouts::{IdleLimit, Tolerance};
 use serde_json::json;
 
 use crate::api::Mood;
@@ -57,6 +58,12 @@ pub(crate) struct FanoutPlan {
     pub(crate) chunk: usize,
     /// Pause before the last request.
     pub(crate) straggles: Duration,
+    /// For how long nothing may happen to it, if its user says so.
+    pub(crate) idle_limit: Option<IdleLimit>,
+    /// How many items may fail before it fails itself.
+    pub(crate) tolerated: Option<Tolerance>,
+    /// How long after it was opened somebody cancels it, if somebody does.
+    pub(crate) cancel: Option<Duration>,
 }
 
 /// Tasks of no fan-out.
@@ -88,7 +95,7 @@ impl Scenario {
         let dice = Dice::new(seed, "scenario");
         let kinds = (0..1 + dice.below(3)).map(|n| KindPlan::draw(&dice, n, until)).collect();
         let busy = until.mul_f64(0.7);
-        let scenario = Self {
+        let mut scenario = Self {
             workers: 2 + dice.below(6),
             kinds,
             fanouts: (0..dice.below(4)).map(|n| FanoutPlan::draw(&dice, n, busy)).collect(),
@@ -98,6 +105,16 @@ impl Scenario {
             doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
             mood: Mood::draw(&dice, until),
         };
+        // Of dice of their own: everything else is drawn as it is without them.
+        let dice = Dice::new(seed, "tolerated");
+        for plan in &mut scenario.fanouts {
+            let tolerance = if dice.chance(6_000) {
+                Tolerance::Count(dice.pick(&[0, 0, 1, 2, 5]))
+            } else {
+                Tolerance::Share(dice.pick(&[0, 500, 2_500, 6_000]))
+            };
+            plan.tolerated = dice.chance(3_000).then_some(tolerance);
+        }
         if quiet { scenario.hanging() } else { scenario }
     }
 
@@ -223,6 +240,12 @@ impl FanoutPlan {
             pace: dice.skewed(Duration::from_millis(50), Duration::from_millis(pause.max(50))),
             chunk: if huge { 2_000 } else { 1 + dice.below(8) },
             straggles: if straggles { dice.skewed(Duration::from_secs(15), busy / 2) } else { Duration::ZERO },
+            idle_limit: dice.chance(3_000).then(|| {
+                let limit = || Some(Span(dice.skewed(Duration::from_secs(600), busy.max(Duration::from_secs(1_200)))));
+                IdleLimit { open: limit(), sealed: limit() }
+            }),
+            tolerated: None,
+            cancel: dice.chance(2_500).then(|| dice.skewed(Duration::from_millis(1), busy)),
         }
     }
 }

@@ -113,6 +113,7 @@ impl Line {
         };
         if reply.status == 200 {
             observe::wrote(&mut lock(&self.sim.model), request);
+            observe::began(&mut lock(&self.sim.model), request, &reply.body);
             for ((_, batch), record) in leaving.iter().filter(|(_, record)| text(record, "status") != "done") {
                 self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
             }
@@ -122,6 +123,7 @@ impl Line {
                 if responses.and_then(|responses| responses.get(at)).is_none_or(|answer| answer["Error"].is_null()) {
                     let was = before.get(record).cloned();
                     let problem = contracts::check(request, was.as_ref());
+                    let problem = problem.or_else(|| observe::expires(&self.sim, request, record, was.as_ref()));
                     let earlier = lock(&self.sim.lag).wrote(record.clone(), was.clone());
                     // Where a run may end with any write each is looked at at once, elsewhere with the next one.
                     let (earlier, now) = match &after {

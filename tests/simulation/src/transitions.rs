@@ -5,12 +5,13 @@ use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
 use fanfold::masks::Masks;
+use fanfold::store::fanouts::Tolerance;
 use fanfold::store::places::Party;
 use serde_json::Value;
 
 use crate::kinds;
 use crate::lock;
-use crate::request::{Record, text};
+use crate::request::{Record, fanout_of, text};
 use crate::sim::Sim;
 
 /// What is wrong with a record that is now as `now` and was as `earlier` before its latest write.
@@ -37,8 +38,8 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
         "TasksTable" if key.starts_with("bundle:") => bundle(&earlier, now),
         "TasksTable" => task(&earlier, now).or_else(|| owner(sim, key, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
-        "FanoutsTable" => fanout(&earlier, now),
-        "GroupsTable" => within(&earlier, now, "pending", "got bits back"),
+        "FanoutsTable" => fanout(&earlier, now).or_else(|| fails(sim, key, &earlier, now)),
+        "GroupsTable" => group(&earlier, now),
         _ => None,
     };
     let problem = problem.or_else(|| early(sim, record, &earlier, now));
@@ -48,15 +49,19 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
 /// No bit may be cleared before its item can be done.
 fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Option<String> {
     let fanout = match table.as_str() {
-        "GroupsTable" => text(earlier, "fanout"),
-        "FanoutsTable" => key,
+        "GroupsTable" => fanout_of(earlier)?,
+        "FanoutsTable" => key.parse().ok()?,
         _ => return None,
     };
-    let (fanout, group) = (fanout.parse().ok()?, key.parse().ok()?);
+    let group = key.parse().ok()?;
     let cleared = bits(earlier, "pending").minus(&bits(now, "pending"));
+    let missing = bits(now, if table == "GroupsTable" { "missing" } else { "missing_items" });
     let model = lock(&sim.model);
     let mut items = cleared.iter().filter_map(|index| Some(ItemId { fanout, group, index: index.try_into().ok()? }));
-    items.find(|item| !model.may_be_done(item)).map(|item| format!("counted item {item} too early"))
+    let may = |item: &ItemId| {
+        if missing.get(item.index.into()) { model.may_be_missing(item) } else { model.may_be_done(item) }
+    };
+    items.find(|item| !may(item)).map(|item| format!("counted item {item} too early"))
 }
 
 /// Only the leader's own batch gets in flight, and each leader has an epoch of its own. Nobody comes to lead a paused lane.
@@ -162,6 +167,7 @@ fn batch(earlier: &Value, now: &Value) -> Option<String> {
     }
     within(now, earlier, "succeeded", "forgot an outcome")
         .or_else(|| within(now, earlier, "failed", "forgot a failure"))
+        .or_else(|| within(now, earlier, "dropped", "calls for who was dropped"))
 }
 
 fn fanout(earlier: &Value, now: &Value) -> Option<String> {
@@ -176,14 +182,31 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
     if rank(earlier) > 0 && earlier["total"] != now["total"] {
         return Some("got items after it was sealed".to_owned());
     }
-    if rank(earlier) == 2
-        && (earlier["failed"] != now["failed"]
-            || earlier["duplicates"] != now["duplicates"]
-            || earlier["updated_at"] != now["updated_at"])
-    {
-        return Some("changed after it was completed".to_owned());
+    if rank(earlier) == 2 && earlier["state"] != now["state"] {
+        return Some("ended twice".to_owned());
     }
-    within(earlier, now, "pending", "got bits back")
+    let kept = ["failed", "duplicates", "missing", "open_groups", "ended_at", "updated_at"];
+    if !earlier["ended_at"].is_null() && kept.iter().any(|name| earlier[name] != now[name]) {
+        return Some("changed after it ended".to_owned());
+    }
+    within(earlier, now, "pending", "got bits back").or_else(|| within(now, earlier, "missing_items", "found items"))
+}
+
+/// A fan-out fails by the write that finds more failures than it tolerates.
+fn fails(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
+    if text(now, "state") != "failed" || text(earlier, "state") == "failed" {
+        return None;
+    }
+    let known = lock(&sim.model).fanouts.get(&key.parse().ok()?).cloned()?;
+    let number = |name: &str| now[name]["N"].as_str().and_then(|number| number.parse().ok()).unwrap_or(0);
+    let failures = number("failures").max(bits(now, "failed_items").count());
+    let share = matches!(known.tolerated, Some(Tolerance::Share(_)));
+    let right = known.exceeded(failures, number("total")) && !(share && text(earlier, "state") == "open");
+    (!right).then(|| format!("failed, which tolerates {:?}", known.tolerated))
+}
+
+fn group(earlier: &Value, now: &Value) -> Option<String> {
+    within(earlier, now, "pending", "got bits back").or_else(|| within(now, earlier, "missing", "found items"))
 }
 
 /// Every bit that `few` has, `many` must have.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::clients::Clients;
 use crate::dice::Dice;
 use crate::lock;
-use crate::producer::{acks, add, open, seal, stray};
+use crate::producer::{acks, add, cancel, open, seal, stray};
 use crate::reuse;
 use crate::scenario::{FanoutPlan, Seal, SinglesPlan};
 
@@ -28,6 +28,7 @@ enum Request {
 pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
     tokio::time::sleep(plan.start).await;
     let Some((id, mut items)) = open(&clients, &plan).await else { return };
+    clients.spawn(cancel(Arc::clone(&clients), plan.clone(), id));
     for (n, count) in plan.adds.iter().enumerate() {
         pause(&clients, plan.pace).await;
         let Some(groups) = add(&clients, &plan, id, n, *count).await else { return };

@@ -73,10 +73,10 @@ impl Summary {
     }
 
     fn finished_at(&self) -> String {
-        let Some(Event::FanoutCompleted(completed)) = self.notice.as_ref().map(|notice| &notice.event) else {
+        let Some(end) = self.notice.as_ref().and_then(|notice| notice.event.end()) else {
             return String::new();
         };
-        let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(completed.completed_at);
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(end.ended_at);
         format!(", at {}", humantime::format_rfc3339_seconds(at))
     }
 
@@ -167,12 +167,16 @@ struct Told<'a>(&'a Notice);
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.event {
-            Event::FanoutCompleted(completed) => write!(
+            Event::FanoutCompleted(end)
+            | Event::FanoutCancelled(end)
+            | Event::FanoutFailed(end)
+            | Event::FanoutExpired(end) => write!(
                 f,
-                "fan-out {} completed: {} succeeded, {} failed",
-                completed.fanout,
-                HumanCount(completed.succeeded),
-                HumanCount(completed.failed)
+                "fan-out {} {}: {} succeeded, {} failed",
+                end.fanout,
+                end.state.as_str(),
+                HumanCount(end.succeeded),
+                HumanCount(end.failed)
             ),
             Event::TasksFailed(failed) => write!(f, "{} failed", count(failed.failures.len() as u64, "task", "tasks")),
             Event::KindStopped(stopped) => write!(f, "kind {} stands still: {}", stopped.kind, stopped.answer),

@@ -87,6 +87,8 @@ pub(super) enum MemberState {
     Succeeded,
     /// It failed.
     Failed,
+    /// It is not called, or not any more: its fan-out was cut short.
+    Dropped,
 }
 
 /// What became of the member in one slot, with its error if it failed.
@@ -95,6 +97,8 @@ pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String
         (MemberState::Failed, batch.error(slot).map(str::to_owned))
     } else if batch.succeeded.get(slot) {
         (MemberState::Succeeded, None)
+    } else if batch.dropped.get(slot) {
+        (MemberState::Dropped, None)
     } else {
         (MemberState::Pending, None)
     }

@@ -1,11 +1,14 @@
-//! `/fanouts`: opened, shown, added to, sealed.
+//! `/fanouts`: opened, shown, added to, sealed, cancelled.
 
+mod cancel;
 mod groups;
 mod items;
+mod list;
 mod open;
 mod seal;
 mod show;
 mod view;
+mod wait;
 
 use std::sync::Arc;
 
@@ -16,10 +19,17 @@ use fanfold_http::Problem;
 use uuid::Uuid;
 
 use crate::Api;
-use view::FanoutView;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    let routers = [open::router(), show::router(), groups::router(), items::router(), seal::router()];
+    let routers = [
+        open::router(),
+        show::router(),
+        groups::router(),
+        items::router(),
+        seal::router(),
+        cancel::router(),
+        list::router(),
+    ];
     routers.into_iter().fold(Router::new(), Router::merge)
 }
 
@@ -30,13 +40,10 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     groups::describe(describer);
     items::describe(describer);
     seal::describe(describer);
+    cancel::describe(describer);
+    list::describe(describer);
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Fanout, Problem> {
     Ok(api.tracking.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?)
-}
-
-async fn view(api: &Api, fanout: Fanout) -> Result<FanoutView, Problem> {
-    let progress = api.tracking.progress(&fanout).await?;
-    Ok(FanoutView::new(fanout, progress))
 }

@@ -83,6 +83,8 @@ enum TaskStatus {
     Failed,
     /// It was dropped, because another task has its key.
     Duplicate,
+    /// It was dropped, because its fan-out was cut short.
+    Dropped,
 }
 
 async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
@@ -125,6 +127,7 @@ fn in_batch(batch: &Batch, id: &TaskId) -> (TaskStatus, Option<String>) {
     match outcome(batch, slot) {
         (MemberState::Failed, error) => (TaskStatus::Failed, error),
         (MemberState::Succeeded, _) => (TaskStatus::Succeeded, None),
+        (MemberState::Dropped, _) => (TaskStatus::Dropped, None),
         (MemberState::Pending, _) => match batch.status {
             BatchStatus::Grouping | BatchStatus::Dispatched => (TaskStatus::Batched, None),
             BatchStatus::InProgress | BatchStatus::Done => (TaskStatus::InProgress, None),

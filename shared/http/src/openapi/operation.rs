@@ -85,6 +85,15 @@ impl<'a> Operation<'a> {
         self.problem(Code::InvalidId)
     }
 
+    /// It has a query parameter: see [`crate::Parameter`].
+    #[must_use]
+    pub fn query<Q: crate::QueryParameter>(mut self) -> Self {
+        self.parameters.push(json!({
+            "name": Q::NAME, "in": "query", "required": false, "schema": Q::schema(), "description": Q::ABOUT,
+        }));
+        self.problem(Code::InvalidParameter)
+    }
+
     /// It honours `Idempotency-Key`.
     #[must_use]
     pub fn idempotent(mut self) -> Self {

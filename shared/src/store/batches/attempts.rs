@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{Batch, BatchStatus, Batches, Settlement};
 use crate::aws::attributes::{Reader, binary, number, text, time};
 use crate::aws::{StoreError, Write};
+use crate::bits::Bits;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN};
 
 impl Batches {
@@ -83,6 +84,30 @@ impl Batches {
                 && stands.silent == after.silent
         });
         Ok(match settled {
+            Write::Refused(stands) if !mine => Write::Refused(stands),
+            _ => Write::Done(after),
+        })
+    }
+
+    /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members, and
+    /// another key. Returns the batch it leaves, or the one that refused: another worker began an attempt meanwhile.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn drop_members(&self, batch: &Batch, slots: &Bits) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let mut dropped = batch.dropped.clone();
+        dropped.merge(slots);
+        let after = Batch { dropped, rounds: batch.rounds + 1, updated_at: self.table.world.now(), ..batch.clone() };
+        let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
+        let change = change
+            .when_is("attempts", number(batch.attempts))
+            .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
+        let written = change.send().await?.decode_refused(Batch::decode)?;
+        // Perhaps one's own write whose answer was lost.
+        let mine = written.counts(|stands| {
+            stands.attempts == batch.attempts && stands.rounds == after.rounds && stands.dropped == after.dropped
+        });
+        Ok(match written {
             Write::Refused(stands) if !mine => Write::Refused(stands),
             _ => Write::Done(after),
         })

@@ -75,6 +75,8 @@ pub struct Batch {
     pub succeeded: Bits,
     /// Slots that failed for good.
     pub failed: Bits,
+    /// Slots that are not called, or not any more: their fan-outs were cut short.
+    pub dropped: Bits,
     /// Slots that did not succeed, and of which a call may have worked all the same. One that failed so has no clear answer.
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
@@ -107,7 +109,8 @@ impl Batch {
     /// Slots without an outcome.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|slot| !self.succeeded.get(*slot) && !self.failed.get(*slot)).collect()
+        let settled = |slot| self.succeeded.get(slot) || self.failed.get(slot) || self.dropped.get(slot);
+        (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
     }
 
     /// Whether attempt number `attempt` could begin now. Only the conditional write decides.
@@ -145,6 +148,7 @@ impl Batch {
             reminded_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
+            dropped: Bits::default(),
             silent: Bits::default(),
             errors: Vec::new(),
             last_error: None,
@@ -173,6 +177,7 @@ impl Batch {
             ("reminded_at", self.reminded_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
+            ("dropped", bits(&self.dropped)),
             ("silent", bits(&self.silent)),
             ("errors", (!errors.is_empty()).then_some(AttributeValue::M(errors))),
             ("last_error", self.last_error.as_ref().map(text)),
@@ -219,6 +224,7 @@ impl Batch {
             reminded_at: reader.time("reminded_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
+            dropped: reader.bits("dropped")?,
             silent: reader.bits("silent")?,
             errors,
             last_error: reader.optional_text("last_error")?.map(str::to_owned),
@@ -252,7 +258,7 @@ mod tests {
             (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", status, items),
             any::<[u32; 4]>(),
             prop::array::uniform3(prop::option::of(any_time())),
-            prop::array::uniform3(any_bits()),
+            prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
             prop::array::uniform2(any_time()),
         )
@@ -260,7 +266,7 @@ mod tests {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
                 let [lease_until, retry_at, reminded_at] = times;
-                let [succeeded, failed, silent] = slots;
+                let [succeeded, failed, dropped, silent] = slots;
                 let (errors, last_error, notice) = said;
                 let [created_at, updated_at] = dates;
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
@@ -280,6 +286,7 @@ mod tests {
                     reminded_at,
                     succeeded,
                     failed,
+                    dropped,
                     silent,
                     errors,
                     last_error,

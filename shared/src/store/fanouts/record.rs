@@ -2,41 +2,17 @@
 
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, number, text, time};
+use super::{FanoutState, IdleLimit, Tolerance};
+use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::ItemGroup;
-use crate::limits::RETENTION;
+use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
-use crate::store::groups::{Cleared, GroupRecord};
+use crate::store::groups::{Cleared, GroupRecord, TASKS, close};
 use crate::store::notices::NoticeProgress;
-use crate::store::shards::shard;
-
-/// How far a fan-out has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FanoutState {
-    /// Items may be added.
-    Open,
-    /// No more items come.
-    Sealed,
-    /// Sealed, and every item was acked.
-    Completed,
-}
-
-impl FanoutState {
-    /// The state as it is stored.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Sealed => "sealed",
-            Self::Completed => "completed",
-        }
-    }
-}
+use crate::store::shards::{few, shard};
 
 /// The bitfields of a small fan-out, which are in its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +23,10 @@ pub struct Inline {
     pub failed: Bits,
     /// Items that were dropped as duplicates.
     pub duplicates: Bits,
+    /// Items that were not done when the fan-out ended.
+    pub missing: Bits,
+    /// Whether tasks were registered for items.
+    pub tasks: bool,
 }
 
 /// The header of a fan-out.
@@ -62,10 +42,14 @@ pub struct Fanout {
     pub opened_with: u64,
     /// Groups with items that are not done.
     pub open_groups: u64,
+    /// Items of the groups that ended.
+    pub done: u64,
     /// Items that failed, of the groups that ended.
     pub failed: u64,
     /// Items that were dropped as duplicates, of the groups that ended.
     pub duplicates: u64,
+    /// Items that were not done when the fan-out ended, of the groups that ended.
+    pub missing: u64,
     /// The bitfields of a small fan-out.
     pub inline: Option<Inline>,
     /// The producer's own name for it.
@@ -74,19 +58,30 @@ pub struct Fanout {
     pub notify: Option<Destination>,
     /// The state of the notice of its end.
     pub notice: NoticeProgress,
+    /// How many items may fail before it fails itself.
+    pub tolerated: Option<Tolerance>,
+    /// Items that failed, of all its groups: counted where it matters how many are tolerated, unless it is small.
+    pub failures: u64,
+    /// For how long nothing may happen to it.
+    pub idle_limit: IdleLimit,
+    /// Until its end is decided: when a sweep looks next whether it is idle.
+    pub look_at: Option<Timestamp>,
     /// Rows of a producer that are registered.
     pub cursor: u64,
     /// When it was opened.
     pub created_at: Timestamp,
+    /// When it ended: its state and all counts are final.
+    pub ended_at: Option<Timestamp>,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
 
 impl Fanout {
-    /// Whether everything was acked and no more comes, so that it is to be completed.
+    /// Whether nothing of it is left to be done and nothing more comes, so that it is to be ended.
     #[must_use]
     pub fn drained(&self) -> bool {
-        self.state == FanoutState::Sealed && self.open_groups == 0 && self.inline.is_none()
+        let closed = self.state == FanoutState::Sealed || self.state.cut_short();
+        closed && !self.ended() && self.open_groups == 0 && self.inline.is_none()
     }
 
     /// Whether it is complete.
@@ -95,73 +90,135 @@ impl Fanout {
         self.state == FanoutState::Completed
     }
 
+    /// Whether it ended, one way or another, and all its counts are final.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    /// Whether its end is decided and is not completion, and some of its items are in progress or still to be counted.
+    #[must_use]
+    pub fn draining(&self) -> bool {
+        self.state.cut_short() && !self.ended()
+    }
+
     /// Whether its end is still to be reported.
     #[must_use]
     pub fn to_notify(&self) -> bool {
-        self.complete() && self.notify.is_some() && !self.notice.over()
+        self.ended() && self.notify.is_some() && !self.notice.over()
     }
 
-    /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, or its end
-    /// is to be reported. A small one is completed by the write that clears its last bit.
+    /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, it drains,
+    /// its failures are to be judged, or its end is to be reported. A small one is completed, or fails, by the write that clears
+    /// its bits.
     #[must_use]
     pub fn ending(&self) -> bool {
-        (self.state == FanoutState::Sealed && self.inline.is_none()) || self.to_notify()
+        let judged = self.state == FanoutState::Open && self.failures > 0;
+        (self.state == FanoutState::Sealed && self.inline.is_none()) || judged || self.draining() || self.to_notify()
+    }
+
+    /// The fan-out whose end is decided otherwise than by its last ack. A small one that has no tasks has nothing in progress, and
+    /// ends at once.
+    #[must_use]
+    pub(super) fn decided(&self, state: FanoutState, now: Timestamp) -> Self {
+        let decided = Self { state, look_at: None, updated_at: now, ..self.clone() };
+        match self.inline_group() {
+            Some(group) if group.tasks && !group.pending.is_zero() => decided,
+            Some(group) => decided.with_bits(&close(&group), now),
+            None if self.open_groups == 0 => Self { ended_at: Some(now), ..decided },
+            None => decided,
+        }
     }
 
     /// The bitfield of a small fan-out, as the group it is.
     #[must_use]
     pub fn inline_group(&self) -> Option<GroupRecord> {
-        let Inline { pending, failed, duplicates } = self.inline.clone()?;
+        let Inline { pending, failed, duplicates, missing, tasks } = self.inline.clone()?;
         let size = u32::try_from(self.total).unwrap_or(0);
         let (id, updated_at) = (self.id, self.updated_at);
-        Some(GroupRecord { id, fanout: id, size, pending, failed, duplicates, added: None, updated_at })
+        Some(GroupRecord {
+            id,
+            fanout: id,
+            size,
+            pending,
+            failed,
+            duplicates,
+            missing,
+            tasks,
+            counted: false,
+            added: None,
+            updated_at,
+        })
     }
 
     /// The groups of a small fan-out.
     #[must_use]
-    pub(crate) fn inline_groups(&self) -> Vec<ItemGroup> {
+    pub fn inline_groups(&self) -> Vec<ItemGroup> {
         self.inline_group().map(|group| ItemGroup { id: group.id, upto: group.size }).into_iter().collect()
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("fanouts", "id", item);
-        let state = match reader.text("state")? {
-            "open" => FanoutState::Open,
-            "sealed" => FanoutState::Sealed,
-            "completed" => FanoutState::Completed,
-            other => return Err(reader.corrupt("state", format!("is `{other}`"))),
-        };
         let inline = || {
-            let (pending, failed) = (reader.bits("pending")?, reader.bits("failed_items")?);
-            Ok(Inline { pending, failed, duplicates: reader.bits("duplicate_items")? })
+            Ok(Inline {
+                pending: reader.bits("pending")?,
+                failed: reader.bits("failed_items")?,
+                duplicates: reader.bits("duplicate_items")?,
+                missing: reader.bits("missing_items")?,
+                tasks: reader.has(TASKS),
+            })
         };
         let inline = reader.has("pending").then(inline).transpose()?;
         Ok(Self {
             id: reader.parsed("id")?,
-            state,
+            state: reader.parsed("state")?,
             total: reader.number("total")?,
             opened_with: reader.number("opened_with")?,
             open_groups: reader.number("open_groups")?,
+            done: reader.number("done")?,
             failed: reader.number("failed")?,
             duplicates: reader.number("duplicates")?,
+            missing: reader.number("missing")?,
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
             notice: NoticeProgress::decode(&reader)?,
+            tolerated: if reader.has(TOLERATED) { Some(reader.json(TOLERATED)?) } else { None },
+            failures: reader.number("failures")?,
+            idle_limit: if reader.has("idle_limit") { reader.json("idle_limit")? } else { IdleLimit::default() },
+            look_at: reader.time(LOOK_AT)?,
             cursor: reader.number("cursor")?,
             created_at: Timestamp(reader.number("created_at")?),
+            ended_at: reader.time("ended_at")?,
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
 
-    /// The small fan-out with these bits, which is complete if none is left.
+    /// The small fan-out with these bits. If more items failed than are tolerated, it fails, its last one included. It ends if no bit
+    /// is left: it is complete, unless another end was decided before.
     pub(super) fn after(&self, cleared: &Cleared, now: Timestamp) -> Self {
-        let Cleared { pending, failed, duplicates, .. } = cleared.clone();
+        let failures = cleared.failed.count();
+        let failing = Self { failures, ..self.clone() }.to_fail();
+        let after = self.with_bits(cleared, now);
+        if failing {
+            Self { ended_at: None, state: self.state, ..after }.decided(FanoutState::Failed, now)
+        } else {
+            after
+        }
+    }
+
+    fn with_bits(&self, cleared: &Cleared, now: Timestamp) -> Self {
+        let Cleared { pending, failed, duplicates, missing, .. } = cleared.clone();
+        let last = pending.is_zero();
+        let tasks = self.inline.as_ref().is_some_and(|inline| inline.tasks);
         Self {
-            state: if pending.is_zero() { FanoutState::Completed } else { self.state },
+            state: if last && !self.state.cut_short() { FanoutState::Completed } else { self.state },
             failed: failed.count(),
             duplicates: duplicates.count(),
-            inline: Some(Inline { pending, failed, duplicates }),
+            missing: missing.count(),
+            inline: Some(Inline { pending, failed, duplicates, missing, tasks }),
+            look_at: self.look_at.filter(|_| !last),
+            ended_at: last.then_some(now),
             updated_at: now,
             ..self.clone()
         }
@@ -169,24 +226,37 @@ impl Fanout {
 
     pub(super) fn encode(&self) -> Item {
         let inline = self.inline.as_ref();
+        let limited = self.idle_limit != IdleLimit::default();
+        // Tasks of one that was cut short may wait for as long as their keys are remembered, and must not be called then.
+        let kept = if self.state.cut_short() { KEY_RETENTION } else { RETENTION };
         let attributes = [
             ("id", Some(text(self.id))),
             ("state", Some(text(self.state.as_str()))),
             ("total", Some(number(self.total))),
             ("opened_with", Some(number(self.opened_with))),
             ("open_groups", Some(number(self.open_groups))),
+            ("done", count(self.done)),
             ("failed", count(self.failed)),
             ("duplicates", count(self.duplicates)),
+            ("missing", count(self.missing)),
             ("pending", inline.map(|inline| binary(inline.pending.as_bytes()))),
             ("failed_items", inline.and_then(|inline| bits(&inline.failed))),
             ("duplicate_items", inline.and_then(|inline| bits(&inline.duplicates))),
+            ("missing_items", inline.and_then(|inline| bits(&inline.missing))),
+            (TASKS, inline.filter(|inline| inline.tasks).map(|_| flag())),
             ("user_key", self.user_key.as_ref().map(text)),
             ("notify", self.notify.as_ref().map(|to| text(serde_json::to_string(to).unwrap_or_default()))),
             (ENDING, self.ending().then(|| shard(self.id))),
+            ("idle_limit", limited.then(|| text(serde_json::to_string(&self.idle_limit).unwrap_or_default()))),
+            (TOLERATED, self.tolerated.map(|tolerance| text(serde_json::to_string(&tolerance).unwrap_or_default()))),
+            ("failures", count(self.failures)),
+            (IDLE, self.look_at.map(|_| few(self.id))),
+            (LOOK_AT, self.look_at.map(time)),
             ("cursor", count(self.cursor)),
             ("created_at", Some(time(self.created_at))),
+            ("ended_at", self.ended_at.map(time)),
             ("updated_at", Some(time(self.updated_at))),
-            ("ttl", self.complete().then(|| expiry(self.updated_at, RETENTION))),
+            ("ttl", self.ended_at.map(|ended_at| expiry(ended_at, kept))),
         ];
         item(attributes.into_iter().chain(self.notice.encode()))
     }
@@ -195,44 +265,74 @@ impl Fanout {
 /// The sparse index of fan-outs that a sweep looks at, and its partition key.
 pub(in crate::store) const ENDING: &str = "ending";
 
+/// How many failures are tolerated: groups of a fan-out with this attribute have their failures counted in the header.
+pub(super) const TOLERATED: &str = "tolerated_failures";
+
+/// The index of fan-outs by when a sweep looks whether they are idle: its partition key, and its sort key.
+pub(super) const IDLE: &str = "idle";
+pub(super) const LOOK_AT: &str = "look_at";
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::Span;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
     fn any_fanout() -> impl Strategy<Value = Fanout> {
-        let state = prop::sample::select(vec![FanoutState::Open, FanoutState::Sealed, FanoutState::Completed]);
+        let state = prop::sample::select(FanoutState::ALL.to_vec());
         let notify = prop::sample::select(vec![None, Some(Destination::Url("https://example.com/".to_owned()))]);
         (
             (any_id(), state, prop::option::of(".{0,9}"), notify, any_notice()),
-            any::<[u64; 6]>(),
-            prop::option::of(prop::array::uniform3(any_bits())),
+            any::<[u64; 9]>(),
+            prop::option::of((prop::array::uniform4(any_bits()), any::<bool>())),
             prop::array::uniform2(any_time()),
+            prop::array::uniform2(prop::option::of(any_time())),
         )
-            .prop_map(|((id, state, user_key, notify, notice), counts, inline, [created_at, updated_at])| {
-                let [total, opened_with, open_groups, failed, duplicates, cursor] = counts;
-                let inline = inline.map(|[pending, failed, duplicates]| Inline { pending, failed, duplicates });
-                Fanout {
-                    id,
-                    state,
-                    total,
-                    opened_with,
-                    open_groups,
-                    failed,
-                    duplicates,
+            .prop_map(
+                |(
+                    (id, state, user_key, notify, notice),
+                    counts,
                     inline,
-                    user_key,
-                    notify,
-                    notice,
-                    cursor,
-                    created_at,
-                    updated_at,
-                }
-            })
+                    [created_at, updated_at],
+                    [ended_at, look_at],
+                )| {
+                    let [total, opened_with, open_groups, done, failed, duplicates, missing, failures, cursor] = counts;
+                    let inline = inline.map(|([pending, failed, duplicates, missing], tasks)| Inline {
+                        pending,
+                        failed,
+                        duplicates,
+                        missing,
+                        tasks,
+                    });
+                    Fanout {
+                        id,
+                        state,
+                        total,
+                        opened_with,
+                        open_groups,
+                        done,
+                        failed,
+                        duplicates,
+                        missing,
+                        inline,
+                        user_key,
+                        notify,
+                        notice,
+                        tolerated: ended_at.map(|_| Tolerance::Share(25)),
+                        failures,
+                        idle_limit: IdleLimit { open: ended_at.map(|_| Span::from_secs(60)), sealed: None },
+                        look_at,
+                        cursor,
+                        created_at,
+                        ended_at,
+                        updated_at,
+                    }
+                },
+            )
     }
 
     proptest! {

@@ -12,6 +12,9 @@ pub struct Mask {
     pub failed: Bits,
     /// Those of them that are duplicates. What is said to have failed, too, did.
     pub duplicates: Bits,
+    /// Those of them that are missing: their fan-out ended before they were done. Only Fanfold says so. What is said to have
+    /// failed, or to be a duplicate, too, is that.
+    pub missing: Bits,
 }
 
 impl Mask {
@@ -20,6 +23,7 @@ impl Mask {
         self.done.merge(&other.done);
         self.failed.merge(&other.failed);
         self.duplicates.merge(&other.duplicates);
+        self.missing.merge(&other.missing);
     }
 }
 
@@ -32,6 +36,8 @@ pub struct Cleared {
     pub failed: Bits,
     /// Items that are duplicates now.
     pub duplicates: Bits,
+    /// Items that are missing now.
+    pub missing: Bits,
     /// How many the mask cleared.
     pub newly: u64,
 }
@@ -41,10 +47,18 @@ pub struct Cleared {
 #[must_use]
 pub fn clear(group: &GroupRecord, mask: &Mask) -> Cleared {
     let newly = group.pending.and(&mask.done);
-    let (mut failed, mut duplicates) = (group.failed.clone(), group.duplicates.clone());
+    let GroupRecord { mut failed, mut duplicates, mut missing, .. } = group.clone();
     failed.merge(&newly.and(&mask.failed));
     duplicates.merge(&newly.and(&mask.duplicates).minus(&mask.failed));
-    Cleared { pending: group.pending.minus(&mask.done), failed, duplicates, newly: newly.count() }
+    missing.merge(&newly.and(&mask.missing).minus(&mask.failed).minus(&mask.duplicates));
+    Cleared { pending: group.pending.minus(&mask.done), failed, duplicates, missing, newly: newly.count() }
+}
+
+/// Clears every bit: what is not done is missing.
+#[must_use]
+pub fn close(group: &GroupRecord) -> Cleared {
+    let left = || group.pending.clone();
+    clear(group, &Mask { done: left(), missing: left(), ..Mask::default() })
 }
 
 #[cfg(test)]
@@ -66,7 +80,7 @@ mod tests {
     }
 
     fn mask(done: &[usize], failed: &[usize], duplicates: &[usize]) -> Mask {
-        Mask { done: bits(done), failed: bits(failed), duplicates: bits(duplicates) }
+        Mask { done: bits(done), failed: bits(failed), duplicates: bits(duplicates), missing: Bits::default() }
     }
 
     #[test]
@@ -90,6 +104,16 @@ mod tests {
         assert_eq!((cleared.failed, cleared.duplicates), (bits(&[1]), bits(&[2])));
     }
 
+    #[test]
+    fn what_is_left_is_missing_and_what_is_done_is_not() {
+        let some = group(8).after(&clear(&group(8), &mask(&[1, 2, 3], &[2], &[3])), Timestamp(1));
+        let closed = close(&some);
+        assert_eq!((closed.missing.clone(), closed.newly), (bits(&[0, 4, 5, 6, 7]), 5));
+        assert_eq!((closed.pending.count(), closed.failed, closed.duplicates), (0, bits(&[2]), bits(&[3])));
+        let said = Mask { missing: bits(&[1, 2, 3]), ..mask(&[1, 2, 3], &[2], &[3]) };
+        assert_eq!(clear(&group(8), &said).missing, bits(&[1]), "an item counts once");
+    }
+
     proptest! {
         #[test]
         fn any_order_and_repetition_ends_the_same(
@@ -110,7 +134,7 @@ mod tests {
             for chunk in acks.chunks(3) {
                 let of = |outcome: u8| chunk.iter().filter(|ack| ack.1 == outcome).map(|ack| ack.0).collect();
                 let done = chunk.iter().map(|ack| ack.0).collect();
-                let cleared = clear(&state, &Mask { done, failed: of(1), duplicates: of(2) });
+                let cleared = clear(&state, &Mask { done, failed: of(1), duplicates: of(2), missing: Bits::default() });
                 newly += cleared.newly;
                 state = state.after(&cleared, Timestamp(1));
             }

@@ -3,13 +3,22 @@
 use uuid::Uuid;
 
 use super::Cleared;
-use crate::aws::attributes::{Reader, binary, bits, expiry, item, number, text, time};
+use crate::aws::attributes::{Reader, binary, bits, expiry, flag, id, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::limits::RETENTION;
 
-/// An item group.
+/// The mark of a group, or a small fan-out, for items of which tasks were registered. It is set before the first of them is
+/// stored, and stays.
+pub(in crate::store) const TASKS: &str = "tasks";
+
+/// The mark of a group that has pending items, and the index of those groups of a fan-out: a sort key, as short as can be.
+pub(super) const OPEN: &str = "open";
+const OPEN_MARK: &str = "1";
+
+/// An item group. One of [`GROUP_ITEMS_MAX`](crate::limits::GROUP_ITEMS_MAX) items is written for one unit (1 KiB) as long as
+/// nothing of it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRecord {
     /// Its id.
@@ -24,6 +33,12 @@ pub struct GroupRecord {
     pub failed: Bits,
     /// Items that were dropped as duplicates.
     pub duplicates: Bits,
+    /// Items that were not done when the fan-out ended.
+    pub missing: Bits,
+    /// Whether tasks were registered for items of it: some may be in progress.
+    pub tasks: bool,
+    /// Whether each of its failures is counted in the fan-out's header by the write that clears its bit.
+    pub counted: bool,
     /// How many items its whole add brought: known of the first group of an add with an idempotency key.
     pub added: Option<u32>,
     /// When it last changed.
@@ -34,27 +49,41 @@ impl GroupRecord {
     /// A new group with every bit set.
     #[must_use]
     pub fn new(id: Uuid, fanout: Uuid, size: u32, now: Timestamp) -> Self {
-        let (failed, duplicates) = (Bits::default(), Bits::default());
-        Self { id, fanout, size, pending: Bits::ones(size as usize), failed, duplicates, added: None, updated_at: now }
+        Self {
+            id,
+            fanout,
+            size,
+            pending: Bits::ones(size as usize),
+            failed: Bits::default(),
+            duplicates: Bits::default(),
+            missing: Bits::default(),
+            tasks: false,
+            counted: false,
+            added: None,
+            updated_at: now,
+        }
     }
 
     /// The group with these bits.
     #[must_use]
     pub fn after(&self, cleared: &Cleared, now: Timestamp) -> Self {
-        let Cleared { pending, failed, duplicates, .. } = cleared.clone();
-        Self { pending, failed, duplicates, updated_at: now, ..*self }
+        let Cleared { pending, failed, duplicates, missing, .. } = cleared.clone();
+        Self { pending, failed, duplicates, missing, updated_at: now, ..*self }
     }
 
     pub(super) fn encode(&self) -> Item {
         let ended = self.pending.is_zero();
         item([
             ("id", Some(text(self.id))),
-            ("fanout", Some(text(self.fanout))),
-            ("open", (!ended).then(|| text(self.fanout))),
+            ("fanout", Some(id(self.fanout))),
+            (OPEN, (!ended).then(|| text(OPEN_MARK))),
             ("size", Some(number(self.size))),
             ("pending", Some(binary(self.pending.as_bytes()))),
             ("failed", bits(&self.failed)),
             ("duplicates", bits(&self.duplicates)),
+            ("missing", bits(&self.missing)),
+            (TASKS, self.tasks.then(flag)),
+            ("counted", self.counted.then(flag)),
             ("added", self.added.map(number)),
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", ended.then(|| expiry(self.updated_at, RETENTION))),
@@ -65,11 +94,14 @@ impl GroupRecord {
         let reader = Reader::new("groups", "id", item);
         Ok(Self {
             id: reader.parsed("id")?,
-            fanout: reader.parsed("fanout")?,
+            fanout: reader.id("fanout")?,
             size: reader.small("size")?,
             pending: reader.bits("pending")?,
             failed: reader.bits("failed")?,
             duplicates: reader.bits("duplicates")?,
+            missing: reader.bits("missing")?,
+            tasks: reader.has(TASKS),
+            counted: reader.has("counted"),
             added: if reader.has("added") { Some(reader.small("added")?) } else { None },
             updated_at: Timestamp(reader.number("updated_at")?),
         })
@@ -90,11 +122,13 @@ mod tests {
             id in any_id(),
             fanout in any_id(),
             size: u32,
-            [pending, failed, duplicates] in prop::array::uniform3(any_bits()),
+            [pending, failed, duplicates, missing] in prop::array::uniform4(any_bits()),
+            tasks: bool,
+            counted: bool,
             added: Option<u32>,
             updated_at in any_time(),
         ) {
-            let group = GroupRecord { id, fanout, size, pending, failed, duplicates, added, updated_at };
+            let group = GroupRecord { id, fanout, size, pending, failed, duplicates, missing, tasks, counted, added, updated_at };
             prop_assert_eq!(GroupRecord::decode(&group.encode()).unwrap(), group);
         }
     }

@@ -6,7 +6,6 @@ use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::ids::ItemGroup;
 use fanfold::limits::GROUPS_PER_PAGE_MAX;
-use fanfold::store::fanouts::Fanout;
 use fanfold_http::{After, Json, Path, Problem};
 use serde::Serialize;
 use uuid::Uuid;
@@ -33,7 +32,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 /// sum of `upto` over all pages is the fan-out's `total`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-pub(super) struct Groups {
+struct Groups {
     /// The groups.
     groups: Vec<ItemGroup>,
     /// The path of the next page, if there may be more groups.
@@ -47,13 +46,8 @@ async fn groups(
     After(after): After,
 ) -> Result<Json<Groups>, Problem> {
     let fanout = find(&api, id).await?;
-    Ok(Json(page(&api, &fanout, after, GROUPS_PER_PAGE_MAX).await?))
-}
-
-/// At most `limit` groups of a fan-out, from the one after `after`.
-pub(super) async fn page(api: &Api, fanout: &Fanout, after: Option<Uuid>, limit: usize) -> Result<Groups, Problem> {
-    let page = api.tracking.groups_of(fanout, after, limit).await?;
+    let page = api.tracking.groups_of(&fanout, after, GROUPS_PER_PAGE_MAX).await?;
     let last = page.groups.last().filter(|_| page.more);
     let next = last.map(|last| format!("/fanouts/{}/groups?after={}", fanout.id, last.id));
-    Ok(Groups { groups: page.groups, next })
+    Ok(Json(Groups { groups: page.groups, next }))
 }

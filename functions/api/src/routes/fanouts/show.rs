@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::limits::GROUPS_PER_ANSWER_MAX;
-use fanfold_http::{Json, Path, Problem};
+use fanfold::ids::ItemGroup;
+use fanfold_http::{Choice, Json, Parameter, Path, Problem};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::groups::{Groups, page};
+use super::find;
 use super::view::FanoutView;
-use super::{find, view};
+use super::wait::{self, Wait};
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
@@ -23,23 +23,48 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/fanouts/{id}", "getFanout", "Returns how far a fan-out has come")
         .path::<Uuid>("id", "The fan-out.")
-        .returns::<Shown>("The fan-out as it stands, and its groups, or the first of them.")
+        .query::<Counted>()
+        .query::<Wait>()
+        .returns::<Shown>("The fan-out as it stands.")
         .problem(fanfold_http::Code::UnknownFanout)
         .end();
 }
 
-/// A fan-out, and which groups its items are in.
+/// `?progress=exact`: what is done in open groups is counted, too.
+struct Counted;
+
+impl Choice for Counted {
+    const NAME: &str = "progress";
+    const ALLOWED: &[&str] = &["exact"];
+    const ABOUT: &str =
+        "Counts what is done in groups that have not ended, too: takes a read for every hundred of them.";
+}
+
+/// A fan-out; a small one with the group that its items are in. Others have a route that lists them.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "FanoutWithGroups"))]
 struct Shown {
     #[serde(flatten)]
     fanout: FanoutView,
-    #[serde(flatten)]
-    groups: Groups,
+    /// Its only group, if it was opened sealed with at most 7,168 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Vec<ItemGroup>>,
 }
 
-async fn show(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<Shown>, Problem> {
-    let fanout = find(&api, id).await?;
-    let groups = page(&api, &fanout, None, GROUPS_PER_ANSWER_MAX).await?;
-    Ok(Json(Shown { fanout: view(&api, fanout).await?, groups }))
+async fn show(
+    State(api): State<Arc<Api>>,
+    Path(id): Path<Uuid>,
+    counted: Parameter<Counted>,
+    wait: Parameter<Wait>,
+) -> Result<Json<Shown>, Problem> {
+    let fanout = wait::ended(&api, find(&api, id).await?, wait.value.unwrap_or_default()).await?;
+    let groups = fanout.inline.is_some().then(|| fanout.inline_groups());
+    let fanout = match counted.value {
+        None => FanoutView::of_header(fanout),
+        Some(_) => {
+            let (fanout, progress) = api.tracking.progress(fanout).await?;
+            FanoutView::new(fanout, progress)
+        }
+    };
+    Ok(Json(Shown { fanout, groups }))
 }

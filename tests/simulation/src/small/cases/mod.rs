@@ -1,6 +1,7 @@
 //! The cases.
 
 mod acks;
+mod cancels;
 mod groups;
 mod handles;
 mod registers;
@@ -24,7 +25,7 @@ const KIND: &str = "kind0";
 /// Every case.
 #[must_use]
 pub fn cases() -> Vec<Case> {
-    [registers::CASES, groups::CASES, handles::CASES, acks::CASES].concat()
+    [registers::CASES, groups::CASES, handles::CASES, acks::CASES, cancels::CASES].concat()
 }
 
 /// The policy of the kind, with these fields beside what all have.
@@ -90,7 +91,7 @@ fn fanout() -> Uuid {
 
 /// Opens the fan-out. Returns its items.
 async fn open(stage: &Stage, items: u32, seal: bool, notify: Option<Destination>) -> Result<Vec<ItemId>, String> {
-    let request = OpenRequest { items, seal, user_key: Some("fanout".to_owned()), notify };
+    let request = OpenRequest { items, seal, user_key: Some("fanout".to_owned()), notify, ..OpenRequest::default() };
     let open = move |hands: Hands| {
         let request = request.clone();
         async move {
@@ -146,6 +147,7 @@ fn ack(stage: &Stage, id: &str, items: &[ItemId]) -> Actor {
     if let Some(model) = lock(&stage.sim.model).fanouts.get_mut(&fanout()) {
         model.acked.extend(items.iter().map(|item| (*item, false)));
     }
-    let body = json!(AckRequest { items: items.to_vec(), ..AckRequest::default() }).to_string();
+    let body = json!(AckRequest { items: items.iter().copied().map(Into::into).collect(), ..AckRequest::default() })
+        .to_string();
     Actor::message("AckQueue", (id.to_owned(), body))
 }

@@ -1,0 +1,85 @@
+"""Requests to the HTTP API: signed for AWS_IAM unless they stay on this machine, and repeated when no answer came."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import HTTPClientError, NoCredentialsError
+from botocore.httpsession import URLLib3Session
+
+from .errors import ApiError, FanfoldError, Unreachable
+
+_AGAIN = {429, 500, 502, 503, 504}
+_REGION = re.compile(r"\.execute-api\.([a-z0-9-]+)\.")
+
+
+class Http:
+    """One API, over connections that are kept open."""
+
+    def __init__(
+        self, url: str, *, session: boto3.Session | None, sign: bool | None, attempts: int, timeout: float
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url: `{url}`: the address of the HTTP API is expected, such as http://localhost:8080")
+        if attempts < 1:
+            raise ValueError(f"attempts: {attempts}: at least 1 is expected")
+        self._url = url.rstrip("/")
+        self._attempts = attempts
+        self._connections = URLLib3Session(timeout=timeout, max_pool_connections=32)
+        local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        self._session = (session or boto3.Session()) if (not local if sign is None else sign) else None
+        region = _REGION.search(parts.hostname)
+        self._region = region[1] if region else self._session.region_name if self._session else None
+        if self._session and not self._region:
+            raise ValueError("the region to sign for is unknown: set AWS_REGION, or give a session that has one")
+
+    def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        """The document of a success. A request without an answer, or whose answer says to come again, is repeated with the
+        same headers. Raises `ApiError`, `Unreachable`."""
+        data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+        headers = {"content-type": "application/json", **(headers or {})} if data else dict(headers or {})
+        for attempt in range(1, self._attempts + 1):
+            last = attempt == self._attempts
+            try:
+                answer = self._connections.send(self._request(method, path, data, headers))
+            except HTTPClientError as error:
+                if last:
+                    raise Unreachable(f"{method} {path}: no answer after {attempt} attempts: {error}") from error
+            else:
+                if answer.status_code < 300:
+                    return _document(answer.content)
+                if last or answer.status_code not in _AGAIN:
+                    raise ApiError(f"{method} {path}", answer.status_code, _document(answer.content))
+            pause(attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _request(self, method: str, path: str, data: bytes, headers: dict[str, str]) -> Any:
+        request = AWSRequest(method=method, url=self._url + path, data=data, headers=headers)
+        if self._session:
+            credentials = self._session.get_credentials()
+            if credentials is None:
+                raise FanfoldError("there are no AWS credentials to sign with") from NoCredentialsError()
+            SigV4Auth(credentials, "execute-api", self._region).add_auth(request)
+        return request.prepare()
+
+
+def pause(attempt: int) -> None:
+    """Waits before another attempt: up to 0.2 s, doubling to 5 s."""
+    time.sleep(random.uniform(0.5, 1) * min(0.2 * 2 ** (attempt - 1), 5))
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(content)
+    except ValueError:
+        document = None
+    return document if isinstance(document, dict) else {"detail": content[:1_000].decode(errors="replace")}

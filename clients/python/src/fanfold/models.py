@@ -1,0 +1,107 @@
+"""What the API answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .errors import Refused
+from .ids import ItemGroup, expand
+
+
+def _groups(answer: Mapping[str, Any]) -> tuple[ItemGroup, ...]:
+    return tuple(ItemGroup(group["id"], group["upto"]) for group in answer.get("groups") or ())
+
+
+@dataclass(frozen=True)
+class AddedItems:
+    """Items that were added to a fan-out."""
+
+    fanout: str
+    groups: tuple[ItemGroup, ...]
+
+    def item_ids(self) -> Iterator[str]:
+        """The ids of these items, in order."""
+        return expand(self.fanout, self.groups)
+
+
+@dataclass(frozen=True)
+class Fanout:
+    """A fan-out as the API shows it."""
+
+    id: str
+    state: str
+    """`open`, `sealed`, or its end: `completed`, `failed`, `cancelled`, `expired`."""
+    complete: bool
+    """Whether it is sealed and every item was acked."""
+    ended: bool
+    """Whether its end is decided and all counts are final."""
+    total: int
+    done: int
+    succeeded: int
+    failed: int
+    duplicates: int
+    missing: int
+    """Items that were not done when it ended otherwise than completed."""
+    progress: str
+    """Whether the counts are `exact`."""
+    user_key: str | None
+    groups: tuple[ItemGroup, ...]
+    """When it was just opened, the groups of its items; else those that the answer names."""
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+    """The whole answer."""
+
+    def item_ids(self) -> Iterator[str]:
+        """The ids of the items of `groups`, in order."""
+        return expand(self.id, self.groups)
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Fanout:
+        """Reads an answer of the API."""
+        complete = bool(answer["complete"])
+        return cls(
+            id=answer["id"],
+            state=answer["state"],
+            complete=complete,
+            ended=bool(answer.get("ended", complete)),
+            total=answer.get("total", 0),
+            done=answer.get("done", 0),
+            succeeded=answer.get("succeeded", 0),
+            failed=answer.get("failed", 0),
+            duplicates=answer.get("duplicates", 0),
+            missing=answer.get("missing", 0),
+            progress=answer.get("progress", "exact"),
+            user_key=answer.get("user_key"),
+            groups=_groups(answer),
+            raw=answer,
+        )
+
+
+class AckedFanout(NamedTuple):
+    """A fan-out as it stands after an ack."""
+
+    id: str
+    state: str
+    complete: bool
+    user_key: str | None
+
+
+@dataclass(frozen=True)
+class AckAnswer:
+    """What became of acks."""
+
+    fanouts: tuple[AckedFanout, ...]
+    """The fan-outs that they name, as they stand now."""
+    refused: tuple[Refused, ...]
+    """Acks of items that do not exist. All others were applied."""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> AckAnswer:
+        """Reads an answer of the API."""
+        fanouts = (AckedFanout(one["id"], one["state"], one["complete"], one["user_key"]) for one in answer["fanouts"])
+        refused = (
+            Refused(f"{one['fanout']}:{one['group']}", tuple(map(str, one.get("items") or ())), one["problem"])
+            for one in answer["refused"]
+        )
+        return cls(tuple(fanouts), tuple(refused))

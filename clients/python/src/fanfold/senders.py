@@ -1,0 +1,133 @@
+"""How acks get to Fanfold: over the ack queue, or over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .client import Fanfold
+from .compact import AckMessage
+from .errors import ApiError, FanfoldError, Refused
+from .http import pause
+from .models import AckedFanout
+
+MESSAGE_BYTES_MAX = 256 * 1_024 - 4_096
+"""Bytes of one message and of one batch call: what SQS has always taken (256 KiB), less some for what is around it."""
+
+_PER_CALL = 10
+
+
+@dataclass
+class Sent:
+    """What became of messages."""
+
+    unsent: dict[int, BaseException] = field(default_factory=dict)
+    """Positions of messages that could not be sent, and why."""
+    refused: list[Refused] = field(default_factory=list)
+    """Acks that were sent, but refused."""
+    fanouts: dict[str, AckedFanout] = field(default_factory=dict)
+    """The fan-outs of acks as they stand now; only over HTTP."""
+
+
+class AckSender(Protocol):
+    """Sends messages of acks. What it does not name as unsent has arrived."""
+
+    @property
+    def limit(self) -> int:
+        """Bytes of one message."""
+
+    def send(self, messages: Sequence[AckMessage]) -> Sent:
+        """Sends messages; does not raise for what it could not send."""
+
+
+class SqsAcks:
+    """Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs `sqs:SendMessage` on it."""
+
+    limit = MESSAGE_BYTES_MAX
+
+    def __init__(self, queue_url: str, *, client: Any = None, attempts: int = 5) -> None:
+        self._queue_url = queue_url
+        self._client = client or boto3.client("sqs")
+        self._attempts = attempts
+
+    def send(self, messages: Sequence[AckMessage]) -> Sent:
+        sent = Sent()
+        for call in _calls(messages):
+            self._send(call, messages, sent)
+        return sent
+
+    def _send(self, call: list[int], messages: Sequence[AckMessage], sent: Sent) -> None:
+        """One batch call. SQS may take some of its messages: the others are sent again, unless SQS says that they are at fault."""
+        for attempt in range(1, self._attempts + 1):
+            entries = [{"Id": str(at), "MessageBody": messages[at].body()} for at in call]
+            try:
+                answer = self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries)
+            except (BotoCoreError, ClientError) as error:
+                # The SDK has tried again by itself, if that can help.
+                sent.unsent.update(dict.fromkeys(call, error))
+                return
+            taken = {int(one["Id"]) for one in answer.get("Successful", ())}
+            failed = {int(one["Id"]): one for one in answer.get("Failed", ())}
+            again = []
+            for at in call:
+                if at in taken:
+                    continue
+                why = failed.get(at, {"Code": "NoAnswer"})
+                if why.get("SenderFault") or attempt == self._attempts:
+                    sent.unsent[at] = FanfoldError(
+                        f"SQS refused a message: {why.get('Code')}: {why.get('Message', '')}"
+                    )
+                else:
+                    again.append(at)
+            if not again:
+                return
+            call = again
+            pause(attempt)
+
+
+class HttpAcks:
+    """Sends acks to `POST /acks`. Unlike the queue, it answers which fan-outs are complete, and which items do not exist."""
+
+    limit = MESSAGE_BYTES_MAX
+
+    def __init__(self, client: Fanfold) -> None:
+        self._client = client
+
+    def send(self, messages: Sequence[AckMessage]) -> Sent:
+        sent = Sent()
+        for at, message in enumerate(messages):
+            try:
+                answer = self._client.ack(message.fields.get("items", ()), failed=message.fields.get("failed", ()))
+            except ApiError as error:
+                if error.code == "invalid_acks":
+                    # None of them exists.
+                    sent.refused += (Refused(group, _indexes(of), str(error)) for group, _, of in message.acks)
+                else:
+                    sent.unsent[at] = error
+            except FanfoldError as error:
+                sent.unsent[at] = error
+            else:
+                sent.refused += answer.refused
+                sent.fanouts.update((fanout.id, fanout) for fanout in answer.fanouts)
+        return sent
+
+
+def _indexes(of: list[int]) -> tuple[str, ...]:
+    return tuple(map(str, of))
+
+
+def _calls(messages: Sequence[AckMessage]) -> Iterator[list[int]]:
+    """Positions of messages that go together in one batch call."""
+    call, size = list[int](), 0
+    for at, message in enumerate(messages):
+        if call and (len(call) == _PER_CALL or size + message.bytes > MESSAGE_BYTES_MAX):
+            yield call
+            call, size = [], 0
+        call.append(at)
+        size += message.bytes
+    if call:
+        yield call

@@ -1,0 +1,113 @@
+"""The client over a server that answers as a test says."""
+
+import boto3
+import pytest
+from conftest import FANOUT, GROUP, Scripted
+
+from fanfold import AckBuffer, AcksRefused, ApiError, Fanfold, HttpAcks, NotEnded, Unreachable
+
+OPEN = {"id": FANOUT, "state": "open", "complete": False, "total": 3, "done": 0, "groups": [], "user_key": None}
+DONE = {**OPEN, "state": "completed", "complete": True, "ended": True}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+
+def test_a_request_is_repeated_under_its_key():
+    server = Scripted(None, (503, {"detail": "later"}), (500, b"no json"), (429, {"message": "Too Many"}), (201, OPEN))
+    assert Fanfold(server.url).open(3, user_key="k").id == FANOUT
+    keys = {headers["idempotency-key"] for _, _, headers, _ in server.requests}
+    assert len(server.requests) == 5 and len(keys) == 1
+    assert all(body == {"items": 3, "seal": False, "user_key": "k"} for *_, body in server.requests)
+
+
+def test_each_call_has_a_key_of_its_own_unless_one_is_given():
+    added = (201, {"fanout": FANOUT, "groups": []})
+    server = Scripted(added, added, added)
+    fanfold = Fanfold(server.url)
+    for key in (None, None, "page-1"):
+        fanfold.add(FANOUT, 1, idempotency_key=key)
+    keys = [headers["idempotency-key"] for _, _, headers, _ in server.requests]
+    assert len(set(keys)) == 3 and keys[2] == "page-1"
+
+
+def test_what_is_refused_is_not_repeated():
+    problem = {"code": "invalid_body", "detail": "it is", "errors": [{"field": "items", "problem": "too many"}]}
+    server = Scripted((422, problem))
+    with pytest.raises(ApiError, match="422 invalid_body: it is; items: too many") as raised:
+        Fanfold(server.url).open(3)
+    assert (raised.value.status, raised.value.code) == (422, "invalid_body")
+
+
+def test_attempts_end():
+    server = Scripted(None, None, (503, {}), (503, {"code": "busy"}))
+    with pytest.raises(Unreachable, match="no answer after 2 attempts"):
+        Fanfold(server.url, attempts=2).get(FANOUT)
+    with pytest.raises(ApiError, match="503 busy"):
+        Fanfold(server.url, attempts=2).get(FANOUT)
+    assert not server.requests[0][2].get("authorization")
+
+
+def test_more_items_than_a_request_may_add_are_added_by_several():
+    groups = [{"id": "g", "upto": 1}]
+    server = Scripted(*[(201, {"fanout": FANOUT, "groups": groups})] * 3)
+    added = Fanfold(server.url).add(FANOUT, 2 * 709_632 + 1, idempotency_key="k")
+    assert [body["items"] for *_, body in server.requests] == [709_632, 709_632, 1]
+    assert [headers["idempotency-key"] for _, _, headers, _ in server.requests] == ["k", "k-1", "k-2"]
+    assert len(added.groups) == 3
+
+
+def test_a_wait_asks_again_until_it_ended():
+    server = Scripted((200, OPEN), (200, OPEN), (200, {**OPEN, "state": "cancelled", "ended": False}), (200, DONE))
+    assert Fanfold(server.url).wait(FANOUT).state == "completed"
+    assert [path for _, path, _, _ in server.requests] == [f"/fanouts/{FANOUT}?wait=20s"] * 4
+
+
+def test_a_wait_ends_when_the_time_is_up():
+    server = Scripted((200, OPEN), (200, OPEN))
+    with pytest.raises(NotEnded) as raised:
+        Fanfold(server.url).wait(FANOUT, timeout=0)
+    assert raised.value.fanout.total == 3 and isinstance(raised.value, TimeoutError)
+    assert server.requests[0][1] == f"/fanouts/{FANOUT}", "it does not wait"
+
+
+def test_complete_is_ended_where_the_answer_does_not_say():
+    server = Scripted((200, {**OPEN, "complete": True, "state": "completed"}))
+    assert Fanfold(server.url).wait(FANOUT).ended
+
+
+def test_items_are_listed_page_by_page():
+    path = f"/fanouts/{FANOUT}/items?state=failed"
+    server = Scripted(
+        (200, {"items": [f"{GROUP}:1-3"], "next": path + "&after=x"}), (200, {"items": [f"{GROUP}:9"], "next": None})
+    )
+    items = list(Fanfold(server.url).items(FANOUT, "failed"))
+    assert items == [f"{GROUP}:{index}" for index in (1, 2, 3, 9)]
+    assert [asked for _, asked, _, _ in server.requests] == [path, path + "&after=x"]
+
+
+def test_requests_are_signed_where_they_are_to_be():
+    session = boto3.Session("AKIDEXAMPLE", "secret", "token", region_name="eu-west-1")
+    server = Scripted((200, OPEN))
+    Fanfold(server.url, session=session, sign=True).get(FANOUT)
+    headers = server.requests[0][2]
+    assert "/eu-west-1/execute-api/aws4_request" in headers["authorization"]
+    assert headers["x-amz-security-token"] == "token"
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(ValueError, match="url: `localhost:8080`"):
+        Fanfold("localhost:8080")
+    with pytest.raises(ValueError, match="attempts: 0"):
+        Fanfold("http://localhost:8080", attempts=0)
+
+
+def test_acks_of_which_none_exists_are_refused_and_leave_the_buffer():
+    server = Scripted((422, {"code": "invalid_acks", "detail": "no such item"}))
+    buffer = AckBuffer(HttpAcks(Fanfold(server.url)), max_age=None)
+    buffer.succeeded(f"{GROUP}:1")
+    with pytest.raises(AcksRefused, match="no such item") as raised:
+        buffer.flush()
+    assert raised.value.refused[0][:2] == (GROUP, ("1",)) and len(buffer) == 0

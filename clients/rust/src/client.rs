@@ -1,0 +1,235 @@
+//! The client of the HTTP API.
+
+use std::time::Duration;
+
+use aws_types::SdkConfig;
+use futures::{Stream, TryStreamExt, stream};
+use http::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::compact::Entry;
+use crate::error::ClientError;
+use crate::http::{Http, Signer};
+use crate::ids::{Item, ItemGroup, expand_ranges};
+use crate::models::{AckAnswer, AddedItems, Fanout, ItemsState};
+
+/// Items that one request may add; `add` makes several requests for more.
+const ITEMS_PER_ADD_MAX: u64 = 709_632;
+
+/// How long one request waits for an end; API Gateway answers nothing that takes 30 s.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// How a fan-out is opened; see [`Fanfold::open`].
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OpenFanout {
+    /// Items, at most 709,632; `add` brings more.
+    pub items: u64,
+    /// Whether no more come.
+    pub seal: bool,
+    /// A name of your own, which notices and answers of acks carry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_key: Option<String>,
+    /// Where its end is reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Value>,
+    /// More failures than this number, or share (`"5%"`), end it as failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerated_failures: Option<Value>,
+    /// After so long without activity it expires: `{"open": "7d", "sealed": "14d"}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_limit: Option<Value>,
+    /// Give one to repeat this call after a restart; else each call opens a fan-out of its own.
+    #[serde(skip)]
+    pub idempotency_key: Option<String>,
+}
+
+/// Opens fan-outs, adds to them, seals them, waits for their ends. Clones share their connections.
+#[derive(Clone, Debug)]
+pub struct Fanfold {
+    http: Http,
+}
+
+impl Fanfold {
+    /// The API at `url`: output `Url` of the stack, or what `fanfold serve` prints. Requests are not signed: see [`Self::signed`].
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn new(url: &str) -> Result<Self, ClientError> {
+        Ok(Self { http: Http::new(url)? })
+    }
+
+    /// Signs requests for AWS_IAM, as the deployed API wants it, with the credentials and for the region of this configuration.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn signed(mut self, config: &SdkConfig) -> Result<Self, ClientError> {
+        self.http.signer = Some(Signer::new(config)?);
+        Ok(self)
+    }
+
+    /// How often a request is sent in all before its failure is returned; 5 otherwise.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.http.attempts = attempts.max(1);
+        self
+    }
+
+    /// Opens a fan-out; its items are `items()` of the answer.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn open(&self, fanout: &OpenFanout) -> Result<Fanout, ClientError> {
+        let key = fanout.idempotency_key.clone().unwrap_or_else(new_key);
+        self.http.call(Method::POST, "/fanouts", Some(&json!(fanout)), Some(&key)).await
+    }
+
+    /// Adds items to an open fan-out. More than 709,632 are added by several requests: if one of them fails, those before it have added
+    /// theirs, and the same call under the same key adds the rest. Without a key, each call adds.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn add(&self, fanout: Uuid, items: u64, key: Option<&str>) -> Result<AddedItems, ClientError> {
+        let key = key.map_or_else(new_key, str::to_owned);
+        let path = format!("/fanouts/{fanout}/items");
+        let mut added = AddedItems { fanout, groups: Vec::new() };
+        for part in 0..items.div_ceil(ITEMS_PER_ADD_MAX).max(1) {
+            let body = json!({"items": (items - part * ITEMS_PER_ADD_MAX).min(ITEMS_PER_ADD_MAX)});
+            let key = if part == 0 { key.clone() } else { format!("{key}-{part}") };
+            let answer: AddedItems = self.http.call(Method::POST, &path, Some(&body), Some(&key)).await?;
+            added.groups.extend(answer.groups);
+        }
+        Ok(added)
+    }
+
+    /// Says that no more items come. If all are acked already, the answer is complete: nobody else will see its last ack.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn seal(&self, fanout: Uuid) -> Result<Fanout, ClientError> {
+        self.http.call(Method::POST, &format!("/fanouts/{fanout}/seal"), None, None).await
+    }
+
+    /// Cancels a fan-out.
+    ///
+    /// # Errors
+    /// It ended otherwise (409); see [`ClientError`].
+    pub async fn cancel(&self, fanout: Uuid) -> Result<Fanout, ClientError> {
+        self.http.call(Method::DELETE, &format!("/fanouts/{fanout}"), None, None).await
+    }
+
+    /// A fan-out as it stands.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn get(&self, fanout: Uuid) -> Result<Fanout, ClientError> {
+        self.http.call(Method::GET, &format!("/fanouts/{fanout}"), None, None).await
+    }
+
+    /// A fan-out with exact progress, which costs a read per unfinished group.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn get_exact(&self, fanout: Uuid) -> Result<Fanout, ClientError> {
+        self.http.call(Method::GET, &format!("/fanouts/{fanout}?progress=exact"), None, None).await
+    }
+
+    /// Waits until a fan-out has ended, however it ended: see its state.
+    ///
+    /// # Errors
+    /// [`ClientError::NotEnded`] when the time is up; see [`ClientError`].
+    pub async fn wait(&self, fanout: Uuid, timeout: Duration) -> Result<Fanout, ClientError> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut pause = Duration::from_millis(250);
+        loop {
+            let began = Instant::now();
+            let left = deadline.map_or(WAIT_MAX, |deadline| deadline.saturating_duration_since(began));
+            let ask = left.min(WAIT_MAX).as_secs();
+            let wait = if ask == 0 { String::new() } else { format!("?wait={ask}s") };
+            let answer: Fanout = self.http.call(Method::GET, &format!("/fanouts/{fanout}{wait}"), None, None).await?;
+            if answer.has_ended() {
+                return Ok(answer);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(ClientError::NotEnded(Box::new(answer)));
+            }
+            // A server that cannot wait answers at once: it is not asked without pause.
+            if ask == 0 || began.elapsed() < Duration::from_secs(ask) / 2 {
+                let rest = deadline.map_or(pause, |deadline| deadline.saturating_duration_since(Instant::now()));
+                tokio::time::sleep(pause.min(rest)).await;
+                pause = (pause * 2).min(Duration::from_secs(5));
+            }
+        }
+    }
+
+    /// All groups of a fan-out, read page by page. Groups that were just added show up within seconds.
+    pub fn groups(&self, fanout: Uuid) -> impl Stream<Item = Result<ItemGroup, ClientError>> {
+        let groups = self.pages::<Groups>(format!("/fanouts/{fanout}/groups"));
+        groups.map_ok(|page| stream::iter(page.groups.into_iter().map(Ok))).try_flatten()
+    }
+
+    /// All items of a fan-out in that state, read page by page.
+    pub fn items(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<Item, ClientError>> {
+        let path = format!("/fanouts/{fanout}/items?state={}", state.name());
+        let ranges =
+            self.pages::<Items>(path).map_ok(|page| stream::iter(page.items.into_iter().map(Ok))).try_flatten();
+        ranges
+            .and_then(async |range: String| match expand_ranges(&range) {
+                Ok(items) => Ok(stream::iter(items.map(Ok))),
+                Err(error) => Err(ClientError::Answer { request: "items".to_owned(), cause: error.to_string() }),
+            })
+            .try_flatten()
+    }
+
+    /// Acks items at once. Acks of what does not exist are in `refused` of the answer. [`AckBuffer`](crate::AckBuffer) does this for many.
+    ///
+    /// # Errors
+    /// None of them exists (422, `invalid_acks`); see [`ClientError`].
+    pub async fn ack(&self, items: &[Entry], failed: &[Entry]) -> Result<AckAnswer, ClientError> {
+        self.http.call(Method::POST, "/acks", Some(&json!({"items": items, "failed": failed})), None).await
+    }
+
+    fn pages<T: Page>(&self, first: String) -> impl Stream<Item = Result<T, ClientError>> {
+        stream::try_unfold(Some(first), async move |path| {
+            let Some(path) = path else { return Ok(None) };
+            let page: T = self.http.call(Method::GET, &path, None, None).await?;
+            let next = page.next().filter(|next| *next != path);
+            Ok(Some((page, next)))
+        })
+    }
+}
+
+trait Page: serde::de::DeserializeOwned {
+    fn next(&self) -> Option<String>;
+}
+
+#[derive(Deserialize)]
+struct Groups {
+    groups: Vec<ItemGroup>,
+    next: Option<String>,
+}
+
+impl Page for Groups {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[derive(Deserialize)]
+struct Items {
+    items: Vec<String>,
+    next: Option<String>,
+}
+
+impl Page for Items {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "outside the server, nothing is simulated")]
+fn new_key() -> String {
+    Uuid::new_v4().to_string()
+}

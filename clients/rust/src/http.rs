@@ -1,0 +1,167 @@
+//! Requests to the HTTP API: signed for AWS_IAM unless they stay on this machine, and repeated when no answer came.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4;
+use aws_types::SdkConfig;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{ClientError, Problem};
+
+/// Who signs, and for which region.
+#[derive(Clone, Debug)]
+pub(crate) struct Signer {
+    credentials: SharedCredentialsProvider,
+    region: String,
+}
+
+impl Signer {
+    pub(crate) fn new(config: &SdkConfig) -> Result<Self, ClientError> {
+        let missing = |what: &str| ClientError::Setting(format!("the AWS configuration has no {what} to sign with"));
+        let credentials = config.credentials_provider().ok_or_else(|| missing("credentials"))?;
+        let region = config.region().ok_or_else(|| missing("region"))?.to_string();
+        Ok(Self { credentials, region })
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "outside the server, nothing is simulated")]
+    async fn sign(&self, request: &mut http::Request<String>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let identity = self.credentials.provide_credentials().await?.into();
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(&self.region)
+            .name("execute-api")
+            .time(SystemTime::now())
+            .settings(SigningSettings::default())
+            .build()?
+            .into();
+        let uri = request.uri().to_string();
+        let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()));
+        let body = SignableBody::Bytes(request.body().as_bytes());
+        let signable = SignableRequest::new(request.method().as_str(), uri, headers, body)?;
+        let (instructions, _) = sign(signable, &params)?.into_parts();
+        instructions.apply_to_request_http1x(request);
+        Ok(())
+    }
+}
+
+/// One API, over connections that are kept open.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    url: String,
+    client: reqwest::Client,
+    pub(crate) attempts: u32,
+    pub(crate) signer: Option<Signer>,
+}
+
+impl Http {
+    pub(crate) fn new(url: &str) -> Result<Self, ClientError> {
+        let address = url.parse::<http::Uri>().ok().filter(|uri| {
+            uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()
+        });
+        if address.is_none() {
+            let expected = "the address of the HTTP API is expected, such as http://localhost:8080";
+            return Err(ClientError::Setting(format!("url: `{url}`: {expected}")));
+        }
+        // The first to ask decides for the process; that another part of it did already is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client =
+            reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(30));
+        let client = client
+            .build()
+            .map_err(|error| ClientError::Setting(format!("TLS cannot be set up: {}", innermost(&error))))?;
+        Ok(Self { url: url.trim_end_matches('/').to_owned(), client, attempts: 5, signer: None })
+    }
+
+    /// The document of a success. A request without an answer, or whose answer says to come again, is repeated under the same key.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+    ) -> Result<T, ClientError> {
+        let name = format!("{method} {path}");
+        let mut attempt = 1;
+        loop {
+            let last = attempt >= self.attempts;
+            match self.client.execute(self.request(&method, path, body, key).await?).await {
+                Ok(answer) => {
+                    let status = answer.status().as_u16();
+                    if status < 300 {
+                        let bytes = answer.bytes().await;
+                        match bytes {
+                            Ok(bytes) => {
+                                return serde_json::from_slice(&bytes)
+                                    .map_err(|error| ClientError::Answer { request: name, cause: error.to_string() });
+                            }
+                            Err(error) if last => return Err(unreachable(name, attempt, &error)),
+                            Err(_) => {}
+                        }
+                    } else if last || !matches!(status, 429 | 500 | 502 | 503 | 504) {
+                        let text = answer.text().await.unwrap_or_default();
+                        let plain = || Problem { detail: text.chars().take(1_000).collect(), ..Problem::default() };
+                        let problem = serde_json::from_str(&text).unwrap_or_else(|_| plain());
+                        return Err(ClientError::Api { request: name, status, problem });
+                    }
+                }
+                Err(error) if last => return Err(unreachable(name, attempt, &error)),
+                Err(_) => {}
+            }
+            pause(attempt).await;
+            attempt += 1;
+        }
+    }
+
+    async fn request(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+    ) -> Result<reqwest::Request, ClientError> {
+        let mut headers = HeaderMap::new();
+        if body.is_some() {
+            headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if let Some(key) = key {
+            let value = HeaderValue::from_str(key);
+            let value = value
+                .map_err(|_| ClientError::Setting(format!("idempotency key: `{key}`: visible ASCII is expected")))?;
+            headers.insert(HeaderName::from_static("idempotency-key"), value);
+        }
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        if let Some(given) = request.headers_mut() {
+            *given = headers;
+        }
+        let mut request = request.body(text).map_err(|error| ClientError::Setting(format!("{path}: {error}")))?;
+        if let Some(signer) = &self.signer {
+            signer.sign(&mut request).await.map_err(|error| ClientError::Signing(error.to_string()))?;
+        }
+        reqwest::Request::try_from(request).map_err(|error| ClientError::Setting(format!("{path}: {error}")))
+    }
+}
+
+/// Waits before another attempt: up to 0.2 s, doubling to 5 s.
+pub(crate) async fn pause(attempt: u32) {
+    let most =
+        Duration::from_millis(200).saturating_mul(1 << attempt.saturating_sub(1).min(8)).min(Duration::from_secs(5));
+    tokio::time::sleep(most.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+}
+
+fn unreachable(request: String, attempts: u32, error: &reqwest::Error) -> ClientError {
+    ClientError::Unreachable { request, attempts, cause: innermost(error) }
+}
+
+fn innermost(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn Error = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
+}

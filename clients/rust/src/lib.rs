@@ -1,0 +1,20 @@
+//! Client of Fanfold: opens fan-outs, waits for their ends, and acks items that workers have done.
+
+mod buffer;
+mod client;
+mod compact;
+mod consumer;
+mod error;
+mod http;
+mod ids;
+mod models;
+mod senders;
+
+pub use buffer::AckBuffer;
+pub use client::{Fanfold, OpenFanout};
+pub use compact::{AckMessage, Entry, Outcome};
+pub use consumer::{BatchResponse, Consumer, ItemFailure, Message, SqsEvent, SqsRecord, item_in_body};
+pub use error::{AckError, ClientError, FieldProblem, Problem};
+pub use ids::{GROUP_ITEMS_MAX, GroupName, Item, ItemGroup, NoItem, expand, expand_ranges};
+pub use models::{AckAnswer, AckedFanout, AddedItems, Fanout, ItemsState, Refused, State};
+pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};

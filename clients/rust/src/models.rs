@@ -1,0 +1,157 @@
+//! What the API answers.
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::ids::{Item, ItemGroup, expand};
+
+/// How far a fan-out has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum State {
+    /// Items may be added.
+    Open,
+    /// No more items come.
+    Sealed,
+    /// Sealed, and every item was acked.
+    Completed,
+    /// More items failed than were tolerated.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+    /// Nothing happened for too long.
+    Expired,
+    /// A state that this client does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What may be asked for of a fan-out's items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemsState {
+    /// Acked as failed.
+    Failed,
+    /// Not acked.
+    Pending,
+    /// Acked as succeeded.
+    Succeeded,
+    /// Dropped, because another task does the same.
+    Duplicate,
+    /// Not done when the fan-out ended.
+    Missing,
+}
+
+impl ItemsState {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Pending => "pending",
+            Self::Succeeded => "succeeded",
+            Self::Duplicate => "duplicate",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// A fan-out as the API shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Fanout {
+    /// Its id.
+    pub id: Uuid,
+    /// How far it has come.
+    pub state: State,
+    /// Whether it is sealed and every item was acked.
+    pub complete: bool,
+    /// Whether its end is decided and all counts are final; see [`Self::has_ended`].
+    pub ended: Option<bool>,
+    /// Items added.
+    #[serde(default)]
+    pub total: u64,
+    /// Items acked.
+    #[serde(default)]
+    pub done: u64,
+    /// Those of them that succeeded.
+    #[serde(default)]
+    pub succeeded: u64,
+    /// Those of them that failed.
+    #[serde(default)]
+    pub failed: u64,
+    /// Those of them that were dropped, because another task does the same.
+    #[serde(default)]
+    pub duplicates: u64,
+    /// Items that were not done when it ended otherwise than completed.
+    #[serde(default)]
+    pub missing: u64,
+    /// The producer's own name for it.
+    #[serde(default)]
+    pub user_key: Option<String>,
+    /// When it was just opened, the groups of its items; else those that the answer names.
+    #[serde(default)]
+    pub groups: Vec<ItemGroup>,
+}
+
+impl Fanout {
+    /// Whether its end is decided and all counts are final.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended.unwrap_or(self.complete)
+    }
+
+    /// The items of `groups`, in order.
+    pub fn items(&self) -> impl Iterator<Item = Item> {
+        expand(self.id, &self.groups)
+    }
+}
+
+/// Items that were added to a fan-out.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AddedItems {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// Their groups.
+    pub groups: Vec<ItemGroup>,
+}
+
+impl AddedItems {
+    /// The items, in order.
+    pub fn items(&self) -> impl Iterator<Item = Item> {
+        expand(self.fanout, &self.groups)
+    }
+}
+
+/// A fan-out as it stands after an ack.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AckedFanout {
+    /// Its id.
+    pub id: Uuid,
+    /// How far it has come.
+    pub state: State,
+    /// Whether it is sealed and every item was acked.
+    pub complete: bool,
+    /// The producer's own name for it.
+    pub user_key: Option<String>,
+}
+
+/// Items of a group whose acks were refused: they do not exist (any more).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Refused {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// The item group.
+    pub group: Uuid,
+    /// Their indexes, alone (`5`) or as ranges (`7-9`). Empty if the answer does not name them.
+    #[serde(default)]
+    pub items: Vec<String>,
+    /// Why.
+    pub problem: String,
+}
+
+/// What became of acks.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AckAnswer {
+    /// The fan-outs that they name, as they stand now.
+    pub fanouts: Vec<AckedFanout>,
+    /// Acks of items that do not exist. All others were applied.
+    pub refused: Vec<Refused>,
+}

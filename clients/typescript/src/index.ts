@@ -1,0 +1,20 @@
+/** Client of Fanfold: opens fan-outs, waits for their ends, and acks items that workers have done. */
+
+export { AckBuffer, type AckBufferOptions } from "./buffer.js";
+export { Fanfold, type FanfoldOptions, type ItemsState, type OpenOptions } from "./client.js";
+export type { AckMessage, MaskEntry, Outcome } from "./compact.js";
+export {
+  type BatchResponse,
+  type Consumer,
+  type ConsumerOptions,
+  itemInBody,
+  Message,
+  type PollOptions,
+  type SqsEvent,
+  type SqsRecord,
+  sqsConsumer,
+} from "./consumer.js";
+export { AcksNotSent, AcksRefused, ApiError, FanfoldError, NotEnded, type Refused, Unreachable } from "./errors.js";
+export { expand, expandRanges, GROUP_ITEMS_MAX, type Item, type ItemGroup, parseItem } from "./ids.js";
+export type { AckAnswer, AckedFanout, AddedItems, Fanout } from "./models.js";
+export { type AckSender, HttpAcks, type Sent, SqsAcks, type SqsAcksOptions } from "./senders.js";

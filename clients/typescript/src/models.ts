@@ -1,0 +1,118 @@
+/** What the API answers. */
+
+import type { Refused } from "./errors.js";
+import { expand, type ItemGroup } from "./ids.js";
+
+/** Any JSON object. */
+export type Json = Record<string, unknown>;
+
+/** Items that were added to a fan-out. */
+export interface AddedItems {
+  readonly fanout: string;
+  readonly groups: readonly ItemGroup[];
+  /** The ids of these items, in order. */
+  itemIds(): Iterable<string>;
+}
+
+/** A fan-out as the API shows it. */
+export interface Fanout {
+  readonly id: string;
+  /** How far it has come: `open`, `sealed`, or its end. */
+  readonly state: "open" | "sealed" | "completed" | "failed" | "cancelled" | "expired";
+  /** Whether it is sealed and every item was acked. */
+  readonly complete: boolean;
+  /** Whether its end is decided and all counts are final. */
+  readonly ended: boolean;
+  readonly total: number;
+  readonly done: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly duplicates: number;
+  /** Items that were not done when it ended otherwise than completed. */
+  readonly missing: number;
+  /** Whether the counts are `exact`. */
+  readonly progress: string;
+  readonly userKey: string | null;
+  /** When it was just opened, the groups of its items; else those that the answer names. */
+  readonly groups: readonly ItemGroup[];
+  /** The whole answer. */
+  readonly raw: Json;
+  /** The ids of the items of `groups`, in order. */
+  itemIds(): Iterable<string>;
+}
+
+/** A fan-out as it stands after an ack. */
+export interface AckedFanout {
+  readonly id: string;
+  readonly state: Fanout["state"];
+  readonly complete: boolean;
+  readonly userKey: string | null;
+}
+
+/** What became of acks. */
+export interface AckAnswer {
+  /** The fan-outs that they name, as they stand now. */
+  readonly fanouts: readonly AckedFanout[];
+  /** Acks of items that do not exist. All others were applied. */
+  readonly refused: readonly Refused[];
+}
+
+interface FanoutAnswer {
+  id: string;
+  state: Fanout["state"];
+  complete: boolean;
+  ended?: boolean;
+  total?: number;
+  done?: number;
+  succeeded?: number;
+  failed?: number;
+  duplicates?: number;
+  missing?: number;
+  progress?: string;
+  user_key?: string | null;
+  groups?: ItemGroup[];
+}
+
+/** Reads an answer of the API. */
+export function fanout(answer: Json): Fanout {
+  const one = answer as unknown as FanoutAnswer;
+  const groups = one.groups ?? [];
+  return {
+    id: one.id,
+    state: one.state,
+    complete: one.complete,
+    ended: one.ended ?? one.complete,
+    total: one.total ?? 0,
+    done: one.done ?? 0,
+    succeeded: one.succeeded ?? 0,
+    failed: one.failed ?? 0,
+    duplicates: one.duplicates ?? 0,
+    missing: one.missing ?? 0,
+    progress: one.progress ?? "exact",
+    userKey: one.user_key ?? null,
+    groups,
+    raw: answer,
+    itemIds: () => expand(one.id, groups),
+  };
+}
+
+/** Reads an answer of the API. */
+export function ackAnswer(answer: Json): AckAnswer {
+  const { fanouts, refused } = answer as unknown as {
+    fanouts: FanoutAnswer[];
+    refused: { fanout: string; group: string; items?: string[]; problem: string }[];
+  };
+  return {
+    fanouts: fanouts.map((one) => ({
+      id: one.id,
+      state: one.state,
+      complete: one.complete,
+      userKey: one.user_key ?? null,
+    })),
+    refused: refused.map((one) => ({
+      group: `${one.fanout}:${one.group}`,
+      items: (one.items ?? []).map(String),
+      problem: one.problem,
+    })),
+  };
+}

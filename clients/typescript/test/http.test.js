@@ -1,0 +1,108 @@
+/** The client over a server that answers as a test says. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { AckBuffer, Fanfold, HttpAcks, NotEnded } from "fanfold-client";
+import { FANOUT, GROUP, scripted } from "./helpers.js";
+
+const OPEN = { id: FANOUT, state: "open", complete: false, total: 3, done: 0, groups: [], user_key: null };
+const DONE = { ...OPEN, state: "completed", complete: true, ended: true };
+
+test("a request is repeated under its key", async (t) => {
+  const { url, requests } = await scripted(t, null, [503, { detail: "later" }], [500, "no json"], [201, OPEN]);
+  assert.equal((await new Fanfold(url).open(3, { userKey: "k" })).id, FANOUT);
+  assert.equal(requests.length, 4);
+  assert.equal(new Set(requests.map(({ headers }) => headers["idempotency-key"])).size, 1);
+  for (const { body } of requests) assert.deepEqual(body, { items: 3, seal: false, user_key: "k" });
+});
+
+test("each call has a key of its own unless one is given", async (t) => {
+  const added = [201, { fanout: FANOUT, groups: [] }];
+  const { url, requests } = await scripted(t, added, added, added);
+  const fanfold = new Fanfold(url);
+  for (const options of [{}, {}, { idempotencyKey: "page-1" }]) await fanfold.add(FANOUT, 1, options);
+  const keys = requests.map(({ headers }) => headers["idempotency-key"]);
+  assert.ok(new Set(keys).size === 3 && keys[2] === "page-1");
+});
+
+test("what is refused is not repeated", async (t) => {
+  const problem = { code: "invalid_body", detail: "it is", errors: [{ field: "items", problem: "too many" }] };
+  const { url } = await scripted(t, [422, problem]);
+  await assert.rejects(new Fanfold(url).open(3), {
+    name: "ApiError",
+    status: 422,
+    code: "invalid_body",
+    message: "POST /fanouts: 422 invalid_body: it is; items: too many",
+  });
+});
+
+test("attempts end", async (t) => {
+  const { url, requests } = await scripted(t, null, null, [503, {}], [503, { code: "busy" }]);
+  const fanfold = new Fanfold(url, { attempts: 2 });
+  await assert.rejects(fanfold.get(FANOUT), { name: "Unreachable", message: /no answer after 2 attempts/ });
+  await assert.rejects(fanfold.get(FANOUT), /503 busy/);
+  assert.equal(requests[0].headers.authorization, undefined);
+});
+
+test("more items than a request may add are added by several", async (t) => {
+  const added = [201, { fanout: FANOUT, groups: [{ id: "g", upto: 1 }] }];
+  const { url, requests } = await scripted(t, added, added, added);
+  const { groups } = await new Fanfold(url).add(FANOUT, 2 * 709_632 + 1, { idempotencyKey: "k" });
+  assert.deepEqual(requests.map(({ body }) => body.items), [709_632, 709_632, 1]);
+  assert.deepEqual(requests.map(({ headers }) => headers["idempotency-key"]), ["k", "k-1", "k-2"]);
+  assert.equal(groups.length, 3);
+});
+
+test("a wait asks again until it ended", async (t) => {
+  const cancelling = { ...OPEN, state: "cancelled", ended: false };
+  const { url, requests } = await scripted(t, [200, OPEN], [200, cancelling], [200, DONE]);
+  assert.equal((await new Fanfold(url).wait(FANOUT)).state, "completed");
+  assert.deepEqual(requests.map(({ path }) => path), Array(3).fill(`/fanouts/${FANOUT}?wait=20s`));
+});
+
+test("a wait ends when the time is up", async (t) => {
+  const { url, requests } = await scripted(t, [200, OPEN]);
+  await assert.rejects(new Fanfold(url).wait(FANOUT, 0), (error) => error instanceof NotEnded && error.fanout.total === 3);
+  assert.equal(requests[0].path, `/fanouts/${FANOUT}`, "it does not wait");
+});
+
+test("complete is ended where the answer does not say", async (t) => {
+  const { url } = await scripted(t, [200, { ...OPEN, complete: true, state: "completed" }]);
+  assert.ok((await new Fanfold(url).wait(FANOUT)).ended);
+});
+
+test("items are listed page by page", async (t) => {
+  const path = `/fanouts/${FANOUT}/items?state=failed`;
+  const pages = [{ items: [`${GROUP}:1-3`], next: `${path}&after=x` }, { items: [`${GROUP}:9`], next: null }];
+  const { url, requests } = await scripted(t, ...pages.map((page) => [200, page]));
+  const items = [];
+  for await (const item of new Fanfold(url).items(FANOUT, "failed")) items.push(item);
+  assert.deepEqual(items, [1, 2, 3, 9].map((index) => `${GROUP}:${index}`));
+  assert.deepEqual(requests.map((request) => request.path), [path, `${path}&after=x`]);
+});
+
+test("requests are signed where they are to be", async (t) => {
+  const { url, requests } = await scripted(t, [200, OPEN], [201, OPEN]);
+  const credentials = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "secret", sessionToken: "token" };
+  const fanfold = new Fanfold(url, { credentials, region: "eu-west-1", sign: true });
+  await fanfold.get(FANOUT);
+  await fanfold.open(1);
+  for (const { headers } of requests) {
+    assert.match(headers.authorization, /eu-west-1\/execute-api\/aws4_request/);
+    assert.equal(headers["x-amz-security-token"], "token");
+  }
+});
+
+test("bad settings are named", () => {
+  assert.throws(() => new Fanfold("localhost:8080"), /url: `localhost:8080`/);
+  assert.throws(() => new Fanfold("http://localhost:8080", { attempts: 0 }), /attempts: 0/);
+});
+
+test("acks of which none exists are refused and leave the buffer", async (t) => {
+  const { url } = await scripted(t, [422, { code: "invalid_acks", detail: "no such item" }]);
+  const buffer = new AckBuffer(new HttpAcks(new Fanfold(url)), { maxAge: null });
+  await buffer.succeeded(`${GROUP}:1`);
+  await assert.rejects(buffer.flush(), ({ refused }) => refused[0].group === GROUP && refused[0].items[0] === "1");
+  assert.equal(buffer.size, 0);
+});

@@ -1,0 +1,66 @@
+//! Members of fan-outs that were cut short: they are not called any more, and count as missing.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fanfold::aws::{StoreError, Write};
+use fanfold::bits::Bits;
+use fanfold::ids::TaskId;
+use fanfold::messages::HandleMessage;
+use fanfold::metrics::MEMBERS_DROPPED;
+use fanfold::policy::Policy;
+use fanfold::store::batches::Batch;
+use fanfold_batch_api::Answer;
+
+use crate::settle::Ended;
+use crate::{Handle, HandleError};
+
+impl Handle {
+    /// The slots without an outcome whose fan-outs are cut short, by a consistent read of these.
+    async fn cut_short(&self, batch: &Batch) -> Result<Bits, StoreError> {
+        let item = |slot: usize| match batch.members.ids().get(slot) {
+            Some(TaskId::Item(item)) => Some((slot, item.fanout)),
+            _ => None,
+        };
+        let items: Vec<_> = batch.unsettled().into_iter().filter_map(item).collect();
+        let cut_short = self.fanouts.cut_short(&items.iter().map(|(_, fanout)| *fanout).collect()).await?;
+        Ok(items.into_iter().filter(|(_, fanout)| cut_short.contains(fanout)).map(|(slot, _)| slot).collect())
+    }
+
+    /// Drops members of fan-outs that were cut short from an attempt that has begun. Comes after its beginning: a call of a member
+    /// is made only if its attempt had begun before its fan-out was cut short. None: another attempt overtook this one.
+    pub(crate) async fn drop_some(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
+        let slots = self.cut_short(&batch).await?;
+        if slots.is_zero() {
+            return Ok(Some(batch));
+        }
+        let dropped = self.batches.drop_members(&batch, &slots).await?.done();
+        if dropped.is_some() {
+            let members = slots.count();
+            tracing::info!(batch = %batch.id, members, "members are not called: their fan-outs were cut short");
+            metrics::counter!(MEMBERS_DROPPED).increment(members);
+        }
+        Ok(dropped)
+    }
+
+    /// Whether a batch that may not call needs no call any more, as nothing of it is left.
+    pub(crate) async fn nothing_left(&self, batch: &Batch) -> Result<bool, StoreError> {
+        Ok(batch.has_items() && self.cut_short(batch).await?.count() == batch.unsettled().len() as u64)
+    }
+
+    /// Ends a batch of which nothing is left without a call, and so without a place.
+    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<(), HandleError> {
+        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
+            Write::Done(batch) => batch,
+            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => return self.go_on(&batch, message.more).await,
+        };
+        let Some(batch) = self.drop_some(batch).await? else { return Ok(()) };
+        if !batch.unsettled().is_empty() {
+            self.batches.take_back(&batch).await?;
+            return self.later(message, Duration::ZERO).await;
+        }
+        let ended = Ended { result: Ok(Answer::AllSucceeded), gone: BTreeSet::new(), put_off: None };
+        self.end(batch, policy, ended, message.more).await
+    }
+}

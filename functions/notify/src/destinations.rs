@@ -1,0 +1,147 @@
+//! How a notice is told to each destination.
+
+use std::fmt::Write as _;
+
+use fanfold::aws::Queue;
+use fanfold::notice::{Event, Notice};
+use fanfold::policy::{Destination, queue_url};
+use serde_json::{Value, json};
+
+use crate::aws::{Call, Service};
+use crate::deliver::receiver;
+use crate::{DeliveryError, Notify};
+
+impl Notify {
+    /// Delivers a notice.
+    pub(crate) async fn deliver_to(&self, destination: &Destination, notice: &Notice) -> Result<(), DeliveryError> {
+        let now = self.world.now();
+        match destination {
+            Destination::Queue(_) => Ok(self.notices.send(notice).await?),
+            Destination::Sqs(queue) => Ok(Queue::new(self.sqs.clone(), queue_url(queue)).send(notice).await?),
+            Destination::Url(url) => self.webhooks.post(url, notice, now).await,
+            Destination::EventBus(bus) => {
+                let answer = self.aws.call(put_event(bus, notice)?, now).await?;
+                not_refused(&answer)
+            }
+            Destination::TaskToken(token) => self.aws.call(end_task(token, notice)?, now).await.map(drop),
+            Destination::DurableCallback(id) => self.aws.call(call_back(id, notice)?, now).await.map(drop),
+        }
+    }
+}
+
+/// Whose time a destination takes, if it may take long: one that hangs holds no more than its share. The stack's own queue does
+/// not hang.
+pub(crate) fn holds(destination: &Destination) -> Option<String> {
+    match destination {
+        Destination::Queue(_) => None,
+        Destination::Url(url) => Some(receiver(url)),
+        Destination::Sqs(queue) => Some(queue_url(queue)),
+        Destination::EventBus(_) => Some(Service::EventBridge.name().to_owned()),
+        Destination::TaskToken(_) => Some(Service::StepFunctions.name().to_owned()),
+        Destination::DurableCallback(_) => Some(Service::Lambda.name().to_owned()),
+    }
+}
+
+/// What a destination is called in logs and dead letters. A token lets whoever has it answer: it is not shown.
+pub(crate) fn name(destination: &Destination) -> &str {
+    match destination {
+        Destination::Queue(_) => "the queue of notices",
+        Destination::Url(to) | Destination::Sqs(to) | Destination::EventBus(to) => to,
+        Destination::TaskToken(_) => "the Step Functions task",
+        Destination::DurableCallback(_) => "the durable function's callback",
+    }
+}
+
+/// `PutEvents`: the detail is the notice's data, and `notice`, its id, by which repetitions are recognized.
+fn put_event(bus: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+    let mut told = serde_json::to_value(notice)?;
+    let mut detail = told["data"].take();
+    detail["notice"] = json!(notice.id);
+    let entry = json!({
+        "EventBusName": bus, "Source": "fanfold", "DetailType": told["type"], "Detail": detail.to_string(),
+        "Resources": [notice.source],
+    });
+    by_target(Service::EventBridge, "AWSEvents.PutEvents", "application/x-amz-json-1.1", &json!({"Entries": [entry]}))
+}
+
+/// The answer of `PutEvents` is a success even if the event was refused.
+fn not_refused(answer: &[u8]) -> Result<(), DeliveryError> {
+    let answer: Value = serde_json::from_slice(answer)?;
+    let entry = &answer["Entries"][0];
+    let Some(code) = entry["ErrorCode"].as_str() else { return Ok(()) };
+    let message = entry["ErrorMessage"].as_str().unwrap_or_default();
+    let service = Service::EventBridge.name();
+    Err(DeliveryError::Event { service, code: code.to_owned(), message: message.to_owned() })
+}
+
+/// `SendTaskSuccess`, or `SendTaskFailure` if the fan-out ended otherwise than completed.
+fn end_task(token: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+    let (target, body) = match failed(notice)? {
+        None => {
+            let output = serde_json::to_string(notice)?;
+            ("AWSStepFunctions.SendTaskSuccess", json!({"taskToken": token, "output": output}))
+        }
+        Some(Failed { error, cause }) => {
+            ("AWSStepFunctions.SendTaskFailure", json!({"taskToken": token, "error": error, "cause": cause}))
+        }
+    };
+    by_target(Service::StepFunctions, target, "application/x-amz-json-1.0", &body)
+}
+
+/// `SendDurableExecutionCallbackSuccess`, or `…Failure` if the fan-out ended otherwise than completed.
+fn call_back(id: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+    let told = serde_json::to_string(notice)?;
+    let (how, body) = match failed(notice)? {
+        None => ("succeed", told.into_bytes()),
+        Some(Failed { error, cause }) => {
+            let body = json!({"ErrorType": error, "ErrorMessage": cause, "ErrorData": told});
+            ("fail", serde_json::to_vec(&body)?)
+        }
+    };
+    let path = format!("/2025-12-01/durable-execution-callbacks/{}/{how}", percent_encoded(id));
+    Ok(Call { service: Service::Lambda, path, target: None, media_type: "application/json", body })
+}
+
+fn by_target(
+    service: Service,
+    target: &'static str,
+    media_type: &'static str,
+    body: &Value,
+) -> Result<Call, DeliveryError> {
+    let body = serde_json::to_vec(body)?;
+    Ok(Call { service, path: "/".to_owned(), target: Some(target), media_type, body })
+}
+
+/// How a fan-out failed.
+struct Failed {
+    /// The notice's type.
+    error: String,
+    cause: String,
+}
+
+/// How a fan-out failed; none: it completed.
+fn failed(notice: &Notice) -> Result<Option<Failed>, DeliveryError> {
+    let Some(end) = notice.event.end().filter(|_| !matches!(notice.event, Event::FanoutCompleted(_))) else {
+        return Ok(None);
+    };
+    let told = serde_json::to_value(&notice.event)?;
+    let error = told["type"].as_str().unwrap_or_default().to_owned();
+    let cause = format!(
+        "of {} items {} succeeded, {} failed, {} were duplicates and {} were not done ({})",
+        end.total, end.succeeded, end.failed, end.duplicates, end.missing, notice.source
+    );
+    Ok(Some(Failed { error, cause }))
+}
+
+/// A text as one segment of a path.
+fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut path, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            // Writing to a text does not fail.
+            let _ = write!(path, "%{byte:02X}");
+        }
+        path
+    })
+}

@@ -1,0 +1,181 @@
+//! Where notices go.
+
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::PolicyError;
+use super::check::Faults;
+use crate::limits::{CALLBACK_ID_BYTES_MAX, EVENT_BUS_BYTES_MAX, TASK_TOKEN_BYTES_MAX};
+
+/// Where notices go: exactly one of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Destination {
+    /// An HTTPS endpoint.
+    Url(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::url"))] String),
+    /// The stack's own queue of notices.
+    Queue(NoticesQueue),
+    /// A standard SQS queue in the stack's region, by its URL or ARN.
+    Sqs(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::queue"))] String),
+    /// An EventBridge bus in the stack's region, by its name or ARN.
+    EventBus(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::event_bus"))] String),
+    /// The token of a Step Functions task that waits for the end of a fan-out.
+    TaskToken(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::task_token"))] String),
+    /// The id of a callback that a Lambda durable function waits for until a fan-out ends.
+    DurableCallback(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::callback_id"))] String),
+}
+
+/// The queue of the stack that notices can be read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum NoticesQueue {
+    /// `NoticesQueue` in template.yaml.
+    Notices,
+}
+
+/// The URL or ARN of a standard queue: the names of others end in `.fifo`.
+pub(crate) const QUEUE: &str =
+    "^(https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)[A-Za-z0-9_-]{1,80}$";
+
+/// The name or ARN of a bus (API reference of `PutEvents`).
+pub(crate) const EVENT_BUS: &str = "^(arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[/._A-Za-z0-9-]+$";
+
+/// A task token: letters that can be seen.
+pub(crate) const TASK_TOKEN: &str = "^[!-~]+$";
+
+/// A callback's id (API reference of `SendDurableExecutionCallbackSuccess`).
+pub(crate) const CALLBACK_ID: &str = "^[A-Za-z0-9+/]+={0,2}$";
+
+impl Destination {
+    /// Names what is wrong with a destination of notices; `field` is what it is called where it was given.
+    ///
+    /// # Errors
+    /// What it names cannot be used.
+    pub fn check(&self, field: &str) -> Result<(), PolicyError> {
+        let mut faults = Faults::default();
+        self.check_for_fanout(field, &mut faults);
+        faults.result()
+    }
+
+    fn check_for_fanout(&self, field: &str, faults: &mut Faults) {
+        let (name, value, pattern, most, allowed) = match self {
+            Self::Queue(NoticesQueue::Notices) => return,
+            Self::Url(url) => return faults.url(&format!("{field}.url"), url),
+            Self::Sqs(queue) => {
+                let allowed = "the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME) or ARN of a standard queue is";
+                ("sqs", queue, QUEUE, usize::MAX, allowed.to_owned())
+            }
+            Self::EventBus(bus) => {
+                let allowed = format!("the name or ARN of an event bus, at most {EVENT_BUS_BYTES_MAX} bytes, is");
+                ("event_bus", bus, EVENT_BUS, EVENT_BUS_BYTES_MAX, allowed)
+            }
+            Self::TaskToken(token) => {
+                let allowed = format!(
+                    "a token as Step Functions gives it ($$.Task.Token), at most {TASK_TOKEN_BYTES_MAX} bytes, is"
+                );
+                ("task_token", token, TASK_TOKEN, TASK_TOKEN_BYTES_MAX, allowed)
+            }
+            Self::DurableCallback(id) => {
+                let allowed = format!("a callback's id as Lambda gives it, at most {CALLBACK_ID_BYTES_MAX} bytes, is");
+                ("durable_callback", id, CALLBACK_ID, CALLBACK_ID_BYTES_MAX, allowed)
+            }
+        };
+        if value.len() > most || !Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(value)) {
+            faults.add(&format!("{field}.{name}"), format!("is `{value}`, {allowed} allowed"));
+        }
+    }
+
+    /// The same for the destination of a policy, which is told many things.
+    pub(super) fn check_for_policy(&self, field: &str, faults: &mut Faults) {
+        let name = match self {
+            Self::TaskToken(_) => "task_token",
+            Self::DurableCallback(_) => "durable_callback",
+            _ => return self.check_for_fanout(field, faults),
+        };
+        let problem =
+            "can be told one thing only, the end of a fan-out: one of `url`, `queue`, `sqs` and `event_bus` is allowed";
+        faults.add(&format!("{field}.{name}"), problem);
+    }
+}
+
+/// The URL of a queue that is given by its URL or ARN.
+#[must_use]
+pub fn queue_url(queue: &str) -> String {
+    let parts: Vec<&str> = queue.split(':').collect();
+    match parts[..] {
+        ["arn", partition, "sqs", region, account, name] => {
+            format!("https://sqs.{region}.{}/{account}/{name}", domain(partition == "aws-cn"))
+        }
+        _ => queue.to_owned(),
+    }
+}
+
+/// The domain of AWS's endpoints, in China or elsewhere.
+#[must_use]
+pub fn domain(china: bool) -> &'static str {
+    if china { "amazonaws.com.cn" } else { "amazonaws.com" }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(destination: &serde_json::Value) -> Vec<String> {
+        let destination: Destination = serde_json::from_value(destination.clone()).unwrap();
+        let checked = destination.check("notify");
+        checked.err().into_iter().flat_map(|error| error.0).map(|fault| fault.field).collect()
+    }
+
+    #[test]
+    fn what_can_be_told_is_told_from_what_can_not() {
+        for right in [
+            json!({"queue": "notices"}),
+            json!({"sqs": "https://sqs.eu-west-1.amazonaws.com/123456789012/ends"}),
+            json!({"sqs": "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/a_b-c"}),
+            json!({"sqs": "arn:aws-us-gov:sqs:us-gov-west-1:123456789012:ends"}),
+            json!({"event_bus": "default"}),
+            json!({"event_bus": "aws.partner/example.com/x"}),
+            json!({"event_bus": "arn:aws:events:us-east-1:123456789012:event-bus/mine"}),
+            json!({"task_token": "AAAAKgAAAAIAAAAA+/=".repeat(100)}),
+            json!({"durable_callback": "Ab+/09=="}),
+        ] {
+            assert_eq!(fields(&right), Vec::<String>::new(), "{right}");
+        }
+        for (name, values) in [
+            (
+                "sqs",
+                vec![
+                    String::new(),
+                    "ends".to_owned(),
+                    "https://sqs.eu-west-1.amazonaws.com/123456789012/ends.fifo".to_owned(),
+                    "https://sqs.eu-west-1.amazonaws.com/12/ends".to_owned(),
+                    "arn:aws:sns:us-east-1:123456789012:ends".to_owned(),
+                    format!("arn:aws:sqs:us-east-1:123456789012:{}", "x".repeat(81)),
+                ],
+            ),
+            ("event_bus", vec![String::new(), "a b".to_owned(), "x".repeat(EVENT_BUS_BYTES_MAX + 1)]),
+            ("task_token", vec![String::new(), "a\nb".to_owned(), "x".repeat(TASK_TOKEN_BYTES_MAX + 1)]),
+            ("durable_callback", vec![String::new(), "a-b".to_owned(), "x".repeat(CALLBACK_ID_BYTES_MAX + 1)]),
+        ] {
+            for value in values {
+                assert_eq!(fields(&json!({name: value})), [format!("notify.{name}")], "{value}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_arn_of_a_queue_has_its_url() {
+        for (queue, url) in [
+            ("arn:aws:sqs:eu-west-1:123456789012:ends", "https://sqs.eu-west-1.amazonaws.com/123456789012/ends"),
+            ("arn:aws-cn:sqs:cn-north-1:123456789012:e", "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/e"),
+            ("http://sqs.localhost:80/000000000000/e", "http://sqs.localhost:80/000000000000/e"),
+        ] {
+            assert_eq!(queue_url(queue), url);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How far a fan-out has come, and how it ended.
+
+/// How far a fan-out has come. It ends in one of the last four, whichever is decided first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FanoutState {
+    /// Items may be added.
+    Open,
+    /// No more items come.
+    Sealed,
+    /// Sealed, and every item was acked.
+    Completed,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// More items failed than it tolerates.
+    Failed,
+    /// Nothing happened to it for longer than its idle limit.
+    Expired,
+}
+
+impl FanoutState {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Open, Self::Sealed, Self::Completed, Self::Cancelled, Self::Failed, Self::Expired];
+
+    /// The state as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Sealed => "sealed",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Whether its end is decided, and it is not completion: nothing is begun for it any more, and what is not done counts as
+    /// missing.
+    #[must_use]
+    pub fn cut_short(self) -> bool {
+        matches!(self, Self::Cancelled | Self::Failed | Self::Expired)
+    }
+}
+
+impl std::str::FromStr for FanoutState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| format!("is `{text}`"))
+    }
+}

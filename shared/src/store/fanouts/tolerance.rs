@@ -1,0 +1,167 @@
+//! How many items of a fan-out may fail before it fails itself.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fanout, FanoutState};
+use crate::limits::TOLERATED_FAILURES_MAX;
+
+/// How many items may fail: a number, or a share of all items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tolerance {
+    /// So many.
+    Count(u64),
+    /// So many ten-thousandths of all items.
+    Share(u16),
+}
+
+/// All of them, in ten-thousandths.
+const ALL: u16 = 10_000;
+
+impl Tolerance {
+    /// Whether so many failures of so many items are more than tolerated.
+    fn exceeded(self, failures: u64, total: u64) -> bool {
+        match self {
+            Self::Count(most) => failures > most,
+            Self::Share(share) => u128::from(failures) * u128::from(ALL) > u128::from(total) * u128::from(share),
+        }
+    }
+
+    /// A share such as `5%` or `0.25%`.
+    fn share(text: &str) -> Option<Self> {
+        let number = text.strip_suffix('%')?;
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |text: &str, most| (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        if (!digits(whole, 2) && whole != "100") || !digits(part, 2) {
+            return None;
+        }
+        let share = whole.parse::<u16>().ok()?.checked_mul(100)? + format!("{part:0<2}").parse::<u16>().ok()?;
+        (share <= ALL).then_some(Self::Share(share))
+    }
+}
+
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(most) => most.fmt(f),
+            Self::Share(share) if share % 100 == 0 => write!(f, "{}%", share / 100),
+            Self::Share(share) => write!(f, "{}.{:02}%", share / 100, share % 100),
+        }
+    }
+}
+
+impl Serialize for Tolerance {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Count(most) => serializer.serialize_u64(*most),
+            Self::Share(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tolerance {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::{Error, Unexpected};
+
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Tolerance;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(
+                    f,
+                    "`tolerated_failures` as a whole number up to {TOLERATED_FAILURES_MAX}, or a share of `0%` to `100%` with at \
+                     most two decimals"
+                )
+            }
+
+            fn visit_u64<E: Error>(self, most: u64) -> Result<Tolerance, E> {
+                if most > TOLERATED_FAILURES_MAX {
+                    return Err(E::invalid_value(Unexpected::Unsigned(most), &self));
+                }
+                Ok(Tolerance::Count(most))
+            }
+
+            fn visit_i64<E: Error>(self, most: i64) -> Result<Tolerance, E> {
+                match u64::try_from(most) {
+                    Ok(most) => self.visit_u64(most),
+                    Err(_) => Err(E::invalid_value(Unexpected::Signed(most), &self)),
+                }
+            }
+
+            fn visit_f64<E: Error>(self, most: f64) -> Result<Tolerance, E> {
+                match crate::whole::from_float(most) {
+                    Some(most) => self.visit_u64(most),
+                    None => Err(E::invalid_type(Unexpected::Float(most), &self)),
+                }
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Tolerance, E> {
+                Tolerance::share(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl Fanout {
+    /// Whether more items failed than are tolerated, and no end is decided: it is to fail. A share is known only once no more items
+    /// come.
+    #[must_use]
+    pub fn to_fail(&self) -> bool {
+        self.tolerated.is_some_and(|tolerance| match (self.state, tolerance) {
+            (FanoutState::Sealed, _) | (FanoutState::Open, Tolerance::Count(_)) => {
+                tolerance.exceeded(self.failures, self.total)
+            }
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_numbers_and_shares() {
+        for (json, tolerance) in [
+            ("0", Tolerance::Count(0)),
+            ("7.0", Tolerance::Count(7)),
+            ("\"5%\"", Tolerance::Share(500)),
+            ("\"0.5%\"", Tolerance::Share(50)),
+            ("\"0.05%\"", Tolerance::Share(5)),
+            ("\"100.0%\"", Tolerance::Share(10_000)),
+        ] {
+            let read: Tolerance = serde_json::from_str(json).unwrap();
+            assert_eq!(read, tolerance, "{json}");
+            assert_eq!(serde_json::from_str::<Tolerance>(&serde_json::to_string(&read).unwrap()).unwrap(), read);
+        }
+        for json in [
+            "-1",
+            "1.5",
+            "9007199254740992",
+            "\"5\"",
+            "\"101%\"",
+            "\"100.01%\"",
+            "\"%\"",
+            "\"-1%\"",
+            "\"1.234%\"",
+            "\".5%\"",
+            "\"+5%\"",
+        ] {
+            let error = serde_json::from_str::<Tolerance>(json).unwrap_err().to_string();
+            assert!(error.contains("tolerated_failures") && error.contains("`0%` to `100%`"), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn as_many_as_tolerated_are_not_too_many() {
+        assert!(!Tolerance::Count(2).exceeded(2, 9) && Tolerance::Count(2).exceeded(3, 9));
+        assert!(!Tolerance::Share(500).exceeded(5, 100) && Tolerance::Share(500).exceeded(6, 100));
+        assert!(Tolerance::Share(500).exceeded(5, 99), "5 of 99 are more than 5 %");
+        assert!(!Tolerance::Share(0).exceeded(0, 9) && Tolerance::Share(0).exceeded(1, 9));
+        assert!(!Tolerance::Share(10_000).exceeded(9, 9));
+    }
+}

@@ -1,0 +1,125 @@
+//! Acks gathered by item group, and those that are refused. No I/O.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::bits::Bits;
+use crate::ids::{ItemId, TaskId};
+use crate::limits::REFUSED_ITEMS_NAMED_MAX;
+use crate::messages::{AckEntry, AckRequest};
+use crate::metrics::ITEMS_REFUSED;
+use crate::store::batches::Batch;
+use crate::store::groups::Mask;
+
+/// Acks by fan-out and item group.
+pub type Acks = BTreeMap<(Uuid, Uuid), Mask>;
+
+/// Why acks of a group were refused. Those of the same group that name items it has are applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AckRefusal {
+    /// There is no such group. It may have ended so long ago that its record is gone.
+    #[error("there is no item group {group} of fan-out {fanout}")]
+    UnknownGroup {
+        /// The fan-out.
+        fanout: Uuid,
+        /// The group.
+        group: Uuid,
+    },
+    /// The group has fewer items.
+    #[error("item group {group} of fan-out {fanout} has {size} items, there is no item {index}")]
+    OutOfRange {
+        /// The fan-out.
+        fanout: Uuid,
+        /// The group.
+        group: Uuid,
+        /// The highest index that was acked.
+        index: usize,
+        /// The group's size.
+        size: u32,
+    },
+}
+
+/// Acks of a group that were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub problem: AckRefusal,
+    /// The items.
+    pub items: Bits,
+}
+
+/// Acks that were refused, by fan-out and item group.
+pub type Refused = BTreeMap<(Uuid, Uuid), Refusal>;
+
+impl Refusal {
+    /// What is refused of a mask.
+    pub(super) fn of(problem: AckRefusal, mask: &Mask) -> Self {
+        let items = match problem {
+            AckRefusal::UnknownGroup { .. } => mask.done.clone(),
+            AckRefusal::OutOfRange { size, .. } => mask.done.minus(&Bits::ones(size as usize)),
+        };
+        Self { problem, items }
+    }
+
+    /// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
+    pub(super) fn report(&self) {
+        let count = self.items.count();
+        metrics::counter!(ITEMS_REFUSED).increment(count);
+        let named: Vec<usize> = self.items.iter().take(REFUSED_ITEMS_NAMED_MAX).collect();
+        tracing::warn!(refusal = %self.problem, count, indices = ?named, "acks of items that do not exist were refused");
+    }
+}
+
+/// Adds what a request acks.
+pub fn collect(acks: &mut Acks, request: &AckRequest) {
+    for (entries, said) in
+        [(&request.items, Said::Succeeded), (&request.failed, Said::Failed), (&request.duplicates, Said::Duplicate)]
+    {
+        entries.iter().for_each(|entry| add(acks, entry, said));
+    }
+}
+
+/// Adds items that were dropped as duplicates.
+pub fn collect_duplicates(acks: &mut Acks, items: impl IntoIterator<Item = ItemId>) {
+    items.into_iter().for_each(|item| add(acks, &AckEntry::Item(item), Said::Duplicate));
+}
+
+/// Adds what a batch has settled so far.
+pub fn collect_batch(acks: &mut Acks, batch: &Batch) {
+    for (slot, id) in batch.members.ids().iter().enumerate() {
+        let said = match () {
+            () if batch.failed.get(slot) => Said::Failed,
+            () if batch.succeeded.get(slot) => Said::Succeeded,
+            () if batch.dropped.get(slot) => Said::Missing,
+            () => continue,
+        };
+        if let TaskId::Item(item) = id {
+            add(acks, &AckEntry::Item(*item), said);
+        }
+    }
+}
+
+/// What an ack says of its items.
+#[derive(Clone, Copy)]
+enum Said {
+    Succeeded,
+    Failed,
+    Duplicate,
+    Missing,
+}
+
+fn add(acks: &mut Acks, entry: &AckEntry, said: Said) {
+    if matches!(entry, AckEntry::Mask(mask) if mask.mask.is_zero()) {
+        return;
+    }
+    let group = entry.group();
+    let mask = acks.entry((group.fanout, group.group)).or_default();
+    entry.add_to(&mut mask.done);
+    match said {
+        Said::Succeeded => {}
+        Said::Failed => entry.add_to(&mut mask.failed),
+        Said::Duplicate => entry.add_to(&mut mask.duplicates),
+        Said::Missing => entry.add_to(&mut mask.missing),
+    }
+}

@@ -1,0 +1,129 @@
+//! Cancel beside what it races with: the last ack, the seal, registration, a call.
+
+use fanfold::ids::{ItemId, TaskId};
+use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::store::fanouts::FanoutState;
+use fanfold::tracking::TrackingError;
+use futures::FutureExt;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Case, ack, add, fanout, grouped, open, policy, registration, seal, task};
+use crate::lock;
+use crate::small::stage::Again;
+use crate::small::{Actor, Stage};
+
+fn plain() -> Value {
+    policy(&json!({}))
+}
+
+fn queue() -> Option<Destination> {
+    Some(Destination::Queue(NoticesQueue::Notices))
+}
+
+/// A user cancels the fan-out.
+fn cancel(stage: &Stage) -> Actor {
+    if let Some(model) = lock(&stage.sim.model).fanouts.get_mut(&fanout()) {
+        model.cancelling = true;
+    }
+    Actor::request("api", Again::User, |hands| {
+        async move {
+            let cancelled = hands.steps.tracking.cancel(fanout()).await;
+            if let (Ok(_), Some(model)) = (&cancelled, lock(&hands.sim.model).fanouts.get_mut(&fanout())) {
+                model.cancelled_at.get_or_insert_with(Instant::now);
+            }
+            matches!(cancelled, Ok(_) | Err(TrackingError::Ended { state: FanoutState::Completed, .. }))
+        }
+        .boxed()
+    })
+}
+
+/// The message that handles a batch of these items.
+async fn called(stage: &Stage, items: &[ItemId]) -> Result<Actor, String> {
+    let tasks: Vec<_> = items.iter().map(|item| task(Some(TaskId::Item(*item)), "a")).collect();
+    Ok(Actor::message("HandleQueue", grouped(stage, &tasks).await?))
+}
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "cancel-beside-last-ack-small",
+        about: "a small fan-out is cancelled while its last item is acked",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 1, true, queue()).await?;
+                Ok(vec![cancel(stage), ack(stage, "one", &items)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-last-ack-and-seal",
+        about: "a fan-out is cancelled while its last item is acked and it is sealed",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 1).await?;
+                Ok(vec![cancel(stage), ack(stage, "one", &items), seal(stage)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-cancel",
+        about: "a fan-out of two groups is cancelled by two requests",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                add(stage, "first", 1).await?;
+                add(stage, "second", 1).await?;
+                Ok(vec![cancel(stage), cancel(stage)])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-register",
+        about: "a fan-out is cancelled while a task is registered for its item",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 1).await?;
+                let tasks = [task(Some(TaskId::Item(items[0])), "a")];
+                let register = Actor::message("RegisterQueue", registration(stage, "register", &tasks));
+                Ok(vec![cancel(stage), register])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-handle",
+        about: "a fan-out is cancelled while the batch API is called for its only item",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                open(stage, 0, false, queue()).await?;
+                let items = add(stage, "first", 1).await?;
+                let handle = called(stage, &items).await?;
+                Ok(vec![cancel(stage), handle])
+            }
+            .boxed()
+        },
+    },
+    Case {
+        name: "cancel-beside-handle-small",
+        about: "the same with a small fan-out",
+        policy: plain,
+        prepare: |stage| {
+            async move {
+                let items = open(stage, 1, true, queue()).await?;
+                let handle = called(stage, &items).await?;
+                Ok(vec![cancel(stage), handle])
+            }
+            .boxed()
+        },
+    },
+];

@@ -1,0 +1,69 @@
+//! What acks may cost: requests and units, of a smaller fan-out than docs/SCALING.md plans for.
+
+use std::collections::BTreeSet;
+
+use fanfold::bits::Bits;
+use fanfold::delivery::Delivery;
+use fanfold::ids::{GroupId, ItemId};
+use fanfold::messages::{AckEntry, AckRequest, GroupMask};
+use fanfold_local::Usage;
+use fanfold_tests::{QueueName, TestStack};
+use serde_json::{Value, json};
+
+fn message(id: usize, body: &Value) -> Delivery {
+    Delivery { message_id: id.to_string(), body: body.to_string(), receive_count: 1 }
+}
+
+/// Requests to DynamoDB, and write units, between two moments.
+fn used(before: &Usage, after: &Usage) -> (u64, f64) {
+    (after.dynamodb_requests - before.dynamodb_requests, after.write_units - before.write_units)
+}
+
+fn groups(ids: &[ItemId]) -> u64 {
+    ids.iter().map(|id| id.group).collect::<BTreeSet<_>>().len() as u64
+}
+
+/// One read, and one write per group, however many messages an invocation has: one unit each, also of 7,168 items.
+#[tokio::test(start_paused = true)]
+async fn messages_of_one_item_are_a_read_and_a_write_for_each_group_of_an_invocation() {
+    let stack = TestStack::with(json!({})).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let mut ids = stack.add(fanout, 10_000, "a").await;
+    assert_eq!(groups(&ids), 2);
+    fastrand::Rng::with_seed(1).shuffle(&mut ids);
+    for (at, ids) in ids[..9_000].chunks(1_000).enumerate() {
+        let body = |id: &ItemId| json!({"items": [id.to_string()]});
+        let messages: Vec<Delivery> = ids.iter().enumerate().map(|(n, id)| message(n, &body(id))).collect();
+        let before = stack.usage();
+        assert!(stack.hand(QueueName::Ack, messages.clone()).await.is_empty());
+        assert_eq!(used(&before, &stack.usage()), (3, 2.0), "invocation {at}");
+        let before = stack.usage();
+        assert!(stack.hand(QueueName::Ack, messages).await.is_empty());
+        assert_eq!(used(&before, &stack.usage()), (1, 0.0), "again, invocation {at}");
+    }
+}
+
+/// Whole groups by masks: their last bits go in one transaction.
+#[tokio::test(start_paused = true)]
+async fn masks_of_whole_groups_are_four_requests_and_few_units() {
+    let stack = TestStack::with(json!({})).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let ids = stack.add(fanout, 100_000, "a").await;
+    stack.tracking.seal(fanout).await.unwrap();
+    let names: BTreeSet<_> = ids.iter().map(|id| id.group).collect();
+    let mask = |group| {
+        let mask: Bits = ids.iter().filter(|id| id.group == group).map(|id| usize::from(id.index)).collect();
+        AckEntry::Mask(GroupMask { group: GroupId { fanout, group }, mask })
+    };
+    let entries: Vec<AckEntry> = names.iter().map(|group| mask(*group)).collect();
+    let request = |items: &[AckEntry]| AckRequest { items: items.to_vec(), ..AckRequest::default() };
+    let messages: Vec<Delivery> =
+        entries.chunks(7).enumerate().map(|(n, masks)| message(n, &json!(request(masks)))).collect();
+    let before = stack.usage();
+    assert!(stack.hand(QueueName::Ack, messages).await.is_empty());
+    let (requests, units) = used(&before, &stack.usage());
+    assert_eq!(requests, 4, "a read of the groups, a transaction, a read of the header, its end");
+    assert!(units <= 3.5 * names.len() as f64, "{units} units for {} groups", names.len());
+    let fanout = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
+    assert_eq!((fanout.complete(), fanout.done), (true, 100_000));
+}

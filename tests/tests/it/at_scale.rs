@@ -1,0 +1,144 @@
+//! Large batches, many failures, many lanes, full invocations: each fits its record, its message and its time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanfold::config::Surroundings;
+use fanfold::delivery::Step;
+use fanfold::ids::ItemId;
+use fanfold::notice::{Event, Notice};
+use fanfold::store::locks::{Leader, Locks};
+use fanfold::tracking::{OpenRequest, Tracking};
+use fanfold_ack::Ack;
+use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
+use fanfold_local::{Engine, Fate, Interceptor, ServiceRequest, Template};
+use fanfold_sweep::{Sweep, SweepRequest};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, done, message, order, policy, world};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::json;
+use uuid::Uuid;
+
+/// A notice of very many failures is told in parts that fit a message.
+#[tokio::test(start_paused = true)]
+async fn many_failures_can_be_told() {
+    let api = ScriptedApi::new(|call| {
+        let failed = |member: &fanfold_batch_api::CallMember| MemberAnswer {
+            id: member.id,
+            outcome: MemberOutcome::Failed,
+            error: Some("x".repeat(256)),
+        };
+        Ok(Answer::Members(call.members.iter().map(failed).collect()))
+    });
+    let changes = json!({"max_batch": 1000, "notify": {"queue": "notices"}});
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+    let tasks = stack.register_orders("117", 0..1000).await;
+    stack.drain().await;
+    stack.assert_locks_free().await;
+    let notices = stack.take(QueueName::Notices).await;
+    let mut told = Vec::new();
+    for notice in &notices {
+        let notice: Notice = serde_json::from_str(&notice.body).unwrap();
+        let Event::TasksFailed(failed) = notice.event else { panic!("{notice:?}") };
+        assert_eq!((failed.kind.as_str(), failed.target.as_str()), ("parcel", "117"));
+        assert!(failed.failures.iter().all(|failure| failure.error == "x".repeat(256)));
+        told.extend(failed.failures.into_iter().map(|failure| failure.id));
+    }
+    assert!(notices.len() > 1, "one notice of everything");
+    assert_eq!((told.len(), told.into_iter().collect::<BTreeSet<_>>()), (1_000, tasks.into_iter().collect()));
+}
+
+/// Members of as many item groups take 37 bytes each. Members, outcomes and errors fit a record of 400 KB.
+#[tokio::test(start_paused = true)]
+async fn the_outcome_of_the_largest_batch_fits_its_record() {
+    let api = ScriptedApi::new(|call| {
+        let answer = |(n, member): (usize, &fanfold_batch_api::CallMember)| MemberAnswer {
+            id: member.id,
+            outcome: if n.is_multiple_of(2) { MemberOutcome::Succeeded } else { MemberOutcome::Failed },
+            error: Some(format!("{:0>256}", n % 80)),
+        };
+        Ok(Answer::Members(call.members.iter().enumerate().map(answer).collect()))
+    });
+    let stack = TestStack::new(policy(json!({"max_batch": 10_000})), api, Crash::never()).await;
+    // Every item of a fan-out of its own: members of one fan-out take far less room.
+    let mut tasks = Vec::new();
+    for n in 0..10_000 {
+        let request = OpenRequest { items: 1, seal: true, ..OpenRequest::default() };
+        let fanout = stack.tracking.open(request, None).await.unwrap().fanout.id;
+        tasks.push(order(Some(ItemId { fanout, group: fanout, index: 0 }), "117", n));
+    }
+    stack.register(tasks).await;
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    let batches = stack.all_batches().await;
+    let succeeded: u64 = batches.iter().map(|batch| batch.succeeded.count()).sum();
+    assert_eq!((batches.len(), succeeded), (2, 5_000), "after {} calls", stack.api.seen().len());
+}
+
+/// Every request takes five milliseconds.
+#[derive(Debug)]
+struct Latency;
+
+impl Interceptor for Latency {
+    fn before<'a>(&'a self, _: &'a ServiceRequest) -> BoxFuture<'a, Fate> {
+        async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Fate::Pass
+        }
+        .boxed()
+    }
+}
+
+/// The same tables and queues, seen at once and over a network.
+async fn near_and_far(function: &str) -> (Surroundings, Surroundings) {
+    let template = Template::parse(include_str!("../../../template.yaml")).unwrap();
+    let engine = Engine::memory().unwrap();
+    engine.provision(&template).await.unwrap();
+    let (world, _) = world();
+    let see = |engine: &Engine| {
+        let variables = template.environment(function).unwrap();
+        Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| variables.get(name).cloned())
+    };
+    (see(&engine), see(&engine.with_interceptor(Arc::new(Latency))))
+}
+
+/// An invocation may be full of small fan-outs. It must end in the function's time, or its messages come again for
+/// ever.
+#[tokio::test(start_paused = true)]
+async fn an_invocation_of_ack_ends_in_its_time() {
+    let (near, far) = near_and_far("AckFunction").await;
+    let tracking = Tracking::from_environment(&near).unwrap();
+    let mut deliveries = Vec::new();
+    for number in 0..100 {
+        let mut items = Vec::new();
+        for _ in 0..30 {
+            let request = OpenRequest { items: 1, seal: true, ..OpenRequest::default() };
+            let fanout = tracking.open(request, None).await.unwrap().fanout.id;
+            items.push(ItemId { fanout, group: fanout, index: 0 });
+        }
+        deliveries.push(message(number, &done(&items)));
+    }
+    let ack = Ack::from_environment(&far).unwrap();
+    let begun = tokio::time::Instant::now();
+    assert!(ack.deliver(deliveries).await.is_empty());
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(30), "100 messages of the 1,000 allowed took {took:?}");
+}
+
+/// Very many lanes may go idle in a minute. A sweep must come to its end, or it never heals anything.
+#[tokio::test(start_paused = true)]
+async fn a_sweep_ends_in_its_time() {
+    let (near, far) = near_and_far("SweepFunction").await;
+    let locks = Locks::new(near.table("LOCKS_TABLE").unwrap());
+    for n in 0..6_000_u128 {
+        let (lane, batch) = (format!("parcel:0:{n}").parse().unwrap(), Uuid::from_u128(n));
+        locks.acquire(&lane, batch, 1).await.unwrap().done().unwrap();
+        locks.resign(&Leader { lane: &lane, batch, epoch: 1 }).await.unwrap();
+    }
+    let begun = tokio::time::Instant::now();
+    Sweep::from_environment(&far).unwrap().sweep(SweepRequest::default()).await.unwrap();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}

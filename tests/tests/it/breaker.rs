@@ -1,0 +1,263 @@
+//! Kinds whose batch API says that the caller is wrong or must wait: they stand still, nothing fails, and they go on.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold::limits::{PROBE_PAUSE_MAX, REFUSED_MAX};
+use fanfold::store::batches::BatchStatus;
+use fanfold::store::gates::{Gate, Refusal};
+use fanfold::store::places::{Party, Place};
+use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
+use fanfold_sweep::SweepRequest;
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, order, until};
+use serde_json::{Value, json};
+
+fn policy(changes: Value) -> Value {
+    let policy =
+        fanfold_tests::policy(json!({"max_attempts": 2, "batch_api": {"command": ["truck"], "timeout": "10s"}}));
+    changed(policy, changes)
+}
+
+async fn register(stack: &TestStack, depots: &[&str]) -> Vec<TaskId> {
+    let tasks = depots.iter().enumerate().map(|(n, depot)| order(None, depot, n)).collect();
+    stack.register.register(tasks, &depots.concat()).await.unwrap().into_iter().map(|task| task.id).collect()
+}
+
+async fn gate(stack: &TestStack) -> Gate {
+    stack.gates.get_many(&["parcel"]).await.unwrap().pop().unwrap_or_default()
+}
+
+const DEPOTS: [&str; 6] = ["117", "200", "300", "400", "500", "600"];
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_path_fails_nothing_and_the_kind_goes_on_when_it_is_mended() {
+    let (status, api) = ScriptedApi::answering(404);
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(60).await;
+    let stopped = gate(&stack).await.stopped.unwrap();
+    assert_eq!(stopped.answer, "the batch API answered 404");
+    let calls = api.seen().len();
+    assert!((10..100).contains(&calls), "{calls} calls in an hour");
+    assert!(stack.all_batches().await.iter().all(|batch| batch.status != BatchStatus::Done));
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(10).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
+    }
+}
+
+/// The example's batch API was busy for one call in twenty, and its kind stood still.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_works_ends_a_row_of_refusals_that_began_after_it() {
+    let takes = |call: &Call| Duration::from_secs(if call.target == "117" { 5 } else { 0 });
+    let api = ScriptedApi::slow(takes, |call| match call.target.as_str() {
+        "117" => Ok(Answer::AllSucceeded),
+        _ => Err(CallError::new(Cause::Status(503), "busy")),
+    });
+    let stack = TestStack::new(policy(json!({"backoff": {"base": 60, "max": 60}})), api, Crash::never()).await;
+    let _pumps = stack.pumps();
+    register(&stack, &["117"]).await;
+    until(async || gate(&stack).await.places.len() == 1).await;
+    register(&stack, &["200", "300"]).await;
+    until(async || gate(&stack).await.refusals == 2).await;
+    until(async || gate(&stack).await.places.is_empty()).await;
+    assert_eq!(gate(&stack).await.refusals, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tenants_refusals_do_not_stop_a_kind() {
+    let api = ScriptedApi::new(|call| match call.target.as_str() {
+        "117" => Err(CallError::new(Cause::Status(429), "busy")),
+        _ => Ok(Answer::AllSucceeded),
+    });
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    register(&stack, &["117"]).await;
+    stack.seconds(30).await;
+    assert!(gate(&stack).await.stopped.is_some());
+    register(&stack, &["200"]).await;
+    stack.seconds(30).await;
+    assert!(api.seen().iter().any(|seen| seen.call.target == "200"), "it was called without a sweep");
+    let others = stack.all_batches().await.into_iter().filter(|batch| batch.lane.target == "200");
+    assert!(others.map(|batch| batch.status).eq([BatchStatus::Done]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn probes_wait_as_the_batch_api_asks_and_no_longer_than_a_limit() {
+    let day = RetryAfter::Delay(Duration::from_secs(86_400));
+    let api = ScriptedApi::new(move |_| {
+        Err(CallError { retry_after: Some(day), ..CallError::new(Cause::Status(503), "closed") })
+    });
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    register(&stack, &DEPOTS).await;
+    for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        stack.deliver(queue).await;
+    }
+    let stopped = gate(&stack).await.stopped.unwrap();
+    assert_eq!((stopped.probe_at, api.seen().len()), (stopped.since.plus(PROBE_PAUSE_MAX), 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_version_of_the_policy_is_tried_at_once() {
+    let (status, api) = ScriptedApi::answering(401);
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(20).await;
+    assert!(gate(&stack).await.stopped.is_some());
+    status.store(200, Ordering::Relaxed);
+    stack.put_policy(policy(json!({"batch_api": {"command": ["lorry"], "timeout": "10s"}}))).await;
+    // As a local runner does that is started again.
+    stack.sweeper.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await.unwrap();
+    stack.drain().await;
+    stack.assert_settled(&tasks, 10).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_may_take_refusals_for_failures() {
+    let (_, api) = ScriptedApi::answering(404);
+    let stack = TestStack::new(policy(json!({"refusals": "fail"})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.drain().await;
+    assert_eq!((api.seen().len(), gate(&stack).await.stopped), (DEPOTS.len(), None));
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!(batch.failed.count(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
+    let (status, api) = ScriptedApi::answering(503);
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    for _ in 0..60 {
+        for queue in [QueueName::Elect, QueueName::Group, QueueName::Handle] {
+            stack.deliver(queue).await;
+        }
+        if gate(&stack).await.stopped.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // Every message is lost.
+    for _ in 0..60 {
+        stack.take(QueueName::Handle).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    stack.assert_settled(&tasks, 10).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
+    let (status, api) = ScriptedApi::answering(503);
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(3).await;
+    let stopped = gate(&stack).await;
+    let place = |n: u128| Place {
+        party: Party::Kind("parcel".to_owned()),
+        holder: uuid::Uuid::from_u128(n),
+        until: stack.world.now().plus(Duration::from_secs(40)),
+    };
+    // A worker takes the probe, and is never heard of again; who comes late finds it taken.
+    let (first, second) = (place(1), place(2));
+    let still = stopped.stopped.clone().unwrap();
+    assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap());
+    assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap(), "its own");
+    assert!(!stack.gates.take_probe(&second, &stopped, &still, 10).await.unwrap());
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(10).await;
+    stack.assert_settled(&tasks, 10).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_for_days_fails_and_is_told_why() {
+    let (_, api) = ScriptedApi::answering(403);
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(3).await;
+    tokio::time::sleep(REFUSED_MAX).await;
+    stack.minutes(5).await;
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        let error = batch.error(0).unwrap();
+        assert!(error.starts_with("gave up after 3 days") && error.contains("403"), "{error}");
+    }
+}
+
+/// Plain failures between refusals end no row of them, but neither do they stop a kind.
+#[tokio::test(start_paused = true)]
+async fn other_failures_stop_no_kind() {
+    let (_, api) = ScriptedApi::answering(500);
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(3).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!((batch.failed.count(), batch.ended, batch.refused), (1, 2, 0));
+    }
+}
+
+/// A call that began before the policy was changed says nothing of what the kind stands still by since.
+#[tokio::test(start_paused = true)]
+async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
+    let (_, api) = ScriptedApi::answering(503);
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let place = |n: u128| Place {
+        party: Party::Kind("parcel".to_owned()),
+        holder: uuid::Uuid::from_u128(n),
+        until: stack.world.now().plus(Duration::from_secs(40)),
+    };
+    let now = stack.world.now();
+    let refusal = |version: u128| Refusal { target: "117", version: uuid::Uuid::from_u128(version), answer: "no" };
+    for n in 0..4 {
+        assert!(stack.gates.take(&place(n), 10, now).await.unwrap().is_done());
+    }
+    stack.gates.refuse(&place(0), refusal(1)).await.unwrap().unwrap();
+    let stands = stack.gates.refuse(&place(1), refusal(2)).await.unwrap().unwrap();
+    assert_eq!(stands.refusals, 1, "those of another version do not count");
+    assert!(stack.gates.stop(&stands, "no", now, None).await.unwrap());
+    assert_eq!(stack.gates.refuse(&place(2), refusal(1)).await.unwrap(), None);
+    let after = gate(&stack).await;
+    assert!(after.stopped.is_some() && after.places.len() == 1 && after.notice.change == Some(1), "{after:?}");
+}
+
+/// A wrong path that redirects is a wrong path.
+#[tokio::test(start_paused = true)]
+async fn redirects_fail_nothing() {
+    let (status, api) = ScriptedApi::answering(308);
+    let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some());
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    for batch in stack.assert_settled(&tasks, 10).await.into_values() {
+        assert_eq!((batch.succeeded.count(), batch.ended - batch.refused), (1, 1));
+    }
+}
+
+/// 408: the request did not arrive in time. That is tried again, stops no kind, and lets none go on.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_did_not_arrive_is_tried_again() {
+    let (status, api) = ScriptedApi::answering(503);
+    let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
+    let tasks = register(&stack, &DEPOTS).await;
+    stack.minutes(3).await;
+    status.store(408, Ordering::Relaxed);
+    stack.minutes(5).await;
+    assert!(gate(&stack).await.stopped.is_some(), "a probe that did not arrive does not work");
+    status.store(200, Ordering::Relaxed);
+    stack.minutes(5).await;
+    stack.assert_settled(&tasks, 10).await;
+    status.store(408, Ordering::Relaxed);
+    let tasks = [tasks, register(&stack, &["700"]).await].concat();
+    stack.minutes(2).await;
+    assert_eq!(gate(&stack).await.stopped, None);
+    let batches = stack.assert_settled(&tasks, 10).await;
+    let batch = batches.values().find(|batch| batch.lane.target == "700").unwrap();
+    assert_eq!((batch.failed.count(), batch.ended, batch.silent.is_zero()), (1, 2, true), "answered, and tried twice");
+}

@@ -1,0 +1,324 @@
+//! Cancelling: nothing is begun any more, what is in progress ends and is counted, the rest is missing. One end, one notice.
+
+use std::time::Duration;
+
+use fanfold::ids::{ItemId, TaskId};
+use fanfold::limits::{DRAINED_AFTER, GROUP_ITEMS_MAX};
+use fanfold::store::fanouts::{Fanout, FanoutState};
+use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
+use fanfold_batch_api::{Answer, CallError};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, order, policy};
+use futures::future::join_all;
+use serde_json::json;
+use uuid::Uuid;
+
+async fn stack() -> TestStack {
+    TestStack::with(json!({})).await
+}
+
+async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
+    loop {
+        let found = stack.tracking.fanouts.get(fanout).await;
+        stack.crash.revive();
+        if let Ok(found) = found {
+            return found.unwrap();
+        }
+    }
+}
+
+/// Cancels as a user does, who repeats what fails.
+async fn cancel(stack: &TestStack, fanout: Uuid) -> Fanout {
+    loop {
+        let cancelled = stack.tracking.cancel(fanout).await;
+        stack.crash.revive();
+        match cancelled {
+            Ok(fanout) => return fanout,
+            Err(error) => assert!(matches!(error, TrackingError::Store(_) | TrackingError::Queue(_)), "{error}"),
+        }
+    }
+}
+
+/// State and counts: failed, duplicates, missing.
+fn counts(fanout: &Fanout) -> (FanoutState, bool, [u64; 3]) {
+    (fanout.state, fanout.ended(), [fanout.failed, fanout.duplicates, fanout.missing])
+}
+
+/// An open fan-out with two groups of so many items, or a small one.
+async fn opened(stack: &TestStack, items: u32, small: bool) -> (Uuid, Vec<ItemId>) {
+    if small {
+        return stack.open(items, true).await;
+    }
+    let (fanout, _) = stack.open(0, false).await;
+    let mut ids = stack.add(fanout, items / 2, "first").await;
+    ids.extend(stack.add(fanout, items - items / 2, "second").await);
+    (fanout, ids)
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_tasks_it_ends_at_once_and_is_told_once() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (fanout, ids) = opened(&stack, 6, small).await;
+        stack.ack.apply(&done(&ids[..2])).await.unwrap();
+        for _ in 0..3 {
+            let cancelled = stack.tracking.cancel(fanout).await.unwrap();
+            assert_eq!(counts(&cancelled), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
+            stack.drain().await;
+        }
+        stack.sweep().await;
+        stack.drain().await;
+        assert_eq!(stack.take(QueueName::Notices).await.len(), 1, "delivered once");
+        assert_eq!(stack.tracking.item(&ids[0]).await.unwrap(), ItemState::Succeeded);
+        assert_eq!(stack.tracking.item(&ids[5]).await.unwrap(), ItemState::Missing);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_notice_says_how_it_ended() {
+    let stack = stack().await;
+    let (fanout, ids) = opened(&stack, 6, false).await;
+    stack.ack.apply(&done(&ids[..2])).await.unwrap();
+    stack.tracking.cancel(fanout).await.unwrap();
+    stack.drain().await;
+    let notice = stack.take(QueueName::Notices).await.remove(0);
+    assert!(notice.body.contains("\"fanout.cancelled\""), "{}", notice.body);
+    assert!(notice.body.contains("\"missing\":4") && notice.body.contains("\"succeeded\":2"), "{}", notice.body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_comes_after_the_end() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (fanout, ids) = opened(&stack, 6, small).await;
+        let ended = stack.tracking.cancel(fanout).await.unwrap();
+        let late = stack.tracking.add(fanout, 1, Some("late")).await;
+        assert!(matches!(late, Err(TrackingError::NotOpen { state: FanoutState::Cancelled, .. })));
+        assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Cancelled);
+        stack.ack.apply(&done(&ids)).await.unwrap();
+        assert_eq!(header(&stack, fanout).await, ended, "later acks change nothing");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_complete_is_not_cancelled() {
+    let stack = stack().await;
+    let (fanout, ids) = stack.open(2, true).await;
+    stack.ack.apply(&done(&ids)).await.unwrap();
+    let refused = stack.tracking.cancel(fanout).await;
+    assert!(matches!(refused, Err(TrackingError::Ended { state: FanoutState::Completed, .. })));
+    assert!(matches!(stack.tracking.cancel(Uuid::nil()).await, Err(TrackingError::UnknownFanout(_))));
+    let empty = stack.tracking.open(OpenRequest::default(), None).await.unwrap();
+    assert!(stack.tracking.cancel(empty.fanout.id).await.unwrap().ended(), "nothing of it is in progress");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_call_has_begun_for_is_not_called() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (fanout, ids) = opened(&stack, 6, small).await;
+        let tasks = stack.register_items(&ids).await;
+        let cancelled = cancel(&stack, fanout).await;
+        assert_eq!(counts(&cancelled), (FanoutState::Cancelled, false, [0, 0, 0]), "they may be in progress");
+        stack.drain().await;
+        assert!(stack.api.seen().is_empty());
+        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 6]), "small: {small}");
+        assert_eq!(stack.completions().await.len(), 1);
+        let batches = stack.assert_settled(&tasks, 10).await;
+        assert!(batches.values().all(|batch| batch.dropped.count() == batch.members.len() as u64));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_progress_ends_and_is_counted() {
+    for small in [true, false] {
+        let minute = Duration::from_secs(60);
+        let api = ScriptedApi::slow(move |_| minute, |_| Ok(Answer::AllSucceeded));
+        let changes = json!({"max_batch": 2, "max_in_flight": 1, "batch_api": {"command": ["truck"], "timeout": 90}});
+        let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+        let (fanout, ids) = opened(&stack, 6, small).await;
+        stack.register_items(&ids).await;
+        let cancel = async {
+            while stack.api.seen().is_empty() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            stack.tracking.cancel(fanout).await.unwrap()
+        };
+        let (cancelled, ()) = futures::join!(cancel, stack.drain());
+        assert!(!cancelled.ended());
+        assert_eq!(stack.api.seen().len(), 1, "the call that had begun");
+        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
+        assert_eq!(stack.completions().await[0].succeeded, 2);
+    }
+}
+
+/// Another fan-out's members are called, under a key that goes with them.
+#[tokio::test(start_paused = true)]
+async fn members_of_other_fanouts_are_called() {
+    let stack = stack().await;
+    let (cancelled, ids) = stack.open(3, true).await;
+    let other =
+        stack.tracking.open(OpenRequest { items: 3, seal: true, ..OpenRequest::default() }, None).await.unwrap();
+    let others: Vec<ItemId> = fanfold::ids::expand(other.fanout.id, &other.groups).collect();
+    let both: Vec<ItemId> = ids.iter().chain(&others).copied().collect();
+    stack.register_items(&both).await;
+    cancel(&stack, cancelled).await;
+    stack.drain().await;
+    let called: Vec<TaskId> =
+        stack.api.seen().iter().flat_map(|seen| &seen.call.members).map(|member| member.id).collect();
+    assert_eq!(called.len(), 3);
+    assert!(others.iter().all(|item| called.contains(&TaskId::Item(*item))), "{called:?}");
+    assert!(header(&stack, other.fanout.id).await.complete());
+    assert_eq!(header(&stack, cancelled).await.missing, 3);
+}
+
+/// Members to be tried again are not, and the rest of their batch has another key.
+#[tokio::test(start_paused = true)]
+async fn no_other_attempt_is_begun() {
+    let stack =
+        TestStack::new(policy(json!({})), ScriptedApi::new(|_| Err(CallError::again("503"))), Crash::never()).await;
+    let (fanout, ids) = stack.open(3, true).await;
+    stack.register_items(&ids).await;
+    while stack.api.seen().is_empty() {
+        stack.seconds(3).await;
+    }
+    let calls = stack.api.seen().len();
+    cancel(&stack, fanout).await;
+    stack.drain().await;
+    assert_eq!(stack.api.seen().len(), calls);
+    stack.api.members_by_key();
+    assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 3]));
+}
+
+/// Tasks that nobody handles keep no end from coming.
+#[tokio::test(start_paused = true)]
+async fn what_nothing_happens_to_is_missing_after_a_while() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (fanout, ids) = opened(&stack, 6, small).await;
+        stack.register_items(&ids[..1]).await;
+        for queue in QueueName::STEPS {
+            stack.take(queue).await;
+        }
+        stack.ack.apply(&done(&ids[4..])).await.unwrap();
+        let cancelled = cancel(&stack, fanout).await;
+        let missing = if small { 0 } else { 1 };
+        assert_eq!(counts(&cancelled), (FanoutState::Cancelled, false, [0, 0, missing]), "the group without tasks");
+        stack.sweep().await;
+        assert!(!header(&stack, fanout).await.ended(), "it may be in progress");
+        stack.clock.skip(DRAINED_AFTER);
+        stack.sweep().await;
+        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
+        stack.drain().await;
+        assert_eq!(stack.completions().await.len(), 1);
+        assert!(stack.api.seen().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_fanout_is_closed_by_sweeps() {
+    let stack = stack().await;
+    let (fanout, _) = stack.open(0, false).await;
+    for n in 0..12 {
+        stack.tracking.add(fanout, GROUP_ITEMS_MAX * 98 + 1, Some(&n.to_string())).await.unwrap();
+    }
+    let total = header(&stack, fanout).await.total;
+    let cancelled = stack.tracking.cancel(fanout).await.unwrap();
+    assert!(!cancelled.ended() && cancelled.open_groups > 0, "nobody waits for all of them");
+    stack.sweep().await;
+    assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, total]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn acks_adds_seal_and_cancel_race() {
+    for seed in 0..20_u64 {
+        let stack = stack().await;
+        let (fanout, mut ids) = opened(&stack, 40, seed.is_multiple_of(2)).await;
+        fastrand::Rng::with_seed(seed).shuffle(&mut ids);
+        let requests: Vec<_> = ids.chunks(3).map(done).collect();
+        let acks = join_all(requests.iter().map(|acks| stack.ack.apply(acks)));
+        let cancels = join_all((0..2).map(|_| stack.tracking.cancel(fanout)));
+        let add = stack.tracking.add(fanout, 5, Some("more"));
+        let (acked, cancelled, added, sealed) = futures::join!(acks, cancels, add, stack.tracking.seal(fanout));
+        acked.into_iter().for_each(|answer| drop(answer.unwrap()));
+        sealed.unwrap();
+        let states: Vec<_> = cancelled.into_iter().map(|answer| answer.map(|fanout| fanout.state)).collect();
+        stack.drain().await;
+        let end = header(&stack, fanout).await;
+        assert!(end.ended(), "seed {seed}: {end:?}");
+        assert_eq!(end.total, 40 + if added.is_ok() { 5 } else { 0 });
+        assert_eq!(
+            states.iter().all(|state| matches!(state, Ok(FanoutState::Cancelled))),
+            !end.complete(),
+            "{states:?}"
+        );
+        let told = stack.completions().await;
+        assert_eq!(told.len(), 1, "seed {seed}");
+        assert_eq!((told[0].missing, told[0].total), (end.missing, end.total));
+        assert_eq!(told[0].succeeded, end.total - end.missing);
+    }
+}
+
+/// Cancels while some items are called for, some wait, some are acked and some are nobody's. Returns the struck request.
+async fn run(crash: Crash, small: bool) -> Option<String> {
+    let changes = json!({"max_batch": 2, "max_in_flight": 1});
+    let stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
+    let (fanout, ids) = opened(&stack, 10, small).await;
+    stack.register(ids[..4].iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
+    while stack.ack.apply(&done(&ids[8..])).await.is_err() {
+        stack.crash.revive();
+    }
+    stack.crash.revive();
+    while stack.api.seen().is_empty() {
+        stack.seconds(6).await;
+        if stack.backlog().await == 0 {
+            stack.sweep().await;
+        }
+    }
+    stack.register(ids[4..6].iter().enumerate().map(|(n, id)| order(Some(*id), "118", n)).collect()).await;
+    cancel(&stack, fanout).await;
+    let calls = stack.api.seen().len();
+    stack.drain().await;
+    stack.clock.skip(DRAINED_AFTER);
+    // Who dies after the last group was closed is followed by the next sweep.
+    for _ in 0..2 {
+        stack.sweep().await;
+        stack.drain().await;
+    }
+    assert_eq!(stack.api.seen().len(), calls, "no call begins after it is cancelled");
+    let end = header(&stack, fanout).await;
+    assert!(end.state == FanoutState::Cancelled && end.ended(), "{end:?}");
+    let mut missing = 0;
+    for id in &ids {
+        match stack.tracking.item(id).await {
+            Ok(ItemState::Missing) => missing += 1,
+            Ok(state) => assert_eq!(state, ItemState::Succeeded),
+            // The last request to be struck is not one of a worker's.
+            Err(_) => return None,
+        }
+    }
+    let told = stack.completions().await;
+    assert_eq!(told.len(), 1, "one notice");
+    assert_eq!((told[0].succeeded, told[0].missing, end.missing), (10 - missing, missing, missing));
+    stack.assert_locks_free().await;
+    stack.crash.struck()
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_before_a_request() {
+    assert!(at_every_request(Moment::Before, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_after_a_request() {
+    assert!(at_every_request(Moment::After, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loses_an_answer() {
+    assert!(at_every_request(Moment::AnswerLost, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_one_dies_at_a_request() {
+    assert!(at_every_request(Moment::After, async |crash| run(crash, true).await).await.len() > 30);
+}

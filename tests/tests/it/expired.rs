@@ -1,0 +1,220 @@
+//! Fan-outs to which nothing happens for longer than their idle limit expire; active ones never do.
+
+use std::time::Duration;
+
+use fanfold::ids::{ItemId, expand};
+use fanfold::limits::{DRAINED_AFTER, IDLE_OPEN, IDLE_SEALED, IDLE_WITH_TASKS};
+use fanfold::policy::{Destination, NoticesQueue, Span};
+use fanfold::store::fanouts::{Fanout, FanoutState, IdleLimit};
+use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
+use fanfold_sweep::SweepRequest;
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, policy};
+use serde_json::json;
+use uuid::Uuid;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+async fn stack() -> TestStack {
+    TestStack::with(json!({})).await
+}
+
+async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
+    stack.tracking.fanouts.get(fanout).await.unwrap().unwrap()
+}
+
+/// Opens a fan-out with these limits in hours, if there are any, and a notice.
+async fn open(stack: &TestStack, items: u32, seal: bool, hours: Option<[u64; 2]>) -> (Uuid, Vec<ItemId>) {
+    let limit = |hours: u64| Some(Span::from_secs(hours * 3_600));
+    let idle_limit = hours.map(|[open, sealed]| IdleLimit { open: limit(open), sealed: limit(sealed) });
+    let notify = Some(Destination::Queue(NoticesQueue::Notices));
+    let request = OpenRequest { items, seal, idle_limit, notify, ..OpenRequest::default() };
+    let opened = stack.tracking.open(request, None).await.unwrap();
+    (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect())
+}
+
+/// So much later, and a sweep.
+async fn after(stack: &TestStack, time: Duration) {
+    stack.clock.skip(time + Duration::from_secs(300));
+    sweep(stack).await;
+}
+
+/// Sweeps as the schedule does. Nobody sleeps meanwhile.
+async fn sweep(stack: &TestStack) {
+    while stack.sweeper.sweep(SweepRequest::default()).await.is_err() {
+        stack.crash.revive();
+    }
+    stack.crash.revive();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nothing_happens_to_expires_and_tells_what_is_missing() {
+    for seal in [true, false] {
+        let stack = stack().await;
+        let (fanout, ids) = open(&stack, 4, seal, Some([2, 2])).await;
+        stack.ack.apply(&done(&ids[..1])).await.unwrap();
+        after(&stack, HOUR).await;
+        assert!(!header(&stack, fanout).await.ended(), "not yet");
+        after(&stack, HOUR).await;
+        let end = header(&stack, fanout).await;
+        assert_eq!((end.state, end.ended(), end.missing), (FanoutState::Expired, true, 3), "sealed: {seal}");
+        stack.drain().await;
+        let notice = stack.take(QueueName::Notices).await.remove(0).body;
+        assert!(notice.contains("\"fanout.expired\"") && notice.contains("\"missing\":3"), "{notice}");
+        assert_eq!(stack.tracking.item(&ids[3]).await.unwrap(), ItemState::Missing);
+        after(&stack, HOUR * 24).await;
+        stack.drain().await;
+        assert!(stack.take(QueueName::Notices).await.is_empty(), "told once");
+        let refused = stack.tracking.cancel(fanout).await;
+        assert!(matches!(refused, Err(TrackingError::Ended { state: FanoutState::Expired, .. })));
+    }
+}
+
+/// What acks do to one of its groups is enough.
+#[tokio::test(start_paused = true)]
+async fn an_active_one_never_expires() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (fanout, mut ids) = open(&stack, if small { 40 } else { 0 }, small, Some([2, 2])).await;
+        if !small {
+            ids = stack.add(fanout, 40, "first").await;
+            stack.add(fanout, 3, "idle").await;
+        }
+        for item in &ids[..30] {
+            stack.ack.apply(&done(&[*item])).await.unwrap();
+            after(&stack, HOUR + HOUR / 2).await;
+            assert!(!header(&stack, fanout).await.state.cut_short(), "small: {small}");
+        }
+        after(&stack, HOUR).await;
+        assert_eq!(header(&stack, fanout).await.state, FanoutState::Expired, "small: {small}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adding_and_sealing_are_activity() {
+    let stack = stack().await;
+    let (fanout, _) = open(&stack, 1, false, Some([2, 6])).await;
+    for n in 0..4 {
+        after(&stack, HOUR + HOUR / 2).await;
+        stack.tracking.add(fanout, 1, Some(&n.to_string())).await.unwrap();
+    }
+    after(&stack, HOUR + HOUR / 2).await;
+    stack.tracking.seal(fanout).await.unwrap();
+    after(&stack, HOUR * 5).await;
+    assert_eq!(header(&stack, fanout).await.state, FanoutState::Sealed, "it has another limit now");
+    after(&stack, HOUR * 2).await;
+    assert_eq!(header(&stack, fanout).await.state, FanoutState::Expired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_limit_there_is_one_that_suits() {
+    for (seal, limit) in [(false, IDLE_OPEN), (true, IDLE_SEALED)] {
+        let stack = stack().await;
+        let (fanout, _) = open(&stack, 2, seal, None).await;
+        after(&stack, limit - HOUR).await;
+        assert!(!header(&stack, fanout).await.ended());
+        after(&stack, HOUR).await;
+        assert_eq!(header(&stack, fanout).await.state, FanoutState::Expired);
+    }
+}
+
+/// Tasks in a lane that is paused, or of a kind that stands still.
+#[tokio::test(start_paused = true)]
+async fn tasks_that_wait_do_not_expire() {
+    let stack = stack().await;
+    let (fanout, ids) = open(&stack, 2, false, None).await;
+    stack.register_items(&ids).await;
+    for queue in QueueName::STEPS {
+        stack.take(queue).await;
+    }
+    let mut waited = Duration::ZERO;
+    while waited + IDLE_OPEN < IDLE_WITH_TASKS {
+        stack.clock.skip(IDLE_OPEN);
+        waited += IDLE_OPEN;
+        let looked_at = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
+        assert!(!stack.tracking.expire(looked_at).await.unwrap(), "after {waited:?}");
+    }
+    stack.clock.skip(IDLE_OPEN * 2);
+    let looked_at = header(&stack, fanout).await;
+    assert!(stack.tracking.expire(looked_at).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_between_look_and_decision_keeps_it() {
+    let stack = stack().await;
+    let (fanout, _) = open(&stack, 2, false, Some([2, 2])).await;
+    stack.clock.skip(HOUR * 3);
+    let looked_at = header(&stack, fanout).await;
+    stack.tracking.add(fanout, 1, None).await.unwrap();
+    assert!(!stack.tracking.expire(looked_at).await.unwrap());
+    assert_eq!(header(&stack, fanout).await.state, FanoutState::Open);
+    let (fanout, ids) = open(&stack, 2, true, Some([2, 2])).await;
+    stack.clock.skip(HOUR * 3);
+    let looked_at = header(&stack, fanout).await;
+    stack.ack.apply(&done(&ids[..1])).await.unwrap();
+    assert!(!stack.tracking.expire(looked_at).await.unwrap());
+}
+
+/// Fan-outs that are merely open are not looked at.
+#[tokio::test(start_paused = true)]
+async fn a_sweep_does_not_pay_for_open_ones() {
+    let mut reads = Vec::new();
+    for count in [1, 200] {
+        let stack = stack().await;
+        for _ in 0..count {
+            open(&stack, 1, false, None).await;
+        }
+        let before = stack.usage();
+        stack.sweep().await;
+        let after = stack.usage();
+        reads.push((after.read_units - before.read_units, after.dynamodb_requests - before.dynamodb_requests));
+    }
+    assert_eq!(reads[0], reads[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_is_between_a_minute_and_a_year() {
+    let stack = stack().await;
+    for seconds in [0, 59, 366 * 86_400] {
+        let idle_limit = Some(IdleLimit { open: Some(Span::from_secs(seconds)), sealed: None });
+        let refused = stack.tracking.open(OpenRequest { idle_limit, ..OpenRequest::default() }, None).await;
+        assert!(matches!(refused, Err(TrackingError::OutOfRange { field: "idle_limit.open", .. })));
+    }
+}
+
+/// One of its groups has a task that nobody handles, the other has none. Returns the struck request.
+async fn run(crash: Crash) -> Option<String> {
+    let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+    let limit = Some(Span(HOUR));
+    let idle_limit = Some(IdleLimit { open: limit, sealed: limit });
+    let notify = Some(Destination::Queue(NoticesQueue::Notices));
+    let request = || OpenRequest { idle_limit, notify: notify.clone(), ..OpenRequest::default() };
+    let fanout = loop {
+        let opened = stack.tracking.open(request(), Some("open")).await;
+        stack.crash.revive();
+        if let Ok(opened) = opened {
+            break opened.fanout.id;
+        }
+    };
+    let ids = stack.add(fanout, 2, "first").await;
+    stack.add(fanout, 2, "second").await;
+    stack.register_items(&ids[..1]).await;
+    for queue in QueueName::STEPS {
+        stack.take(queue).await;
+    }
+    for pause in [HOUR * 2, DRAINED_AFTER, DRAINED_AFTER, DRAINED_AFTER] {
+        after(&stack, pause).await;
+        stack.drain().await;
+    }
+    let told = stack.completions().await;
+    assert_eq!((told.len(), told[0].state, told[0].total), (1, FanoutState::Expired, 4));
+    assert_eq!((told[0].succeeded, told[0].missing), (0, 4));
+    assert!(stack.api.seen().is_empty());
+    stack.crash.struck()
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_at_a_request() {
+    for moment in [Moment::Before, Moment::After] {
+        assert!(at_every_request(moment, run).await.len() > 30);
+    }
+}

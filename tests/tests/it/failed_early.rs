@@ -1,0 +1,280 @@
+//! Failing early: as soon as more items failed than are tolerated, nothing is begun any more. One end, one notice, exact counts.
+
+use fanfold::ids::{ItemId, expand};
+use fanfold::messages::{AckEntry, AckRequest};
+use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::store::fanouts::{Fanout, FanoutState, Tolerance};
+use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
+use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, policy};
+use futures::future::join_all;
+use serde_json::json;
+use uuid::Uuid;
+
+async fn stack() -> TestStack {
+    TestStack::with(json!({})).await
+}
+
+async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
+    loop {
+        let found = stack.tracking.fanouts.get(fanout).await;
+        stack.crash.revive();
+        if let Ok(found) = found {
+            return found.unwrap();
+        }
+    }
+}
+
+fn tolerating(tolerance: Tolerance, items: u32, seal: bool) -> OpenRequest {
+    let notify = Some(Destination::Queue(NoticesQueue::Notices));
+    OpenRequest { items, seal, notify, tolerated_failures: Some(tolerance), ..OpenRequest::default() }
+}
+
+/// A small one of so many items, or an open one with two groups.
+async fn opened(stack: &TestStack, tolerance: Tolerance, items: u32, small: bool) -> (Uuid, Vec<ItemId>) {
+    let at_once = if small { items } else { items / 2 };
+    let opened = loop {
+        let opened = stack.tracking.open(tolerating(tolerance, at_once, small), Some("open")).await;
+        stack.crash.revive();
+        if let Ok(opened) = opened {
+            break opened;
+        }
+    };
+    let id = opened.fanout.id;
+    let mut ids: Vec<ItemId> = expand(id, &opened.groups).collect();
+    if !small {
+        ids.extend(stack.add(id, items - at_once, "second").await);
+    }
+    (id, ids)
+}
+
+/// A batch API that fails every member.
+fn all_fail() -> std::sync::Arc<ScriptedApi> {
+    ScriptedApi::new(|call| {
+        let failed = |id| MemberAnswer { id, outcome: MemberOutcome::Failed, error: None };
+        Ok(Answer::Members(call.members.iter().map(|member| failed(member.id)).collect()))
+    })
+}
+
+fn failed(ids: &[ItemId]) -> AckRequest {
+    AckRequest { failed: ids.iter().copied().map(AckEntry::Item).collect(), ..AckRequest::default() }
+}
+
+/// Acks as a user does, who repeats what fails.
+async fn ack(stack: &TestStack, request: &AckRequest) {
+    while stack.ack.apply(request).await.is_err() {
+        stack.crash.revive();
+    }
+    stack.crash.revive();
+}
+
+/// State, whether it ended, and counts: failed, missing.
+fn counts(fanout: &Fanout) -> (FanoutState, bool, [u64; 2]) {
+    (fanout.state, fanout.ended(), [fanout.failed, fanout.missing])
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_failures_than_tolerated_end_it_and_are_told_once() {
+    for small in [true, false] {
+        for tolerated in [0, 2] {
+            let stack = stack().await;
+            let (fanout, ids) = opened(&stack, Tolerance::Count(tolerated), 12, small).await;
+            // Of both groups, each twice: what is repeated counts once.
+            let most = usize::try_from(tolerated).unwrap();
+            for failure in ids.iter().step_by(6).chain(&ids[1..]).take(most) {
+                ack(&stack, &failed(&[*failure])).await;
+                ack(&stack, &failed(&[*failure])).await;
+            }
+            ack(&stack, &done(&ids[3..5])).await;
+            assert!(!header(&stack, fanout).await.state.cut_short(), "as many as tolerated");
+            ack(&stack, &failed(&ids[5..6])).await;
+            let end = header(&stack, fanout).await;
+            let missing = 12 - 2 - tolerated - 1;
+            assert_eq!(counts(&end), (FanoutState::Failed, true, [tolerated + 1, missing]), "small: {small}");
+            ack(&stack, &failed(&ids)).await;
+            assert_eq!(header(&stack, fanout).await, end, "later acks change nothing");
+            assert_eq!(stack.tracking.item(&ids[11]).await.unwrap(), ItemState::Missing);
+            let late = stack.tracking.add(fanout, 1, Some("late")).await;
+            assert!(matches!(late, Err(TrackingError::NotOpen { state: FanoutState::Failed, .. })));
+            assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Failed);
+            let cancelled = stack.tracking.cancel(fanout).await;
+            assert!(matches!(cancelled, Err(TrackingError::Ended { state: FanoutState::Failed, .. })));
+            stack.drain().await;
+            stack.sweep().await;
+            stack.drain().await;
+            let notices = stack.take(QueueName::Notices).await;
+            assert_eq!(notices.len(), 1);
+            assert!(notices[0].body.contains("\"fanout.failed\""), "{}", notices[0].body);
+            assert!(notices[0].body.contains(&format!("\"failed\":{}", tolerated + 1)), "{}", notices[0].body);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_item_fails_it_rather_than_completing_it() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (fanout, ids) = opened(&stack, Tolerance::Count(1), 4, small).await;
+        stack.tracking.seal(fanout).await.unwrap();
+        ack(&stack, &done(&ids[..2])).await;
+        ack(&stack, &failed(&ids[2..])).await;
+        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Failed, true, [2, 0]), "small: {small}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_tolerated_completes_it() {
+    for small in [true, false] {
+        for tolerance in [Tolerance::Count(2), Tolerance::Share(5_000)] {
+            let stack = stack().await;
+            let (fanout, ids) = opened(&stack, tolerance, 4, small).await;
+            stack.tracking.seal(fanout).await.unwrap();
+            ack(&stack, &failed(&ids[1..3])).await;
+            ack(&stack, &done(&ids)).await;
+            assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Completed, true, [2, 0]));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_is_judged_once_it_is_sealed() {
+    let stack = stack().await;
+    let (fanout, ids) = opened(&stack, Tolerance::Share(2_500), 8, false).await;
+    ack(&stack, &failed(&ids[..3])).await;
+    stack.sweep().await;
+    assert_eq!(header(&stack, fanout).await.state, FanoutState::Open, "more may come");
+    stack.tracking.add(fanout, 4, Some("more")).await.unwrap();
+    assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Sealed, "3 of 12");
+    ack(&stack, &failed(&ids[7..])).await;
+    assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Failed, true, [4, 8]));
+    let (other, ids) = (stack.tracking.open(tolerating(Tolerance::Share(2_500), 8, false), None))
+        .await
+        .map(|opened| (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect::<Vec<_>>()))
+        .unwrap();
+    ack(&stack, &failed(&ids[..3])).await;
+    let sealed = stack.tracking.seal(other).await.unwrap();
+    assert_eq!(counts(&sealed), (FanoutState::Failed, true, [3, 5]), "the seal judges");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_calls_end_it_and_the_rest_is_not_called() {
+    for small in [true, false] {
+        let changes = json!({"max_batch": 2, "max_in_flight": 1, "max_attempts": 1});
+        let api = all_fail();
+        let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+        let (fanout, ids) = opened(&stack, Tolerance::Count(1), 12, small).await;
+        stack.register_items(&ids).await;
+        stack.drain().await;
+        let end = header(&stack, fanout).await;
+        assert!(end.state == FanoutState::Failed && end.ended(), "small: {small}: {end:?}");
+        assert!(end.failed >= 2 && end.missing > 0 && end.failed + end.missing == 12, "{end:?}");
+        assert_eq!(stack.api.seen().len() as u64 * 2, end.failed, "what is called for is counted");
+        assert_eq!(stack.completions().await.len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_dies_between_counting_and_judging_is_followed_by_a_sweep() {
+    // The transaction that counts is applied; the read of the header that follows is not.
+    let mut judged = 0;
+    for at in 0..12 {
+        let crash = Crash::new(at, Moment::Before);
+        let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
+        let (fanout, ids) = opened(&stack, Tolerance::Count(0), 8, false).await;
+        let acked = stack.ack.apply(&failed(&ids[..1])).await;
+        stack.crash.revive();
+        let stands = header(&stack, fanout).await;
+        if acked.is_err() && stands.failures == 1 && !stands.ended() {
+            judged += 1;
+            stack.clock.skip(std::time::Duration::from_secs(3_600));
+            stack.sweep().await;
+            stack.sweep().await;
+            assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Failed, true, [1, 7]), "at {at}");
+        }
+    }
+    assert!(judged > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn acks_seal_cancel_and_failures_race() {
+    for seed in 0..20_u64 {
+        let stack = stack().await;
+        let tolerance = if seed % 3 == 0 { Tolerance::Share(1_000) } else { Tolerance::Count(4) };
+        let (fanout, mut ids) = opened(&stack, tolerance, 40, seed.is_multiple_of(2)).await;
+        fastrand::Rng::with_seed(seed).shuffle(&mut ids);
+        let requests: Vec<_> =
+            ids.chunks(2).map(|ids| AckRequest { items: done(&ids[1..]).items, ..failed(&ids[..1]) }).collect();
+        let acks = join_all(requests.iter().chain(&requests).map(|acks| stack.ack.apply(acks)));
+        let cancel = async {
+            tokio::task::yield_now().await;
+            if seed % 5 == 0 { stack.tracking.cancel(fanout).await.map(|_| ()) } else { Ok(()) }
+        };
+        let (acked, cancelled, sealed) = futures::join!(acks, cancel, stack.tracking.seal(fanout));
+        acked.into_iter().for_each(|answer| drop(answer.unwrap()));
+        drop((cancelled, sealed.unwrap()));
+        stack.drain().await;
+        let end = header(&stack, fanout).await;
+        assert!(end.ended(), "seed {seed}: {end:?}");
+        let allowed = if seed % 5 == 0 { end.state.cut_short() } else { end.state == FanoutState::Failed };
+        assert!(allowed, "seed {seed}: {end:?}");
+        assert!(end.state != FanoutState::Failed || end.failed > 4, "seed {seed}: {end:?}");
+        assert!(end.inline.is_some() || end.failures == end.failed, "seed {seed}: {end:?}");
+        let told = stack.completions().await;
+        assert_eq!(told.len(), 1, "seed {seed}");
+        assert_eq!((told[0].failed, told[0].missing, told[0].state), (end.failed, end.missing, end.state));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_repeated_with_another_tolerance_is_refused() {
+    let stack = stack().await;
+    opened(&stack, Tolerance::Count(3), 4, true).await;
+    let other = stack.tracking.open(tolerating(Tolerance::Count(4), 4, true), Some("open")).await;
+    assert!(matches!(&other, Err(TrackingError::KeyReused(what)) if what.contains("tolerated_failures")), "{other:?}");
+}
+
+/// One of its groups has tasks, of which two fail; users ack failures of the other. Returns the struck request.
+async fn run(crash: Crash, small: bool) -> Option<String> {
+    let changes = json!({"max_batch": 2, "max_in_flight": 1, "max_attempts": 1});
+    let api = all_fail();
+    let stack = TestStack::new(policy(changes), api, crash).await;
+    let (fanout, ids) = opened(&stack, Tolerance::Count(2), 12, small).await;
+    stack.register_items(&ids[..6]).await;
+    ack(&stack, &failed(&ids[6..7])).await;
+    stack.drain().await;
+    // What comes again after a death is activity, too.
+    for _ in 0..3 {
+        stack.clock.skip(fanfold::limits::DRAINED_AFTER);
+        stack.sweep().await;
+        stack.drain().await;
+    }
+    let end = header(&stack, fanout).await;
+    assert!(end.state == FanoutState::Failed && end.ended(), "{end:?}");
+    assert!(end.failed > 2 && end.failed + end.missing == 12, "{end:?}");
+    assert!(small || end.failures == end.failed, "{end:?}");
+    let told = stack.completions().await;
+    assert_eq!(told.len(), 1, "one notice");
+    assert_eq!((told[0].failed, told[0].missing, told[0].succeeded), (end.failed, end.missing, 0));
+    stack.assert_locks_free().await;
+    stack.crash.struck()
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_before_a_request() {
+    assert!(at_every_request(Moment::Before, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_after_a_request() {
+    assert!(at_every_request(Moment::After, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loses_an_answer() {
+    assert!(at_every_request(Moment::AnswerLost, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_one_dies_at_a_request() {
+    assert!(at_every_request(Moment::After, async |crash| run(crash, true).await).await.len() > 30);
+}

@@ -1,0 +1,138 @@
+//! The HTTP faces, merged into one server as the local runner does, over a whole stack.
+
+mod ack_shapes;
+mod acks;
+mod description;
+mod duplicates;
+mod fanouts;
+mod hostile;
+mod item_states;
+mod policies;
+mod problems;
+mod reference;
+mod reused;
+mod shapes;
+mod tasks;
+mod unknown_items;
+mod waiting;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use fanfold_ack::Ack;
+use fanfold_api::Api;
+use fanfold_register::Register;
+use fanfold_tests::{Crash, ScriptedApi, TestStack};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// A stack and a server over it.
+struct Server {
+    stack: TestStack,
+    router: Router,
+}
+
+/// An answer.
+#[derive(Debug)]
+struct HttpAnswer {
+    status: u16,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Server {
+    async fn start() -> Self {
+        Self::over(TestStack::new(parcel(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await)
+    }
+
+    fn over(stack: TestStack) -> Self {
+        let api = Arc::new(Api::from_environment(stack.surroundings()).unwrap());
+        let router = routes(&stack, api);
+        Self { stack, router }
+    }
+
+    /// The same server, but commands may be called.
+    fn with_commands(self) -> Self {
+        let api = Api::from_environment(self.stack.surroundings()).unwrap().allow_commands(true);
+        Self { router: routes(&self.stack, Arc::new(api)), ..self }
+    }
+
+    /// The answer of a request, which is one of those described.
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> HttpAnswer {
+        let reply = self.call(method, path, headers, body).await;
+        description::check(method, path, &reply);
+        reply
+    }
+
+    async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> HttpAnswer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
+        HttpAnswer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    async fn get(&self, path: &str) -> HttpAnswer {
+        self.send("GET", path, &[], Body::empty()).await
+    }
+
+    async fn put(&self, path: &str, body: Value) -> HttpAnswer {
+        self.send("PUT", path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> HttpAnswer {
+        self.send("POST", path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    async fn post_once(&self, path: &str, key: &str, body: Value) -> HttpAnswer {
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        self.send("POST", path, &headers, body.to_string()).await
+    }
+}
+
+impl HttpAnswer {
+    /// The body of a success.
+    #[track_caller]
+    fn ok(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        assert_eq!(self.headers["content-type"], "application/json");
+        self.body
+    }
+
+    /// Checks that this is a problem with that status and code, and answers its detail and the fields it names.
+    #[track_caller]
+    fn problem(&self, status: u16, code: &str) -> (String, Vec<String>) {
+        assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{}", self.body);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(self.body["status"], status);
+        assert_eq!(self.body["type"], format!("urn:fanfold:problem:{code}"));
+        assert!(self.body["title"].is_string());
+        let errors = self.body["errors"].as_array().cloned().unwrap_or_default();
+        let fields = errors.iter().map(|error| error["field"].as_str().unwrap().to_owned()).collect();
+        (self.body["detail"].as_str().unwrap().to_owned(), fields)
+    }
+}
+
+fn routes(stack: &TestStack, api: Arc<Api>) -> Router {
+    let register = Arc::new(Register::from_environment(stack.surroundings()).unwrap());
+    let ack = Arc::new(Ack::from_environment(stack.surroundings()).unwrap());
+    let routes = fanfold_api::router(api).merge(fanfold_register::router(register)).merge(fanfold_ack::router(ack));
+    fanfold_http::with_fallbacks(routes)
+}
+
+/// The policy of parcels, changed.
+fn parcel(changes: Value) -> Value {
+    let mut policy =
+        json!({"kind": "parcel", "target": "content.depot", "max_attempts": 1, "batch_api": {"command": ["truck"]}});
+    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    policy
+}
+
+/// An id that nothing has.
+const NOBODY: &str = "01890000-0000-7000-8000-000000000001";

@@ -1,0 +1,93 @@
+//! A route is described to return exactly the problems that it returns: whatever another test gets is looked up in the
+//! description, and here whatever is described is got.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{HttpAnswer, NOBODY, Server, description};
+
+/// What any route may return, and no request to these routers can ask for.
+const NOT_ASKED_FOR: [&str; 4] = ["not_for_browsers", "unreadable_body", "internal", "unavailable"];
+
+/// A body that the route takes.
+fn taken(template: &str) -> Value {
+    match template {
+        "/fanouts" => json!({"items": 3}),
+        "/fanouts/{id}/items" => json!({"items": 2}),
+        "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
+        "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
+        _ => json!({}),
+    }
+}
+
+/// A body that is not taken because of its values.
+fn refused(code: &str, template: &str) -> Value {
+    match (code, template) {
+        ("out_of_range", "/fanouts") => json!({"items": 1_000_000_000}),
+        ("out_of_range", _) => json!({"items": 0}),
+        ("invalid_destination", _) => json!({"items": 1, "notify": {"url": "ftp://example.com"}}),
+        ("invalid_tasks", _) => json!({"tasks": [{"kind": "nothing", "content": {}}]}),
+        ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
+        ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
+        ("idempotency_key_reused", "/tasks") => json!({"tasks": [{"kind": "parcel", "content": {"depot": "y"}}]}),
+        ("idempotency_key_reused", _) => json!({"items": 1}),
+        _ => taken(template),
+    }
+}
+
+/// The answer of a request that asks for a problem.
+async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> HttpAnswer {
+    let fanout = server.post("/fanouts", json!({"items": 1})).await.ok(201)["id"].as_str().unwrap().to_owned();
+    let id = if code.starts_with("unknown_") { NOBODY } else { &fanout };
+    let path = template.replace("{id}", id).replace("{kind}", "nothing");
+    let body = refused(code, template).to_string();
+    match code {
+        "invalid_id" if template.contains('{') => {
+            let path = template.replace("{id}", "x").replace("{kind}", "%20");
+            server.send(method, &path, &[], body).await
+        }
+        "invalid_parameter" => server.get(&format!("{path}?progress=none&state=none")).await,
+        "malformed_json" => server.send(method, &path, &[], "{").await,
+        "too_large" => server.send(method, &path, &[], " ".repeat(8 << 20)).await,
+        "unsupported_media_type" => server.send(method, &path, &[("content-type", "text/plain")], body).await,
+        "invalid_body" => server.send(method, &path, &[], "{\"nothing\": 1}").await,
+        "invalid_idempotency_key" => server.send(method, &path, &[("idempotency-key", " ")], body).await,
+        "idempotency_key_reused" => {
+            server.post_once(&path, "k", taken(template)).await;
+            server.post_once(&path, "k", refused(code, template)).await
+        }
+        "fanout_not_open" => {
+            server.post(&format!("/fanouts/{id}/seal"), json!({})).await.ok(200);
+            server.send(method, &path, &[], body).await
+        }
+        "fanout_expired" => {
+            server.stack.clock.skip(Duration::from_secs(8 * 86_400));
+            server.stack.sweep().await;
+            server.send(method, &path, &[], body).await
+        }
+        "fanout_failed" => {
+            let strict = server.post("/fanouts", json!({"items": 1, "tolerated_failures": 0})).await.ok(201);
+            let strict_id = strict["id"].as_str().unwrap();
+            let item = format!("{strict_id}:{}:0", strict["groups"][0]["id"].as_str().unwrap());
+            server.post("/acks", json!({"failed": [item]})).await.ok(200);
+            server.send(method, &path.replace(&fanout, strict_id), &[], body).await
+        }
+        "fanout_completed" => {
+            let empty = server.post("/fanouts", json!({"seal": true})).await.ok(201);
+            server.send(method, &path.replace(&fanout, empty["id"].as_str().unwrap()), &[], body).await
+        }
+        _ => server.send(method, &path, &[], body).await,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_problem_described_is_returned() {
+    for (method, template, codes) in description::problems() {
+        for code in codes.iter().filter(|code| !NOT_ASKED_FOR.contains(&code.as_str())) {
+            let server = Server::start().await;
+            let reply = ask_for(&server, code, &method, &template).await;
+            assert_eq!(reply.body["code"], **code, "{method} {template}: {} {}", reply.status, reply.body);
+        }
+    }
+}

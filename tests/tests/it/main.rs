@@ -1,0 +1,32 @@
+//! Protocol tests of a whole stack on the embedded engine: one binary, as each would link the engine again.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod ack_budgets;
+mod ack_queue;
+mod at_scale;
+mod breaker;
+mod bundles;
+mod calls_at_once;
+mod cancelled;
+mod client;
+mod crash;
+mod elsewhere;
+mod events;
+mod expired;
+mod failed_early;
+mod grouping;
+mod hops;
+mod hostile;
+mod http;
+mod leading_on;
+mod notices;
+mod partly_stored;
+mod places;
+mod released;
+mod reliability;
+mod scaling;
+mod shards;
+mod template;
+mod throttled;
+mod tracking;
+mod woken;

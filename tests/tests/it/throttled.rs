@@ -1,0 +1,100 @@
+//! Partitions and tables that take no more: work becomes slow, none is lost, and everything drains. The figures are in docs/SCALING.md; they
+//! are printed with `--nocapture`.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use fanfold::ids::{TaskId, expand};
+use fanfold::messages::RegisterRequest;
+use fanfold_batch_api::Answer;
+use fanfold_tests::{Partitions, QueueName, ScriptedApi, TestStack, Throughput, done, order, until};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// A tenth of DynamoDB's limits: so a tenth of the load shows what the load would do.
+fn tenth() -> Throughput {
+    Throughput::of_a_new_table(0.1)
+}
+
+/// Registers orders of these depots by the queue, a hundred in a message, and lets the stack work until all are handled.
+async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize) -> (TestStack, f64) {
+    let api = ScriptedApi::slow(|_| Duration::from_millis(50), |_| Ok(Answer::AllSucceeded));
+    let (stack, partitions) = TestStack::throttled(changes, api, limits).await;
+    for first in (0..orders).step_by(100) {
+        let tasks = (first..orders.min(first + 100)).map(|n| order(None, &(n % depots).to_string(), n)).collect();
+        stack.send(QueueName::Register, json!(RegisterRequest { tasks })).await;
+    }
+    let (pumps, begun) = (stack.pumps(), Instant::now());
+    let handled = || stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>();
+    let minute = Cell::new(Instant::now());
+    until(async || {
+        if minute.get().elapsed() > Duration::from_secs(60) {
+            minute.set(Instant::now());
+            let _ = stack.sweeper.sweep(fanfold_sweep::SweepRequest::default()).await;
+        }
+        handled() >= orders
+    })
+    .await;
+    let rate = orders as f64 / begun.elapsed().as_secs_f64();
+    until(async || stack.backlog().await == 0).await;
+    pumps.into_iter().for_each(drop);
+    tell(&partitions, orders, rate);
+    let tasks: Vec<TaskId> = stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();
+    assert_eq!((tasks.len(), handled()), (orders, orders), "each is handled once");
+    stack.assert_settled(&tasks, 1_000).await;
+    (stack, rate)
+}
+
+fn tell(partitions: &Partitions, orders: usize, rate: f64) {
+    println!("{orders} in all, {rate:.0} a second; refused: {:?}", partitions.throttled());
+}
+
+/// Everything comes at once to tables that were just made.
+#[tokio::test(start_paused = true)]
+async fn a_burst_on_cold_tables_drains() {
+    work(json!({"key": "content.order", "max_batch": 100}), tenth(), 1_000, 10).await;
+}
+
+/// One lane whose batches are small: its lock is written several times for each of them.
+#[tokio::test(start_paused = true)]
+async fn a_hot_lane_drains() {
+    let limits = Throughput { table_writes: f64::INFINITY, ..tenth() };
+    work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 1).await;
+}
+
+/// The same tasks in ten lanes: now their calls meet at the places of their kind.
+#[tokio::test(start_paused = true)]
+async fn ten_lanes_that_meet_at_the_places_of_their_kind_drain() {
+    let limits = Throughput { table_writes: f64::INFINITY, ..tenth() };
+    work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 10).await;
+}
+
+/// Many producers add few items each to one fan-out: its header is written by each of them.
+#[tokio::test(start_paused = true)]
+async fn a_hot_header_counts_every_item() {
+    let (stack, partitions) =
+        TestStack::throttled(json!({}), ScriptedApi::always_succeeds(), Throughput::of_a_new_table(0.1)).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let begun = Instant::now();
+    let adds = join_all((0..200).map(async |n: u32| {
+        let key = n.to_string();
+        loop {
+            if let Ok(groups) = stack.tracking.add(fanout, 1, Some(&key)).await {
+                return groups;
+            }
+        }
+    }));
+    let groups: Vec<_> = adds.await.into_iter().flatten().collect();
+    tell(&partitions, groups.len(), groups.len() as f64 / begun.elapsed().as_secs_f64());
+    assert!(!partitions.throttled().is_empty());
+    stack.seal(fanout).await;
+    let items: Vec<_> = expand(fanout, &groups).collect();
+    for items in items.chunks(50) {
+        while stack.ack.apply(&done(items)).await.is_err() {}
+    }
+    stack.sweep().await;
+    stack.drain().await;
+    let completions = stack.completions().await;
+    assert_eq!((completions.len(), completions[0].total), (1, 200));
+}
