@@ -115,6 +115,8 @@ pub mod variables {
     pub const GROUPS_TABLE: &str = "GROUPS_TABLE";
     /// Table of policies.
     pub const POLICIES_TABLE: &str = "POLICIES_TABLE";
+    /// Queue of `register`.
+    pub const REGISTER_QUEUE_URL: &str = "REGISTER_QUEUE_URL";
     /// Queue of `elect`.
     pub const ELECT_QUEUE_URL: &str = "ELECT_QUEUE_URL";
     /// Queue of `group`.

@@ -106,6 +106,26 @@ pub struct FanoutEnded {
     pub ended_at: u64,
 }
 
+impl FanoutEnded {
+    /// The end of a fan-out, as its header has it.
+    #[must_use]
+    pub fn of(fanout: &Fanout) -> Self {
+        let not_succeeded = fanout.failed + fanout.duplicates + fanout.missing;
+        Self {
+            fanout: fanout.id,
+            user_key: fanout.user_key.clone(),
+            state: fanout.state,
+            total: fanout.total,
+            succeeded: fanout.total.saturating_sub(not_succeeded),
+            failed: fanout.failed,
+            duplicates: fanout.duplicates,
+            missing: fanout.missing,
+            opened_at: fanout.created_at.0,
+            ended_at: fanout.ended_at.unwrap_or_default().0,
+        }
+    }
+}
+
 /// Tasks of one batch that failed finally.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TasksFailed {
@@ -158,20 +178,8 @@ impl Notice {
     /// The notice of a fan-out's end.
     #[must_use]
     pub fn ended(fanout: &Fanout) -> Self {
-        let not_succeeded = fanout.failed + fanout.duplicates + fanout.missing;
+        let end = FanoutEnded::of(fanout);
         let at = fanout.ended_at.unwrap_or_default();
-        let end = FanoutEnded {
-            fanout: fanout.id,
-            user_key: fanout.user_key.clone(),
-            state: fanout.state,
-            total: fanout.total,
-            succeeded: fanout.total.saturating_sub(not_succeeded),
-            failed: fanout.failed,
-            duplicates: fanout.duplicates,
-            missing: fanout.missing,
-            opened_at: fanout.created_at.0,
-            ended_at: at.0,
-        };
         let event = match fanout.state {
             FanoutState::Open | FanoutState::Sealed | FanoutState::Completed => Event::FanoutCompleted(end),
             FanoutState::Cancelled => Event::FanoutCancelled(end),

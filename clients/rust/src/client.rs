@@ -41,6 +41,12 @@ pub struct OpenFanout {
     /// After so long without activity it expires: `{"open": "7d", "sealed": "14d"}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_limit: Option<Value>,
+    /// An item of another fan-out, which its end acks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// A task, `{"kind": …, "content": {…}}`, that is registered when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then: Option<Value>,
     /// Give one to repeat this call after a restart; else each call opens a fan-out of its own.
     #[serde(skip)]
     pub idempotency_key: Option<String>,

@@ -41,6 +41,10 @@ export interface OpenOptions {
   readonly toleratedFailures?: number | string;
   /** After so long without activity it expires: `{open: "7d", sealed: "14d"}`. */
   readonly idleLimit?: { readonly open?: string; readonly sealed?: string };
+  /** An item of another fan-out, which its end acks. */
+  readonly parent?: string;
+  /** A task that is registered when it ends. */
+  readonly then?: { readonly id?: string; readonly kind: string; readonly content: Readonly<Json> };
   /** Give one to repeat this call after a restart; else each call opens a fan-out of its own. */
   readonly idempotencyKey?: string;
 }
@@ -67,6 +71,8 @@ export class Fanfold {
       notify: options.notify,
       tolerated_failures: options.toleratedFailures,
       idle_limit: options.idleLimit,
+      parent: options.parent,
+      then: options.then,
     };
     return fanout(await this.#http.call("POST", "/fanouts", body, key(options.idempotencyKey ?? randomUUID())));
   }

@@ -1,8 +1,9 @@
-//! The step `notify`: delivers notices of ends, of failures, and of how kinds stand, each by one chain of tries.
+//! The step `notify`: does what follows from the end of a fan-out, and delivers notices of ends, of failures, and of how kinds stand, each by one chain of tries.
 
 mod aws;
 mod deliver;
 mod destinations;
+mod follow;
 mod look;
 mod receivers;
 mod sign;
@@ -16,14 +17,15 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::limits::RECEIVER_SHARE;
-use fanfold::messages::NotifyMessage;
+use fanfold::messages::{NotifyMessage, RegisterMessage};
 use fanfold::notice::Notice;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
 use fanfold::store::places::Places;
 use fanfold::store::policies::Policies;
-use fanfold::tracking::Tracking;
+use fanfold::store::tasks::Tasks;
+use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
@@ -31,7 +33,7 @@ use uuid::Uuid;
 use aws::Aws;
 pub use deliver::{DeliveryError, Http, Webhooks};
 
-/// Delivers notices.
+/// Does what follows from ends, and delivers notices.
 pub struct Notify {
     batches: Batches,
     locks: Locks,
@@ -39,6 +41,8 @@ pub struct Notify {
     tracking: Tracking,
     places: Places,
     policies: Policies,
+    tasks: Tasks,
+    register: Queue<RegisterMessage>,
     notify: Queue<NotifyMessage>,
     dead: Queue<NotifyMessage>,
     notices: Queue<Notice>,
@@ -63,6 +67,8 @@ enum NotifyError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Queue(#[from] QueueError),
+    #[error(transparent)]
+    Tracking(#[from] TrackingError),
     #[error("there is no {0}")]
     Unknown(String),
     #[error("batch {0} is not done; its failures are reported together, once it is")]
@@ -82,6 +88,8 @@ impl Notify {
             tracking: Tracking::from_environment(surroundings)?,
             places: Places::new(surroundings.table(variables::LOCKS_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            register: surroundings.queue(variables::REGISTER_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             dead: surroundings.queue(variables::NOTIFY_DEAD_LETTER_QUEUE_URL)?,
             notices: surroundings.queue(variables::NOTICES_QUEUE_URL)?,

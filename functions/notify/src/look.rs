@@ -32,6 +32,8 @@ pub(crate) struct Due {
     pub(crate) destination: Destination,
     /// All parts of it.
     pub(crate) notices: Vec<Notice>,
+    /// Whether a sweep looks at its record when it is delivered, too: something else is to be done.
+    pub(crate) looked_at: bool,
 }
 
 impl Notify {
@@ -56,9 +58,13 @@ impl Notify {
     async fn look_at_end(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
+        let followed = self.follow(&fanout).await?;
         let Some(destination) = fanout.notify.clone().filter(|_| fanout.ended()) else { return Ok(Asked::Nothing) };
         let notices = || vec![Notice::ended(&fanout)];
-        self.next(message, fanout.notice.clone(), destination, notices).await
+        Ok(match self.next(message, fanout.notice.clone(), destination, notices).await? {
+            Asked::Try(due) => Asked::Try(Box::new(Due { looked_at: !followed, ..*due })),
+            asked => asked,
+        })
     }
 
     async fn look_at_failures(&self, message: &NotifyMessage, named: &LaneBatch) -> Result<Asked, NotifyError> {
@@ -116,7 +122,10 @@ impl Notify {
         Ok(match notice.next(due, self.world.now()) {
             Next::Over | Next::Superseded => Asked::Nothing,
             Next::Wait(wait) => Asked::Later(wait),
-            Next::Turn => Asked::Try(Box::new(Due { about, notice, destination, notices: notices() })),
+            Next::Turn => {
+                let (notices, looked_at) = (notices(), false);
+                Asked::Try(Box::new(Due { about, notice, destination, notices, looked_at }))
+            }
         })
     }
 

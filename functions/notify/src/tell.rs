@@ -6,7 +6,7 @@ use fanfold::limits::{CLOSING_MAX, ERROR_BYTES_MAX, NOTICE_GIVE_UP, NOTICE_PAUSE
 use fanfold::messages::{About, NotifyMessage, Undelivered};
 use fanfold::metrics::{NOTICE_TRIES_FAILED, NOTICES_DELIVERED, NOTICES_GIVEN_UP};
 use fanfold::notice::Notice;
-use fanfold::store::notices::Turn;
+use fanfold::store::notices::{Notices, Turn};
 use fanfold::text::shorten;
 
 use crate::look::Due;
@@ -16,7 +16,7 @@ impl Notify {
     /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
     /// under the same id.
     pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
-        let records = self.records(&due.about);
+        let records = self.records_of(due);
         let Some(turn) = records.begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
         let told = due.notice.parts;
         for (parts, notice) in (told..).zip(due.notices.iter().skip(told as usize)) {
@@ -30,6 +30,12 @@ impl Notify {
         }
         records.delivered(&turn).await?;
         self.close(&due.about).await
+    }
+
+    /// The records in which the progress of a notice is kept that is due.
+    fn records_of(&self, due: &Due) -> Notices {
+        let records = self.records(&due.about);
+        if due.looked_at { records.unindexed() } else { records }
     }
 
     /// The next try comes later, unless there is to be none.
@@ -57,7 +63,7 @@ impl Notify {
         error: Option<&str>,
     ) -> Result<(), NotifyError> {
         let at = self.world.now().plus(pause);
-        if self.records(&due.about).again(turn, at, parts, error).await? {
+        if self.records_of(due).again(turn, at, parts, error).await? {
             self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await?;
         }
         Ok(())
@@ -73,7 +79,7 @@ impl Notify {
         };
         let letters: Vec<NotifyMessage> = due.notices.iter().skip(parts as usize).map(dead).collect();
         self.dead.send_all(letters.iter().map(|letter| (letter, Duration::ZERO))).await?;
-        if !self.records(&due.about).give_up(turn, parts, error).await? {
+        if !self.records_of(due).give_up(turn, parts, error).await? {
             return Ok(());
         }
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
@@ -89,7 +95,7 @@ impl Notify {
 
     /// Gives up a notice whose receiver has no place for it.
     pub(crate) async fn turn_away(&self, due: &Due) -> Result<(), NotifyError> {
-        let Some(turn) = self.records(&due.about).begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
+        let Some(turn) = self.records_of(due).begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
         let error =
             format!("the receiver is busy, and notices of more than {CLOSING_MAX} batches of the lane wait for it");
         self.give_up(due, &turn, due.notice.parts, &error).await

@@ -1,8 +1,9 @@
-//! Fan-outs that are drained but not ended, or ended but not reported.
+//! Fan-outs that are drained but not ended, or from whose end something is still to follow.
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{FEW_SHARDS, LOOKS_PER_SHARD_MAX, SWEEP_CLOSES_MAX};
 use fanfold::messages::About;
+use fanfold::store::fanouts::Fanout;
 use fanfold::store::notices::{NoticeProgress, Notices};
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
@@ -19,6 +20,7 @@ impl Sweep {
         for segment in self.segments() {
             let ids = self.tracking.fanouts.ending(segment).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
+                report.fanouts += u64::from(self.follow_again(&fanout, request).await?);
                 if (fanout.drained() || fanout.to_fail()) && fanout.updated_at <= horizon {
                     self.tracking.finish(fanout).await?;
                     report.fanouts += 1;
@@ -35,6 +37,21 @@ impl Sweep {
             }
         }
         Ok(())
+    }
+
+    /// Has what follows from an end done if its message is lost. A fan-out of which nothing is left to be done is forgotten.
+    async fn follow_again(&self, fanout: &Fanout, request: SweepRequest) -> Result<bool, SweepError> {
+        if !fanout.ended() || !fanout.leads_on() {
+            return Ok(false);
+        }
+        if !fanout.ending() {
+            self.tracking.fanouts.forget(fanout).await?;
+        }
+        let lost = fanout.to_follow() && (request.workers_dead || fanout.follows_by() <= self.world.now());
+        if lost {
+            self.tracking.follow_again(fanout).await?;
+        }
+        Ok(lost)
     }
 
     /// Ends fan-outs to which nothing happened for longer than their limit. Looks only at those whose time to be looked at has come.

@@ -49,6 +49,8 @@ codes! {
     OutOfRange: UNPROCESSABLE_ENTITY, "out_of_range", "Out of range",
         "a field is more or less than is allowed: `errors` names it";
     InvalidDestination: UNPROCESSABLE_ENTITY, "invalid_destination", "Invalid destination", "`notify` cannot be used";
+    InvalidFollow: UNPROCESSABLE_ENTITY, "invalid_follow", "Invalid parent or then",
+        "`parent` or `then` cannot be used: `errors` names the field";
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
         "some tasks cannot be accepted: `errors` names them; none was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";

@@ -36,6 +36,9 @@ impl From<TrackingError> for Problem {
                 let problem = format!("is {value}, {allowed} is allowed");
                 Self::fields(Code::OutOfRange, vec![FieldError { field: field.to_owned(), problem }])
             }
+            TrackingError::Follow { field, problem } => {
+                Self::fields(Code::InvalidFollow, vec![FieldError { field: field.to_owned(), problem }])
+            }
             TrackingError::KeyReused(_) => Self::new(Code::IdempotencyKeyReused, error),
             TrackingError::Store(error) => error.into(),
             TrackingError::Queue(error) => error.into(),

@@ -113,6 +113,12 @@ pub fn led_on(batch: Uuid) -> Uuid {
     derived("led on", &[batch.as_bytes()])
 }
 
+/// The task that is registered when a fan-out ends: whoever registers it again finds it stored.
+#[must_use]
+pub fn then_task(fanout: Uuid) -> TaskId {
+    TaskId::Single(derived("then", &[fanout.as_bytes()]))
+}
+
 /// The notice of a fan-out's end. A receiver tells a repeated notice by its id.
 #[must_use]
 pub fn end_notice(fanout: Uuid) -> Uuid {
@@ -181,6 +187,7 @@ mod tests {
         pin(batch(a, 1), "8c025572-e7f3-5ac6-bc5a-11a339bd2838");
         pin(next_batch(a), "1da67a1b-3bf3-50f9-8c9d-1eaaa5a01ebd");
         pin(led_on(a), "12d48b20-15f9-5505-8de8-529ebc1ffb6e");
+        assert_eq!(then_task(a).to_string(), "1f86d086-4091-5dc7-b352-9bb00d2401ab");
         pin(end_notice(a), "951bc220-b330-5219-820a-f8e809f1a19d");
         pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");
         pin(kind_notice("parcel", 1, Timestamp(2)), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");

@@ -67,6 +67,14 @@ pub const WAIT_LOOKS: Backoff = Backoff { base: Duration::from_millis(50), max: 
 /// Bytes of a fan-out's user key.
 pub const USER_KEY_BYTES_MAX: usize = 1_024;
 
+/// Bytes of the content of the task that follows a fan-out's end, as JSON. It stands in the header, and DynamoDB charges each write of
+/// the header by the KiB.
+pub const THEN_BYTES_MAX: usize = 2_048;
+
+/// The longest pause before the task that follows a fan-out's end is sent again, as long as it is not found stored: one that cannot
+/// be registered is a dead letter each time, until the header is forgotten.
+pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);
+
 /// Groups and fan-outs that one worker writes at once.
 pub const ACKS_AT_ONCE_MAX: usize = 16;
 

@@ -1,5 +1,6 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod follow;
 mod idle;
 mod record;
 mod state;
@@ -19,6 +20,8 @@ use crate::clock::Timestamp;
 #[cfg(doc)]
 use crate::limits::FEW_SHARDS;
 
+pub(crate) use self::follow::END;
+pub use self::follow::Then;
 pub use self::idle::IdleLimit;
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};

@@ -51,6 +51,12 @@ impl Notices {
         Self { table, key, indexed }
     }
 
+    /// The same, which leave a record in the index: something else is to be done for it.
+    #[must_use]
+    pub fn unindexed(self) -> Self {
+        Self { indexed: false, ..self }
+    }
+
     /// Begins a change of the record, on condition that it still is to report `change`.
     fn change(&self, key: &str, change: Option<u64>) -> Change<'_> {
         let update = self.table.change(self.key, key).when_present(self.key);

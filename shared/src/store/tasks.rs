@@ -141,6 +141,14 @@ impl Tasks {
         Ok(contents)
     }
 
+    /// Whether anything is stored under a task's id: the task, or that it was dropped as a duplicate.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn is_stored(&self, id: &TaskId) -> Result<bool, StoreError> {
+        Ok(self.table.get(ID, id.to_string(), true).await?.is_some())
+    }
+
     /// One task.
     ///
     /// # Errors

@@ -56,11 +56,19 @@ impl Tracking {
         }
     }
 
-    /// Sends the message of the notice of a fan-out, if it ended just now.
+    /// Sends the message of what follows from the end of a fan-out, its notice included, if it ended just now.
     pub(super) async fn tell_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
-        if !fanout.ended() || fanout.notify.is_none() {
+        if !fanout.ended() || !(fanout.to_follow() || fanout.to_notify()) {
             return Ok(());
         }
+        self.follow_again(fanout).await
+    }
+
+    /// Sends the message of what follows from the end of a fan-out.
+    ///
+    /// # Errors
+    /// The message cannot be sent.
+    pub async fn follow_again(&self, fanout: &Fanout) -> Result<(), TrackingError> {
         Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
     }
 

@@ -7,6 +7,7 @@ mod cut_short;
 mod expire;
 mod groups;
 mod items;
+mod nested;
 mod open;
 mod progress;
 
@@ -80,6 +81,14 @@ pub enum TrackingError {
         value: String,
         /// What is allowed.
         allowed: String,
+    },
+    /// What is to follow from a fan-out's end cannot.
+    #[error("`{field}` {problem}")]
+    Follow {
+        /// The field.
+        field: &'static str,
+        /// Its value and what is allowed.
+        problem: String,
     },
     /// An idempotency key was used before, for something else.
     #[error("the idempotency key was used before with other values: {0}")]

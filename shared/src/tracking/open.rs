@@ -7,10 +7,10 @@ use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::ids::{ItemGroup, derived, group_sizes};
+use crate::ids::{ItemGroup, ItemId, derived, group_sizes};
 use crate::limits::{GROUP_ITEMS_MAX, IDLE_LIMITS, ITEMS_PER_ADD_MAX, USER_KEY_BYTES_MAX};
 use crate::policy::{Destination, Span};
-use crate::store::fanouts::{Fanout, FanoutState, IdleLimit, Inline, Tolerance};
+use crate::store::fanouts::{Fanout, FanoutState, IdleLimit, Inline, Then, Tolerance};
 use crate::store::groups::GroupRecord;
 use crate::store::notices::NoticeProgress;
 
@@ -41,6 +41,12 @@ pub struct OpenRequest {
     /// For how long nothing may happen to it before it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_limit: Option<IdleLimit>,
+    /// An item of another fan-out, which its end acks: as succeeded if it completes, as failed at any other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ItemId>,
+    /// A task that is registered when it ends, however it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Then>,
 }
 
 /// An opened fan-out.
@@ -59,6 +65,12 @@ impl Tracking {
     /// The request cannot be fulfilled, or the tables cannot be written.
     pub async fn open(&self, request: OpenRequest, key: Option<&str>) -> Result<Opened, TrackingError> {
         check(&request)?;
+        // A repetition is answered as the first call was, although the items may be gone by now.
+        if let Err(error) = self.check_follow(&request).await
+            && !self.opened_before(key).await?
+        {
+            return Err(error);
+        }
         let id = key.map_or_else(|| self.world.uuid(), derived::fanout);
         let now = self.world.now();
         let inline = request.seal && (1..=GROUP_ITEMS_MAX).contains(&request.items);
@@ -179,6 +191,10 @@ fn new_fanout(id: Uuid, request: &OpenRequest, inline: bool, groups: u64, now: T
         inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
         user_key: request.user_key.clone(),
         notify: request.notify.clone(),
+        parent: request.parent,
+        then: request.then.clone(),
+        then_due: None,
+        followed: None,
         notice: NoticeProgress::default(),
         tolerated: request.tolerated_failures,
         failures: 0,
@@ -259,6 +275,8 @@ fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<F
         ("user_key", before.user_key != request.user_key),
         ("notify", before.notify != request.notify),
         ("tolerated_failures", before.tolerated != request.tolerated_failures),
+        ("parent", before.parent != request.parent),
+        ("then", before.then != request.then),
         ("idle_limit", before.idle_limit != request.idle_limit.unwrap_or_default()),
         // Items are held elsewhere if they were sealed at once, so what was answered then depends on it.
         ("seal", (request.seal && before.state == FanoutState::Open) || inline != before.inline.is_some()),

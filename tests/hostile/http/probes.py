@@ -46,6 +46,12 @@ def send(server):
     send("POST", "/fanouts/{id}/items", f"/fanouts/{opened}/items", {"items": 0})
     send("POST", "/fanouts", "/fanouts", {"items": 2**31})
     send("POST", "/fanouts", "/fanouts", {"notify": {"url": "ftp://example.com/"}})
+    for kind in ("any", "nothing here"):
+        send("POST", "/fanouts", "/fanouts", {"seal": True, "then": {"kind": kind, "content": {"x": 1}}})
+    parent = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})
+    for index in (0, 1):
+        item = f"{parent['id']}:{parent['groups'][0]['id']}:{index}"
+        send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True, "parent": item})
     again = {
         ("/fanouts", "/fanouts"): [{"items": 1}, {"items": 2}],
         ("/fanouts/{id}/items", f"/fanouts/{opened}/items"): [{"items": 1}, {"items": 2}],

@@ -38,6 +38,7 @@ def remember(entry, fanouts, tasks):
         if route == "POST /fanouts":
             fanout["sealed"] |= bool(body.get("seal"))
             fanout["user_key"] = body.get("user_key")
+            fanout["parent"], fanout["then"] = body.get("parent"), (body.get("then") or {}).get("kind")
             ends = {"expired": "idle_limit", "failed": "tolerated_failures"}
             fanout["ends"] |= {end for end, field in ends.items() if body.get(field) is not None}
     elif route == "POST /fanouts/{id}/seal" and answer["id"] in fanouts:
@@ -59,6 +60,8 @@ def fanout_lost(server, id, fanout):
         return [f"fan-out {id}: {status} {told}"]
     if (told["total"], told["user_key"]) != (total, fanout["user_key"]):
         return [f"fan-out {id}: {total} items of {fanout['user_key']!r} were accepted, it is {told}"]
+    if (told.get("parent"), told.get("then", {}).get("kind")) != (fanout["parent"], fanout["then"]):
+        return [f"fan-out {id}: its end was to lead to {fanout['parent']!r} and {fanout['then']!r}, it is {told}"]
     if told["state"] in ("cancelled", "expired", "failed"):
         return [] if told["state"] in fanout["ends"] else [f"fan-out {id} ended so for no reason: {told}"]
     if "cancelled" in fanout["ends"]:

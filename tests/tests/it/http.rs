@@ -5,6 +5,7 @@ mod acks;
 mod description;
 mod duplicates;
 mod fanouts;
+mod follow;
 mod hostile;
 mod item_states;
 mod policies;

@@ -19,6 +19,7 @@ mod hops;
 mod hostile;
 mod http;
 mod leading_on;
+mod nested;
 mod notices;
 mod partly_stored;
 mod places;

@@ -53,12 +53,16 @@ class Fanfold:
         notify: Mapping[str, Any] | None = None,
         tolerated_failures: int | str | None = None,
         idle_limit: Mapping[str, str] | None = None,
+        parent: str | None = None,
+        then: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Fanout:
         """Opens a fan-out of `items` items (at most 709,632; `add` brings more), whose ids are `item_ids()` of the answer.
 
         `tolerated_failures`: more failures than this number, or share (`"5%"`), end it as failed.
         `idle_limit`: `{"open": "7d", "sealed": "14d"}`: after so long without activity it expires.
+        `parent`: an item of another fan-out, which its end acks.
+        `then`: a task, `{"kind": ..., "content": {...}}`, that is registered when it ends.
         `idempotency_key`: give one to repeat this call after a restart; else each call opens a fan-out of its own.
         """
         optional = {
@@ -66,6 +70,8 @@ class Fanfold:
             "notify": notify,
             "tolerated_failures": tolerated_failures,
             "idle_limit": idle_limit,
+            "parent": parent,
+            "then": then,
         }
         given = {name: value for name, value in optional.items() if value is not None}
         body = {"items": items, "seal": seal, **given}

@@ -7,6 +7,7 @@ mod list;
 mod open;
 mod seal;
 mod show;
+mod then;
 mod view;
 mod wait;
 

@@ -2,12 +2,13 @@
 
 use uuid::Uuid;
 
-use super::{FanoutState, IdleLimit, Tolerance};
+use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
+use super::{FanoutState, IdleLimit, Then, Tolerance};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::ids::ItemGroup;
+use crate::ids::{ItemGroup, ItemId};
 use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
 use crate::store::groups::{Cleared, GroupRecord, TASKS, close};
@@ -56,6 +57,14 @@ pub struct Fanout {
     pub user_key: Option<String>,
     /// Where its end is reported.
     pub notify: Option<Destination>,
+    /// The item that its end acks.
+    pub parent: Option<ItemId>,
+    /// The task that is registered when it ends.
+    pub then: Option<Then>,
+    /// While that task is not known to be stored: when its message is taken for lost.
+    pub then_due: Option<Timestamp>,
+    /// When all that follows from its end was done, but for the notice.
+    pub followed: Option<Timestamp>,
     /// The state of the notice of its end.
     pub notice: NoticeProgress,
     /// How many items may fail before it fails itself.
@@ -109,12 +118,16 @@ impl Fanout {
     }
 
     /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, it drains,
-    /// its failures are to be judged, or its end is to be reported. A small one is completed, or fails, by the write that clears
+    /// its failures are to be judged, something follows from its end, or that is to be reported. A small one is completed, or fails, by the write that clears
     /// its bits.
     #[must_use]
     pub fn ending(&self) -> bool {
         let judged = self.state == FanoutState::Open && self.failures > 0;
-        (self.state == FanoutState::Sealed && self.inline.is_none()) || judged || self.draining() || self.to_notify()
+        (self.state == FanoutState::Sealed && self.inline.is_none())
+            || judged
+            || self.draining()
+            || self.to_follow()
+            || self.to_notify()
     }
 
     /// The fan-out whose end is decided otherwise than by its last ack. A small one that has no tasks has nothing in progress, and
@@ -182,6 +195,10 @@ impl Fanout {
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
+            parent: if reader.has(PARENT) { Some(reader.parsed(PARENT)?) } else { None },
+            then: if reader.has(THEN) { Some(reader.json(THEN)?) } else { None },
+            then_due: reader.time(THEN_DUE)?,
+            followed: reader.time(FOLLOWED)?,
             notice: NoticeProgress::decode(&reader)?,
             tolerated: if reader.has(TOLERATED) { Some(reader.json(TOLERATED)?) } else { None },
             failures: reader.number("failures")?,
@@ -246,6 +263,10 @@ impl Fanout {
             (TASKS, inline.filter(|inline| inline.tasks).map(|_| flag())),
             ("user_key", self.user_key.as_ref().map(text)),
             ("notify", self.notify.as_ref().map(|to| text(serde_json::to_string(to).unwrap_or_default()))),
+            (PARENT, self.parent.map(text)),
+            (THEN, self.then.as_ref().map(|then| text(serde_json::to_string(then).unwrap_or_default()))),
+            (THEN_DUE, self.then_due.map(time)),
+            (FOLLOWED, self.followed.map(time)),
             (ENDING, self.ending().then(|| shard(self.id))),
             ("idle_limit", limited.then(|| text(serde_json::to_string(&self.idle_limit).unwrap_or_default()))),
             (TOLERATED, self.tolerated.map(|tolerance| text(serde_json::to_string(&tolerance).unwrap_or_default()))),
@@ -282,6 +303,10 @@ mod tests {
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
+    fn inline_of(([pending, failed, duplicates, missing], tasks): ([Bits; 4], bool)) -> Inline {
+        Inline { pending, failed, duplicates, missing, tasks }
+    }
+
     fn any_fanout() -> impl Strategy<Value = Fanout> {
         let state = prop::sample::select(FanoutState::ALL.to_vec());
         let notify = prop::sample::select(vec![None, Some(Destination::Url("https://example.com/".to_owned()))]);
@@ -293,21 +318,10 @@ mod tests {
             prop::array::uniform2(prop::option::of(any_time())),
         )
             .prop_map(
-                |(
-                    (id, state, user_key, notify, notice),
-                    counts,
-                    inline,
-                    [created_at, updated_at],
-                    [ended_at, look_at],
-                )| {
+                |((id, state, user_key, notify, notice), counts, inline, [created_at, updated_at], ends)| {
+                    let [ended_at, look_at] = ends;
                     let [total, opened_with, open_groups, done, failed, duplicates, missing, failures, cursor] = counts;
-                    let inline = inline.map(|([pending, failed, duplicates, missing], tasks)| Inline {
-                        pending,
-                        failed,
-                        duplicates,
-                        missing,
-                        tasks,
-                    });
+                    let inline = inline.map(inline_of);
                     Fanout {
                         id,
                         state,
@@ -321,6 +335,10 @@ mod tests {
                         inline,
                         user_key,
                         notify,
+                        parent: look_at.map(|_| ItemId { fanout: id, group: id, index: 7 }),
+                        then: ended_at.map(|_| Then::new("report", serde_json::json!({"x": total}))),
+                        then_due: look_at,
+                        followed: ended_at,
                         notice,
                         tolerated: ended_at.map(|_| Tolerance::Share(25)),
                         failures,

@@ -27,6 +27,7 @@ fn refused(code: &str, template: &str) -> Value {
         ("out_of_range", "/fanouts") => json!({"items": 1_000_000_000}),
         ("out_of_range", _) => json!({"items": 0}),
         ("invalid_destination", _) => json!({"items": 1, "notify": {"url": "ftp://example.com"}}),
+        ("invalid_follow", _) => json!({"items": 1, "parent": format!("{NOBODY}:{NOBODY}:0")}),
         ("invalid_tasks", _) => json!({"tasks": [{"kind": "nothing", "content": {}}]}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),

@@ -11,6 +11,7 @@ use fanfold::tracking::OpenRequest;
 use fanfold_http::{Code, IdempotencyKey, Json, Problem};
 use serde::Serialize;
 
+use super::then;
 use super::view::FanoutView;
 use crate::Api;
 
@@ -31,6 +32,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .leads_to("sealFanout", "id", "/id")
         .problem(Code::OutOfRange)
         .problem(Code::InvalidDestination)
+        .problem(Code::InvalidFollow)
         .end();
 }
 
@@ -52,7 +54,13 @@ async fn open(
     if let Some(notify) = &request.notify {
         notify.check("notify").map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
     }
-    let opened = api.tracking.open(request, key.as_ref().map(IdempotencyKey::as_str)).await?;
+    let key = key.as_ref().map(IdempotencyKey::as_str);
+    if let Some(error) = then::refusal(&api, &request).await?
+        && !api.tracking.opened_before(key).await?
+    {
+        return Err(Problem::fields(Code::InvalidFollow, vec![error]));
+    }
+    let opened = api.tracking.open(request, key).await?;
     let location = format!("/fanouts/{}", opened.fanout.id);
     // The index shows new groups late, so it is not asked.
     let body = Opened { fanout: FanoutView::of_header(opened.fanout), groups: opened.groups };

@@ -1,5 +1,6 @@
 //! A fan-out as the API shows it.
 
+use fanfold::ids::{ItemId, TaskId};
 use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::tracking::Progress;
 use serde::Serialize;
@@ -36,6 +37,12 @@ pub(super) struct FanoutView {
     progress: Exactness,
     /// The producer's own name for it.
     user_key: Option<String>,
+    /// The item that its end acks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<ItemId>,
+    /// The task that is registered when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    then: Option<ThenView>,
     /// When it was opened, in milliseconds since 1970.
     created_at: u64,
     /// When it last changed, in milliseconds since 1970.
@@ -46,6 +53,18 @@ pub(super) struct FanoutView {
     /// The notice of its end, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<NoticeView>,
+}
+
+/// The task that is registered when a fan-out ends.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "ThenTask"))]
+struct ThenView {
+    /// Its id.
+    id: TaskId,
+    /// Its kind.
+    kind: String,
+    /// Whether it is known to be registered.
+    registered: bool,
 }
 
 /// Whether `done`, `failed`, `duplicates`, `succeeded` and `missing` are all there is.
@@ -65,8 +84,11 @@ impl FanoutView {
         let Progress { done, failed, duplicates, missing, exact } = progress;
         let tells = fanout.ended() && fanout.notify.is_some();
         let notice = tells.then(|| NoticeView::of(&fanout.notice));
+        let (id, parent) = (fanout.id, fanout.parent);
+        let registered = fanout.followed.is_some();
+        let then = fanout.then.as_ref().map(|then| ThenView { id: then.task(id), kind: then.kind.clone(), registered });
         Self {
-            id: fanout.id,
+            id,
             state: fanout.state,
             complete: fanout.complete(),
             ended: fanout.ended(),
@@ -78,6 +100,8 @@ impl FanoutView {
             missing,
             progress: if exact { Exactness::Exact } else { Exactness::AtLeast },
             user_key: fanout.user_key,
+            parent,
+            then,
             created_at: fanout.created_at.0,
             updated_at: fanout.updated_at.0,
             notified_at: fanout.notice.delivered.map(|at| at.0),
@@ -115,6 +139,10 @@ mod tests {
             inline: None,
             user_key: None,
             notify: None,
+            parent: None,
+            then: None,
+            then_due: None,
+            followed: None,
             notice: NoticeProgress::default(),
             tolerated: None,
             failures: 0,

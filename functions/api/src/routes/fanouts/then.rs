@@ -1,0 +1,54 @@
+//! The task that follows the end of a fan-out: whether it could be registered as things stand.
+
+use fanfold::aws::StoreError;
+use fanfold::notice::FanoutEnded;
+use fanfold::policy::{CompiledPolicy, FieldError, KIND_ALLOWED, Policy, is_kind};
+use fanfold::store::fanouts::{FanoutState, Then};
+use fanfold::tracking::OpenRequest;
+use uuid::Uuid;
+
+use crate::Api;
+
+/// Why the task of a request could not be registered, if it could not. Its policy may change before the fan-out ends.
+pub(super) async fn refusal(api: &Api, request: &OpenRequest) -> Result<Option<FieldError>, StoreError> {
+    let Some(then) = &request.then else { return Ok(None) };
+    // What cannot be a kind cannot be looked up.
+    let policy = if is_kind(&then.kind) { api.policies.get(&then.kind).await? } else { None };
+    let refused = place(then, policy.as_deref(), &sample(request)).err();
+    Ok(refused.map(|(field, problem)| FieldError { field: format!("then.{field}"), problem }))
+}
+
+/// Tries to place the task as if the fan-out had ended so.
+fn place(then: &Then, policy: Option<&Policy>, end: &FanoutEnded) -> Result<(), (&'static str, String)> {
+    let Some(policy) = policy else {
+        let kind: String = then.kind.chars().take(80).collect();
+        let problem = if is_kind(&then.kind) {
+            format!("is `{kind}`, there is no policy of this kind")
+        } else {
+            format!("is `{kind}`, {KIND_ALLOWED} are allowed")
+        };
+        return Err(("kind", problem));
+    };
+    let compiled = CompiledPolicy::new(policy.clone()).map_err(|error| ("kind", error.to_string()))?;
+    let task = then.request(end);
+    let placed = compiled.place(&task.content, &then.task(end.fanout).to_string());
+    placed
+        .map(|_| ())
+        .map_err(|(of, error)| ("content", format!("gives no usable `{of}` by the policy of its kind: {error}")))
+}
+
+/// An end that the fan-out may come to.
+fn sample(request: &OpenRequest) -> FanoutEnded {
+    FanoutEnded {
+        fanout: Uuid::nil(),
+        user_key: request.user_key.clone(),
+        state: FanoutState::Completed,
+        total: u64::from(request.items),
+        succeeded: u64::from(request.items),
+        failed: 0,
+        duplicates: 0,
+        missing: 0,
+        opened_at: 1,
+        ended_at: 1,
+    }
+}

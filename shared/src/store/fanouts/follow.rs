@@ -1,0 +1,172 @@
+//! What follows from the end of a fan-out, beside its notice: its parent item is acked, a task is registered.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::record::ENDING;
+use super::{Fanout, Fanouts};
+use crate::aws::StoreError;
+use crate::aws::attributes::time;
+use crate::clock::Timestamp;
+use crate::ids::{ItemId, TaskId, derived};
+#[cfg(feature = "openapi")]
+use crate::limits::{CONTENT_DEPTH_MAX, THEN_BYTES_MAX};
+use crate::limits::{FOLLOW_PAUSE_MAX, HINT_LOST_AFTER};
+use crate::messages::TaskRequest;
+use crate::notice::FanoutEnded;
+
+/// The attributes of what follows.
+pub(super) const PARENT: &str = "parent_item";
+pub(super) const THEN: &str = "then_task";
+pub(super) const THEN_DUE: &str = "then_due";
+pub(super) const FOLLOWED: &str = "followed";
+
+/// A task that is registered when a fan-out ends, however it ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Then {
+    /// An item of another fan-out, if the task is one. Without it, the task's id follows from the fan-out's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ItemId>,
+    /// Its kind; there must be a policy for it.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
+    pub kind: String,
+    /// What the batch API gets for it: an object, to which Fanfold adds `fanout`, the end as its notice has it under `data`.
+    #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = THEN_BYTES_MAX, "x-max-depth" = CONTENT_DEPTH_MAX)))]
+    pub content: Map<String, Value>,
+}
+
+/// The field of the task's content that says how the fan-out ended.
+pub(crate) const END: &str = "fanout";
+
+impl Then {
+    /// A task of a kind, with a content that is an object; of anything else nothing is taken.
+    #[must_use]
+    pub fn new(kind: &str, content: Value) -> Self {
+        let content = if let Value::Object(content) = content { content } else { Map::new() };
+        Self { id: None, kind: kind.to_owned(), content }
+    }
+
+    /// Its id, as the task that follows this fan-out.
+    #[must_use]
+    pub fn task(&self, fanout: uuid::Uuid) -> TaskId {
+        self.id.map_or_else(|| derived::then_task(fanout), TaskId::Item)
+    }
+
+    /// The task as it is registered when the fan-out has ended so.
+    #[must_use]
+    pub fn request(&self, end: &FanoutEnded) -> TaskRequest {
+        let mut content = self.content.clone();
+        content.insert(END.to_owned(), serde_json::to_value(end).unwrap_or_default());
+        TaskRequest { id: Some(self.task(end.fanout)), kind: self.kind.clone(), content: Value::Object(content) }
+    }
+}
+
+impl Fanout {
+    /// Whether anything was ever to follow from its end, beside its notice.
+    #[must_use]
+    pub fn leads_on(&self) -> bool {
+        self.parent.is_some() || self.then.is_some()
+    }
+
+    /// Whether something is still to follow from its end, beside its notice.
+    #[must_use]
+    pub fn to_follow(&self) -> bool {
+        self.ended() && self.leads_on() && self.followed.is_none()
+    }
+
+    /// The task that follows from its end, once it has ended.
+    #[must_use]
+    pub fn then_request(&self) -> Option<TaskRequest> {
+        let then = self.then.as_ref().filter(|_| self.ended())?;
+        Some(then.request(&FanoutEnded::of(self)))
+    }
+
+    /// When the message that is to make it follow is taken for lost.
+    #[must_use]
+    pub fn follows_by(&self) -> Timestamp {
+        self.then_due.unwrap_or_else(|| self.ended_at.unwrap_or_default().plus(HINT_LOST_AFTER))
+    }
+}
+
+/// When the message with the task of a fan-out that `ended` then is taken for lost, which is sent now. A task that cannot be registered
+/// ends as a dead letter each time, so each pause is as long as all before, up to an hour.
+fn again(ended: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    now.plus(now.since(ended.unwrap_or(now)).clamp(HINT_LOST_AFTER, FOLLOW_PAUSE_MAX))
+}
+
+impl Fanouts {
+    /// The message with the task that follows was sent; another one is due when it is taken for lost.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn then_sent(&self, fanout: &Fanout) -> Result<(), StoreError> {
+        let change =
+            self.table.change("id", fanout.id).set(THEN_DUE, time(again(fanout.ended_at, self.table.world.now())));
+        let change = change.when_present("id").when_absent(FOLLOWED);
+        change.when_same(THEN_DUE, fanout.then_due.map(time)).send().await.map(|_| ())
+    }
+
+    /// All that follows from its end is done, but for its notice, for which a sweep goes on looking at it.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn followed(&self, fanout: &Fanout) -> Result<(), StoreError> {
+        let change = self.table.change("id", fanout.id).set(FOLLOWED, time(self.table.world.now())).remove([THEN_DUE]);
+        let change = if fanout.to_notify() { change } else { change.remove([ENDING]) };
+        // A notice that is tried anew meanwhile is looked after.
+        let change = change.when_same("undeliverable", fanout.notice.given_up.map(time));
+        change.when_present("id").when_absent(FOLLOWED).send().await.map(|_| ())
+    }
+
+    /// Nothing of it is left to be done: a sweep looks at it no more. Two who were done at the same time may each have left that to the
+    /// other.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn forget(&self, fanout: &Fanout) -> Result<(), StoreError> {
+        let change = self.table.change("id", fanout.id).remove([ENDING]).when_present(ENDING);
+        let change = change.when_same("notified", fanout.notice.delivered.map(time));
+        change.when_same("undeliverable", fanout.notice.given_up.map(time)).send().await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn end(fanout: Uuid) -> FanoutEnded {
+        let end = json!({"fanout": fanout, "user_key": null, "state": "failed", "total": 3, "succeeded": 1, "failed": 2,
+            "opened_at": 1, "ended_at": 2});
+        serde_json::from_value(end).unwrap()
+    }
+
+    #[test]
+    fn a_task_has_its_own_id_or_one_that_follows_and_says_how_it_ended() {
+        let fanout = Uuid::from_u128(7);
+        let then = Then::new("report", json!({"order": 4711}));
+        let task = then.request(&end(fanout));
+        assert_eq!((task.id, task.kind.as_str()), (Some(derived::then_task(fanout)), "report"));
+        assert_eq!((&task.content["order"], &task.content["fanout"]["failed"]), (&json!(4711), &json!(2)));
+        let item = ItemId { fanout, group: fanout, index: 1 };
+        let task = Then { id: Some(item), ..then }.request(&end(fanout));
+        assert_eq!(task.id, Some(TaskId::Item(item)));
+    }
+
+    #[test]
+    fn pauses_double_up_to_an_hour() {
+        let ended = Timestamp(1_000_000);
+        let after = |seconds| {
+            let now = ended.plus(Duration::from_secs(seconds));
+            again(Some(ended), now).since(now).as_secs()
+        };
+        assert_eq!([0, 60, 240, 480, 3_599, 90_000].map(after), [120, 120, 240, 480, 3_599, 3_600]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Fan-outs under an item of another one, and tasks that follow an end: what can be said of them when the fan-out is opened.
+
+use serde_json::Value;
+
+use super::open::OpenRequest;
+use super::{AckRefusal, Tracking, TrackingError};
+use crate::content;
+use crate::ids::{ItemId, derived};
+use crate::limits::THEN_BYTES_MAX;
+use crate::store::fanouts::{END, Then};
+
+impl Tracking {
+    /// Whether a fan-out was opened under this idempotency key.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn opened_before(&self, key: Option<&str>) -> Result<bool, TrackingError> {
+        let Some(key) = key else { return Ok(false) };
+        Ok(self.fanouts.get(derived::fanout(key)).await?.is_some())
+    }
+
+    /// Checks that the items exist that the end is to ack, or to register a task for. The new fan-out's own do not, so that none is its
+    /// own parent.
+    pub(super) async fn check_follow(&self, request: &OpenRequest) -> Result<(), TrackingError> {
+        if let Some(then) = &request.then {
+            check_then(then, request.parent)?;
+        }
+        let then = request.then.as_ref().and_then(|then| then.id);
+        let named: Vec<(&'static str, ItemId)> = [("parent", request.parent), ("then.id", then)]
+            .into_iter()
+            .filter_map(|(field, item)| Some((field, item?)))
+            .collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let items: Vec<ItemId> = named.iter().map(|(_, item)| *item).collect();
+        let sizes = self.sizes(&items).await?;
+        let refused = named.iter().find_map(|(field, item)| Some((*field, item, sizes.refusal(item)?)));
+        refused.map_or(Ok(()), |(field, item, refusal)| {
+            Err(TrackingError::Follow { field, problem: problem(item, &refusal) })
+        })
+    }
+}
+
+/// Checks what can be said of the task without looking anything up.
+fn check_then(then: &Then, parent: Option<ItemId>) -> Result<(), TrackingError> {
+    let refuse = |field, problem| Err(TrackingError::Follow { field, problem });
+    if let Some(item) = then.id.filter(|item| Some(*item) == parent) {
+        return refuse(
+            "then.id",
+            format!("is `{item}`, as `parent`, which the end acks; another item is allowed, or none"),
+        );
+    }
+    if then.content.contains_key(END) {
+        return refuse(
+            "then.content",
+            format!("has a field `{END}`, which the end is put in; any other field is allowed"),
+        );
+    }
+    match content::encode(&Value::Object(then.content.clone())) {
+        Ok(text) if text.len() > THEN_BYTES_MAX => {
+            refuse("then.content", format!("has {} bytes as JSON, at most {THEN_BYTES_MAX} are allowed", text.len()))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => refuse("then.content", error.to_string()),
+    }
+}
+
+fn problem(item: &ItemId, refusal: &AckRefusal) -> String {
+    match refusal {
+        AckRefusal::UnknownGroup { fanout, group } => format!(
+            "is `{item}`: fan-out {fanout} has no item group {group}; an item of another fan-out that opening or adding answered is \
+             allowed"
+        ),
+        AckRefusal::OutOfRange { group, index, size, .. } => {
+            format!(
+                "is `{item}`: item group {group} has {size} items, there is no {index}; 0 to {} is allowed",
+                size.saturating_sub(1)
+            )
+        }
+    }
+}
