@@ -44,6 +44,9 @@ fn item_end(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId
     if let Some(failed) = fanout.acked.get(item) {
         return Some(End::failed(*failed));
     }
+    if fanout.children.contains_key(item) {
+        return model.child_failed(item).map(End::failed);
+    }
     let id = TaskId::Item(*item);
     if let Some(batch) = batches.get(&id) {
         let end = |slot| if batch.dropped.get(slot) { End::Missing } else { End::failed(batch.failed.get(slot)) };
@@ -100,6 +103,7 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         told(sim, &fanout, asked, ends, counts, notice);
         bits(sim, &fanout, &records, counts);
         tolerated(sim, &fanout, asked, counts);
+        crate::nested::followed(sim, &fanout);
         if asked.cancelled_at.is_some() && fanout.state != FanoutState::Cancelled {
             sim.violate(format!("a fan-out that was cancelled is {fanout:?}"));
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::dice::Dice;
-use crate::request::{Record, Request, key_name, key_of, text};
+use crate::request::{Record, Request, key_name, key_of};
 
 /// For how long the past is remembered.
 const MEMORY: Duration = Duration::from_secs(300);
@@ -66,7 +66,7 @@ impl Lag {
         let table = request.table();
         let index = request.body["IndexName"].as_str().unwrap_or("");
         let values = &request.body["ExpressionAttributeValues"];
-        let (partition, after) = (values[":key"]["S"].as_str(), values[":after"]["S"].as_str());
+        let (partition, after) = (values.get(":key"), values[":after"]["S"].as_str());
         let now = Instant::now();
         let Some(items) = answer["Items"].as_array_mut() else { return 0 };
         let recent = |past: &[Past]| past.last().is_some_and(|(until, _)| *until + lag > now);
@@ -76,7 +76,7 @@ impl Lag {
             let Some(past) = self.at(record, earlier(lag, dice)) else { continue };
             let shown = items.iter().position(|item| key_of(table, item) == record.1);
             let item = past.as_ref().filter(|item| match partition {
-                Some(partition) => text(item, index) == partition && after.is_none_or(|after| *record.1 > *after),
+                Some(partition) => item[index] == *partition && after.is_none_or(|after| *record.1 > *after),
                 None => !item[index].is_null() && segment_of(&record.1, &request.body),
             });
             match (shown, item) {

@@ -16,6 +16,7 @@ mod kinds;
 mod lag;
 mod mail;
 mod model;
+mod nested;
 mod observe;
 mod operator;
 mod outage;

@@ -81,6 +81,12 @@ pub(crate) struct FanoutModel {
     /// How many items may fail, and whether it was decided that more did.
     pub(crate) tolerated: Option<Tolerance>,
     pub(crate) failing: bool,
+    /// The fan-outs whose ends ack items of it.
+    pub(crate) children: BTreeMap<ItemId, Uuid>,
+    /// How it ended, once it has.
+    pub(crate) ended: Option<String>,
+    /// The task that follows from its end.
+    pub(crate) then: Option<TaskId>,
     /// Items that users ack themselves, and whether as failed.
     pub(crate) acked: BTreeMap<ItemId, bool>,
 }
@@ -188,6 +194,7 @@ impl Model {
     pub(crate) fn may_be_done(&self, item: &ItemId) -> bool {
         let id = TaskId::Item(*item);
         self.fanouts.get(&item.fanout).is_some_and(|fanout| fanout.acked.contains_key(item))
+            || self.child(item).is_some_and(|child| child.ended.is_some())
             || self.said.contains_key(&id)
             || self.used_up(&id)
             || self.rivals(&id).len() > 1
@@ -256,7 +263,8 @@ impl Model {
             problems.push(format!("batch {} was called under the key {key}", call.batch_id));
         }
         for member in &call.members {
-            let content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+            let mut content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+            problems.extend(self.take_end(&mut content));
             let rivals = self.rivals(&member.id);
             let same = |task: &TaskModel| task.content == content || task.instead.as_ref() == Some(&content);
             let asked = |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && same(task));

@@ -29,6 +29,8 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
         }),
         tolerated_failures: plan.tolerated,
         idle_limit: plan.idle_limit,
+        parent: plan.parent,
+        then: plan.then.clone(),
     };
     let key = plan.name.clone();
     let id = derived::fanout(&key);
@@ -40,7 +42,13 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
         tolerated: plan.tolerated,
         ..FanoutModel::default()
     };
-    lock(&clients.cluster.sim.model).fanouts.insert(id, model);
+    {
+        let mut known = lock(&clients.cluster.sim.model);
+        known.fanouts.insert(id, model);
+        if let Some(then) = &plan.then {
+            known.lead_on(id, then);
+        }
+    }
     let mut first: Option<Vec<ItemGroup>> = None;
     for _ in 0..1 + usize::from(clients.repeat().is_some()) {
         let call = |request: &OpenRequest, key: &str| {

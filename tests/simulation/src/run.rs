@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER};
+use fanfold::limits::{BATCH_REMINDER_PAUSE, FOLLOW_PAUSE_MAX, HINT_LOST_AFTER};
 use fanfold_local::{Engine, Template};
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
@@ -24,7 +24,7 @@ pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
 
 /// After faults stopped, everything must be quiet within this time, messages that were late aside: the batch API may have
 /// asked to wait for a day.
-const PATIENCE: Duration = Duration::from_secs((24 + 6) * 3_600);
+const PATIENCE: Duration = Duration::from_secs((24 + 24) * 3_600);
 
 /// Sweeps in a row that find nothing to do before a stack counts as at rest.
 const IDLE_SWEEPS: u32 = 2;
@@ -130,7 +130,7 @@ pub(crate) async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
             return;
         }
         // Whatever was stamped by a clock that is fast must look old to one that is slow, and a reminder that got lost be due.
-        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + BATCH_REMINDER_PAUSE).await;
+        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + BATCH_REMINDER_PAUSE.max(FOLLOW_PAUSE_MAX)).await;
         let Some(report) = sweep(cluster, SweepRequest::default(), false).await else { continue };
         sweeps += 1;
         let nothing = SweepReport { retired: report.retired, ..SweepReport::default() } == report;

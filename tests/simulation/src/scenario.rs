@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
+use fanfold::ids::ItemId;
 use fanfold::policy::{KeyAfterFailure, Policy, Span};
-use fanfold::store::fanouts::{IdleLimit, Tolerance};
+use fanfold::store::fanouts::{IdleLimit, Then, Tolerance};
 use serde_json::json;
 
 use crate::api::Mood;
@@ -64,6 +65,11 @@ pub(crate) struct FanoutPlan {
     pub(crate) tolerated: Option<Tolerance>,
     /// How long after it was opened somebody cancels it, if somebody does.
     pub(crate) cancel: Option<Duration>,
+    /// Fan-outs that are opened under items of it, and the item that its own end acks.
+    pub(crate) children: Vec<FanoutPlan>,
+    pub(crate) parent: Option<ItemId>,
+    /// The task that is registered when it ends.
+    pub(crate) then: Option<Then>,
 }
 
 /// Tasks of no fan-out.
@@ -114,6 +120,10 @@ impl Scenario {
                 Tolerance::Share(dice.pick(&[0, 500, 2_500, 6_000]))
             };
             plan.tolerated = dice.chance(3_000).then_some(tolerance);
+        }
+        let dice = Dice::new(seed, "nested");
+        for plan in &mut scenario.fanouts {
+            plan.lead_on(&dice, &scenario.kinds, busy, 2);
         }
         if quiet { scenario.hanging() } else { scenario }
     }
@@ -246,6 +256,27 @@ impl FanoutPlan {
             }),
             tolerated: None,
             cancel: dice.chance(2_500).then(|| dice.skewed(Duration::from_millis(1), busy)),
+            children: Vec::new(),
+            parent: None,
+            then: None,
+        }
+    }
+
+    /// Draws what follows from its end, and fan-outs under items of it, so many levels deep.
+    fn lead_on(&mut self, dice: &Dice, kinds: &[KindPlan], busy: Duration, levels: usize) {
+        if dice.chance(3_000) {
+            let kind = &kinds[dice.below(kinds.len())].versions[0].1.kind;
+            let key = format!("k{}", dice.below(40));
+            self.then = Some(Then::new(kind, json!({"t": format!("t{}", dice.below(2)), "k": key, "n": 1_000})));
+        }
+        let children = if levels > 0 && dice.chance(3_500) { 1 + dice.below(2) } else { 0 };
+        for n in 0..children {
+            let mut child = Self::draw(dice, n, busy);
+            child.name = format!("{}-{}", self.name, child.name);
+            child.start = dice.skewed(Duration::from_millis(1), busy / 4);
+            child.tolerated = dice.chance(5_000).then(|| Tolerance::Count(dice.pick(&[0, 0, 1])));
+            child.lead_on(dice, kinds, busy, levels - 1);
+            self.children.push(child);
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
 use crate::wire::{Line, WireAnswer};
-use crate::{contracts, observe, transitions};
+use crate::{contracts, nested, observe, transitions};
 
 impl Line {
     pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
@@ -124,6 +124,7 @@ impl Line {
                     let was = before.get(record).cloned();
                     let problem = contracts::check(request, was.as_ref());
                     let problem = problem.or_else(|| observe::expires(&self.sim, request, record, was.as_ref()));
+                    let problem = problem.or_else(|| nested::ends(&self.sim, request, record, was.as_ref()));
                     let earlier = lock(&self.sim.lag).wrote(record.clone(), was.clone());
                     // Where a run may end with any write each is looked at at once, elsewhere with the next one.
                     let (earlier, now) = match &after {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use fanfold::ids::{ItemId, TaskId, derived, expand};
 use fanfold::messages::TaskRequest;
 use fanfold_register::request_id;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -24,8 +26,12 @@ enum Request {
     Seal,
 }
 
-/// A user with a fan-out.
-pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
+/// A user with a fan-out, and those of the fan-outs under its items.
+pub(crate) fn fanout(clients: Arc<Clients>, plan: FanoutPlan) -> BoxFuture<'static, ()> {
+    fanout_of_user(clients, plan).boxed()
+}
+
+async fn fanout_of_user(clients: Arc<Clients>, plan: FanoutPlan) {
     tokio::time::sleep(plan.start).await;
     let Some((id, mut items)) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.clone(), id));
@@ -33,6 +39,15 @@ pub(crate) async fn fanout(clients: Arc<Clients>, plan: FanoutPlan) {
         pause(&clients, plan.pace).await;
         let Some(groups) = add(&clients, &plan, id, n, *count).await else { return };
         items.extend(expand(id, &groups));
+    }
+    for child in &plan.children {
+        let Some(item) = items.pop() else { break };
+        clients.cluster.sim.count("fan-outs under an item");
+        let name = derived::fanout(&child.name);
+        if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
+            fanout.children.insert(item, name);
+        }
+        clients.spawn(fanout(Arc::clone(&clients), FanoutPlan { parent: Some(item), ..child.clone() }));
     }
     let mut requests = requests(&clients.dice, &plan, items);
     let straggles = !plan.straggles.is_zero();
