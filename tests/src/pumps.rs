@@ -6,7 +6,6 @@ use std::time::Duration;
 use fanfold::delivery::Step;
 use fanfold_local::{Pump, PumpHandle, Template};
 use fanfold_stack::Steps;
-use fanfold_sweep::SweepRequest;
 
 use crate::queues::QueueName;
 use crate::stack::{TestStack, outside};
@@ -26,10 +25,7 @@ impl TestStack {
     pub async fn minutes(&self, minutes: u32) {
         for _ in 0..minutes {
             self.seconds(60).await;
-            while self.sweeper.sweep(SweepRequest::default()).await.is_err() {
-                self.crash.revive();
-            }
-            self.crash.revive();
+            self.sweep_now().await;
         }
         self.seconds(60).await;
     }

@@ -1,72 +1,82 @@
 //! What producers and workers ask for. They repeat a request that fails.
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId, expand};
 use fanfold::messages::{AckRequest, TaskRequest};
 use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::OpenRequest;
-use fanfold_register::RegisterError;
 use fanfold_sweep::SweepRequest;
 use uuid::Uuid;
 
 use crate::stack::TestStack;
 
 impl TestStack {
+    /// Asks as a user does, who repeats what fails, but not for ever.
+    pub async fn insist<T, E: Display>(&self, request: impl AsyncFn() -> Result<T, E>) -> T {
+        let mut tries = 0;
+        loop {
+            let answer = request().await;
+            self.crash.revive();
+            match answer {
+                Ok(answer) => return answer,
+                Err(error) => assert!(tries < 100, "{error}"),
+            }
+            tries += 1;
+        }
+    }
+
     /// Opens a fan-out of `items` items with a completion notice.
     pub async fn open(&self, items: u32, seal: bool) -> (Uuid, Vec<ItemId>) {
-        loop {
-            let request = OpenRequest {
-                items,
-                seal,
-                user_key: Some("test".to_owned()),
-                notify: Some(Destination::Queue(NoticesQueue::Notices)),
-                ..OpenRequest::default()
-            };
-            let opened = self.tracking.open(request, Some("open")).await;
-            self.crash.revive();
-            if let Ok(opened) = opened {
-                return (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect());
-            }
-        }
+        let user_key = Some("test".to_owned());
+        self.open_with(OpenRequest { items, seal, user_key, ..OpenRequest::default() }).await
+    }
+
+    /// Opens a fan-out as it is asked for, with a notice of its end to the stack's queue.
+    pub async fn open_with(&self, request: OpenRequest) -> (Uuid, Vec<ItemId>) {
+        let request = OpenRequest { notify: Some(Destination::Queue(NoticesQueue::Notices)), ..request };
+        let opened = self.insist(async || self.tracking.open(request.clone(), Some("open")).await).await;
+        (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect())
+    }
+
+    /// The header of a fan-out.
+    pub async fn header(&self, fanout: Uuid) -> Fanout {
+        self.insist(async || self.tracking.fanouts.get(fanout).await).await.unwrap()
     }
 
     /// Adds items to a fan-out.
     pub async fn add(&self, fanout: Uuid, items: u32, key: &str) -> Vec<ItemId> {
-        loop {
-            let added = self.tracking.add(fanout, items, Some(key)).await;
-            self.crash.revive();
-            if let Ok(groups) = added {
-                return expand(fanout, &groups).collect();
-            }
-        }
+        let groups = self.insist(async || self.tracking.add(fanout, items, Some(key)).await).await;
+        expand(fanout, &groups).collect()
     }
 
     /// Seals a fan-out.
     pub async fn seal(&self, fanout: Uuid) {
-        while self.tracking.seal(fanout).await.is_err() {
-            self.crash.revive();
-        }
-        self.crash.revive();
+        self.insist(async || self.tracking.seal(fanout).await).await;
+    }
+
+    /// Acks items.
+    pub async fn ack(&self, acks: &AckRequest) {
+        self.insist(async || self.ack.apply(acks).await).await;
     }
 
     /// Registers tasks.
     pub async fn register(&self, tasks: Vec<TaskRequest>) {
-        while let Err(error) = self.register.register(tasks.clone(), "request").await {
-            assert!(!matches!(error, RegisterError::Refused(_)), "{error}");
-            self.crash.revive();
-        }
-        self.crash.revive();
+        self.insist(async || self.register.register(tasks.clone(), "request").await).await;
     }
 
     /// Runs a sweep as the schedule does, some time after the last message.
     pub async fn sweep(&self) {
         tokio::time::sleep(Duration::from_secs(300)).await;
-        while self.sweeper.sweep(SweepRequest::default()).await.is_err() {
-            self.crash.revive();
-        }
-        self.crash.revive();
+        self.sweep_now().await;
+    }
+
+    /// The same without a pause.
+    pub async fn sweep_now(&self) {
+        self.insist(async || self.sweeper.sweep(SweepRequest::default()).await).await;
     }
 
     /// Registers a task for every item, all of one target.

@@ -17,37 +17,34 @@ impl Tracking {
     /// # Errors
     /// There is no such fan-out, it ended otherwise, or the tables cannot be read or written.
     pub async fn cancel(&self, id: Uuid) -> Result<Fanout, TrackingError> {
-        let mut fanout = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
-        for tries in 1..=CONTENTION_TRIES_MAX {
-            let state = fanout.state;
-            match state {
-                FanoutState::Open | FanoutState::Sealed => {}
-                FanoutState::Cancelled => return self.close(fanout, CLOSED_AT_ONCE).await,
-                _ => return Err(TrackingError::Ended { id, state }),
-            }
-            match self.fanouts.decide(&fanout, FanoutState::Cancelled).await? {
-                Write::Done(decided) => {
-                    self.tell_end(&decided).await?;
-                    return self.close(decided, CLOSED_AT_ONCE).await;
-                }
-                Write::Refused(stands) => fanout = stands.ok_or(TrackingError::UnknownFanout(id))?,
-            }
-            if self.give_way(tries).await {
-                fanout = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
-            }
+        let fanout = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
+        let undecided = |fanout: &Fanout| matches!(fanout.state, FanoutState::Open | FanoutState::Sealed);
+        let fanout = self.cut_short(fanout, FanoutState::Cancelled, undecided).await?;
+        match fanout.state {
+            FanoutState::Cancelled => Ok(fanout),
+            state => Err(TrackingError::Ended { id, state }),
         }
-        Err(contended(id))
     }
 
-    /// Ends a fan-out of which more items failed than it tolerates, as cancelling does. Returns it as it stands then; somebody else may
-    /// have decided another end before.
-    pub(super) async fn fail(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
+    /// Ends a fan-out of which more items failed than it tolerates. Returns it as it stands then; somebody else may have decided another
+    /// end before.
+    pub(super) async fn fail(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
+        self.cut_short(fanout, FanoutState::Failed, Fanout::to_fail).await
+    }
+
+    /// Decides that a fan-out ends so, for as long as that is due, and closes what can be closed at once. Returns it as it stands then.
+    async fn cut_short(
+        &self,
+        mut fanout: Fanout,
+        state: FanoutState,
+        due: impl Fn(&Fanout) -> bool + Send + Sync,
+    ) -> Result<Fanout, TrackingError> {
         let id = fanout.id;
         for tries in 1..=CONTENTION_TRIES_MAX {
-            if !fanout.to_fail() {
+            if !due(&fanout) {
                 return self.close(fanout, CLOSED_AT_ONCE).await;
             }
-            match self.fanouts.decide(&fanout, FanoutState::Failed).await? {
+            match self.fanouts.decide(&fanout, state).await? {
                 Write::Done(decided) => {
                     self.tell_end(&decided).await?;
                     return self.close(decided, CLOSED_AT_ONCE).await;

@@ -96,6 +96,8 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
             FanoutState::Failed => asked.failing,
             _ => false,
         };
+        // What nobody works on is closed by sweeps, which a calm run has none of.
+        let right = right && (done || !sim.plan.calm);
         let ends = asked.sealing && done || right;
         let notice = model.notices.get(&derived::end_notice(*id));
         let gone = model.hooks.gone(&derived::end_notice(*id));

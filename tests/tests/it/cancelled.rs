@@ -16,26 +16,8 @@ async fn stack() -> TestStack {
     TestStack::with(json!({})).await
 }
 
-async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
-    loop {
-        let found = stack.tracking.fanouts.get(fanout).await;
-        stack.crash.revive();
-        if let Ok(found) = found {
-            return found.unwrap();
-        }
-    }
-}
-
-/// Cancels as a user does, who repeats what fails.
 async fn cancel(stack: &TestStack, fanout: Uuid) -> Fanout {
-    loop {
-        let cancelled = stack.tracking.cancel(fanout).await;
-        stack.crash.revive();
-        match cancelled {
-            Ok(fanout) => return fanout,
-            Err(error) => assert!(matches!(error, TrackingError::Store(_) | TrackingError::Queue(_)), "{error}"),
-        }
-    }
+    stack.insist(async || stack.tracking.cancel(fanout).await).await
 }
 
 /// State and counts: failed, duplicates, missing.
@@ -95,7 +77,7 @@ async fn nothing_comes_after_the_end() {
         assert!(matches!(late, Err(TrackingError::NotOpen { state: FanoutState::Cancelled, .. })));
         assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Cancelled);
         stack.ack.apply(&done(&ids)).await.unwrap();
-        assert_eq!(header(&stack, fanout).await, ended, "later acks change nothing");
+        assert_eq!(stack.header(fanout).await, ended, "later acks change nothing");
     }
 }
 
@@ -121,7 +103,7 @@ async fn what_no_call_has_begun_for_is_not_called() {
         assert_eq!(counts(&cancelled), (FanoutState::Cancelled, false, [0, 0, 0]), "they may be in progress");
         stack.drain().await;
         assert!(stack.api.seen().is_empty());
-        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 6]), "small: {small}");
+        assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, 6]), "small: {small}");
         assert_eq!(stack.completions().await.len(), 1);
         let batches = stack.assert_settled(&tasks, 10).await;
         assert!(batches.values().all(|batch| batch.dropped.count() == batch.members.len() as u64));
@@ -146,7 +128,7 @@ async fn what_is_in_progress_ends_and_is_counted() {
         let (cancelled, ()) = futures::join!(cancel, stack.drain());
         assert!(!cancelled.ended());
         assert_eq!(stack.api.seen().len(), 1, "the call that had begun");
-        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
+        assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
         assert_eq!(stack.completions().await[0].succeeded, 2);
     }
 }
@@ -167,8 +149,8 @@ async fn members_of_other_fanouts_are_called() {
         stack.api.seen().iter().flat_map(|seen| &seen.call.members).map(|member| member.id).collect();
     assert_eq!(called.len(), 3);
     assert!(others.iter().all(|item| called.contains(&TaskId::Item(*item))), "{called:?}");
-    assert!(header(&stack, other.fanout.id).await.complete());
-    assert_eq!(header(&stack, cancelled).await.missing, 3);
+    assert!(stack.header(other.fanout.id).await.complete());
+    assert_eq!(stack.header(cancelled).await.missing, 3);
 }
 
 /// Members to be tried again are not, and the rest of their batch has another key.
@@ -186,7 +168,7 @@ async fn no_other_attempt_is_begun() {
     stack.drain().await;
     assert_eq!(stack.api.seen().len(), calls);
     stack.api.members_by_key();
-    assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 3]));
+    assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, 3]));
 }
 
 /// Tasks that nobody handles keep no end from coming.
@@ -204,10 +186,10 @@ async fn what_nothing_happens_to_is_missing_after_a_while() {
         let missing = if small { 0 } else { 1 };
         assert_eq!(counts(&cancelled), (FanoutState::Cancelled, false, [0, 0, missing]), "the group without tasks");
         stack.sweep().await;
-        assert!(!header(&stack, fanout).await.ended(), "it may be in progress");
+        assert!(!stack.header(fanout).await.ended(), "it may be in progress");
         stack.clock.skip(DRAINED_AFTER);
         stack.sweep().await;
-        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
+        assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, 4]), "small: {small}");
         stack.drain().await;
         assert_eq!(stack.completions().await.len(), 1);
         assert!(stack.api.seen().is_empty());
@@ -221,11 +203,11 @@ async fn a_large_fanout_is_closed_by_sweeps() {
     for n in 0..12 {
         stack.tracking.add(fanout, GROUP_ITEMS_MAX * 98 + 1, Some(&n.to_string())).await.unwrap();
     }
-    let total = header(&stack, fanout).await.total;
+    let total = stack.header(fanout).await.total;
     let cancelled = stack.tracking.cancel(fanout).await.unwrap();
     assert!(!cancelled.ended() && cancelled.open_groups > 0, "nobody waits for all of them");
     stack.sweep().await;
-    assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Cancelled, true, [0, 0, total]));
+    assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Cancelled, true, [0, 0, total]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,7 +225,7 @@ async fn acks_adds_seal_and_cancel_race() {
         sealed.unwrap();
         let states: Vec<_> = cancelled.into_iter().map(|answer| answer.map(|fanout| fanout.state)).collect();
         stack.drain().await;
-        let end = header(&stack, fanout).await;
+        let end = stack.header(fanout).await;
         assert!(end.ended(), "seed {seed}: {end:?}");
         assert_eq!(end.total, 40 + if added.is_ok() { 5 } else { 0 });
         assert_eq!(
@@ -264,10 +246,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     let stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
     let (fanout, ids) = opened(&stack, 10, small).await;
     stack.register(ids[..4].iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
-    while stack.ack.apply(&done(&ids[8..])).await.is_err() {
-        stack.crash.revive();
-    }
-    stack.crash.revive();
+    stack.ack(&done(&ids[8..])).await;
     while stack.api.seen().is_empty() {
         stack.seconds(6).await;
         if stack.backlog().await == 0 {
@@ -285,7 +264,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
         stack.drain().await;
     }
     assert_eq!(stack.api.seen().len(), calls, "no call begins after it is cancelled");
-    let end = header(&stack, fanout).await;
+    let end = stack.header(fanout).await;
     assert!(end.state == FanoutState::Cancelled && end.ended(), "{end:?}");
     let mut missing = 0;
     for id in &ids {

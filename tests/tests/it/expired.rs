@@ -5,9 +5,8 @@ use std::time::Duration;
 use fanfold::ids::{ItemId, expand};
 use fanfold::limits::{DRAINED_AFTER, IDLE_OPEN, IDLE_SEALED, IDLE_WITH_TASKS};
 use fanfold::policy::{Destination, NoticesQueue, Span};
-use fanfold::store::fanouts::{Fanout, FanoutState, IdleLimit};
+use fanfold::store::fanouts::{FanoutState, IdleLimit};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
-use fanfold_sweep::SweepRequest;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, policy};
 use serde_json::json;
 use uuid::Uuid;
@@ -16,10 +15,6 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 async fn stack() -> TestStack {
     TestStack::with(json!({})).await
-}
-
-async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
-    stack.tracking.fanouts.get(fanout).await.unwrap().unwrap()
 }
 
 /// Opens a fan-out with these limits in hours, if there are any, and a notice.
@@ -35,15 +30,7 @@ async fn open(stack: &TestStack, items: u32, seal: bool, hours: Option<[u64; 2]>
 /// So much later, and a sweep.
 async fn after(stack: &TestStack, time: Duration) {
     stack.clock.skip(time + Duration::from_secs(300));
-    sweep(stack).await;
-}
-
-/// Sweeps as the schedule does. Nobody sleeps meanwhile.
-async fn sweep(stack: &TestStack) {
-    while stack.sweeper.sweep(SweepRequest::default()).await.is_err() {
-        stack.crash.revive();
-    }
-    stack.crash.revive();
+    stack.sweep_now().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,9 +40,9 @@ async fn what_nothing_happens_to_expires_and_tells_what_is_missing() {
         let (fanout, ids) = open(&stack, 4, seal, Some([2, 2])).await;
         stack.ack.apply(&done(&ids[..1])).await.unwrap();
         after(&stack, HOUR).await;
-        assert!(!header(&stack, fanout).await.ended(), "not yet");
+        assert!(!stack.header(fanout).await.ended(), "not yet");
         after(&stack, HOUR).await;
-        let end = header(&stack, fanout).await;
+        let end = stack.header(fanout).await;
         assert_eq!((end.state, end.ended(), end.missing), (FanoutState::Expired, true, 3), "sealed: {seal}");
         stack.drain().await;
         let notice = stack.take(QueueName::Notices).await.remove(0).body;
@@ -82,10 +69,10 @@ async fn an_active_one_never_expires() {
         for item in &ids[..30] {
             stack.ack.apply(&done(&[*item])).await.unwrap();
             after(&stack, HOUR + HOUR / 2).await;
-            assert!(!header(&stack, fanout).await.state.cut_short(), "small: {small}");
+            assert!(!stack.header(fanout).await.state.cut_short(), "small: {small}");
         }
         after(&stack, HOUR).await;
-        assert_eq!(header(&stack, fanout).await.state, FanoutState::Expired, "small: {small}");
+        assert_eq!(stack.header(fanout).await.state, FanoutState::Expired, "small: {small}");
     }
 }
 
@@ -100,9 +87,9 @@ async fn adding_and_sealing_are_activity() {
     after(&stack, HOUR + HOUR / 2).await;
     stack.tracking.seal(fanout).await.unwrap();
     after(&stack, HOUR * 5).await;
-    assert_eq!(header(&stack, fanout).await.state, FanoutState::Sealed, "it has another limit now");
+    assert_eq!(stack.header(fanout).await.state, FanoutState::Sealed, "it has another limit now");
     after(&stack, HOUR * 2).await;
-    assert_eq!(header(&stack, fanout).await.state, FanoutState::Expired);
+    assert_eq!(stack.header(fanout).await.state, FanoutState::Expired);
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,9 +98,9 @@ async fn without_a_limit_there_is_one_that_suits() {
         let stack = stack().await;
         let (fanout, _) = open(&stack, 2, seal, None).await;
         after(&stack, limit - HOUR).await;
-        assert!(!header(&stack, fanout).await.ended());
+        assert!(!stack.header(fanout).await.ended());
         after(&stack, HOUR).await;
-        assert_eq!(header(&stack, fanout).await.state, FanoutState::Expired);
+        assert_eq!(stack.header(fanout).await.state, FanoutState::Expired);
     }
 }
 
@@ -134,7 +121,7 @@ async fn tasks_that_wait_do_not_expire() {
         assert!(!stack.tracking.expire(looked_at).await.unwrap(), "after {waited:?}");
     }
     stack.clock.skip(IDLE_OPEN * 2);
-    let looked_at = header(&stack, fanout).await;
+    let looked_at = stack.header(fanout).await;
     assert!(stack.tracking.expire(looked_at).await.unwrap());
 }
 
@@ -143,13 +130,13 @@ async fn whoever_comes_between_look_and_decision_keeps_it() {
     let stack = stack().await;
     let (fanout, _) = open(&stack, 2, false, Some([2, 2])).await;
     stack.clock.skip(HOUR * 3);
-    let looked_at = header(&stack, fanout).await;
+    let looked_at = stack.header(fanout).await;
     stack.tracking.add(fanout, 1, None).await.unwrap();
     assert!(!stack.tracking.expire(looked_at).await.unwrap());
-    assert_eq!(header(&stack, fanout).await.state, FanoutState::Open);
+    assert_eq!(stack.header(fanout).await.state, FanoutState::Open);
     let (fanout, ids) = open(&stack, 2, true, Some([2, 2])).await;
     stack.clock.skip(HOUR * 3);
-    let looked_at = header(&stack, fanout).await;
+    let looked_at = stack.header(fanout).await;
     stack.ack.apply(&done(&ids[..1])).await.unwrap();
     assert!(!stack.tracking.expire(looked_at).await.unwrap());
 }
@@ -186,15 +173,7 @@ async fn run(crash: Crash) -> Option<String> {
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
     let limit = Some(Span(HOUR));
     let idle_limit = Some(IdleLimit { open: limit, sealed: limit });
-    let notify = Some(Destination::Queue(NoticesQueue::Notices));
-    let request = || OpenRequest { idle_limit, notify: notify.clone(), ..OpenRequest::default() };
-    let fanout = loop {
-        let opened = stack.tracking.open(request(), Some("open")).await;
-        stack.crash.revive();
-        if let Ok(opened) = opened {
-            break opened.fanout.id;
-        }
-    };
+    let (fanout, _) = stack.open_with(OpenRequest { idle_limit, ..OpenRequest::default() }).await;
     let ids = stack.add(fanout, 2, "first").await;
     stack.add(fanout, 2, "second").await;
     stack.register_items(&ids[..1]).await;

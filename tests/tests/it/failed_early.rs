@@ -15,33 +15,14 @@ async fn stack() -> TestStack {
     TestStack::with(json!({})).await
 }
 
-async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
-    loop {
-        let found = stack.tracking.fanouts.get(fanout).await;
-        stack.crash.revive();
-        if let Ok(found) = found {
-            return found.unwrap();
-        }
-    }
-}
-
 fn tolerating(tolerance: Tolerance, items: u32, seal: bool) -> OpenRequest {
-    let notify = Some(Destination::Queue(NoticesQueue::Notices));
-    OpenRequest { items, seal, notify, tolerated_failures: Some(tolerance), ..OpenRequest::default() }
+    OpenRequest { items, seal, tolerated_failures: Some(tolerance), ..OpenRequest::default() }
 }
 
 /// A small one of so many items, or an open one with two groups.
 async fn opened(stack: &TestStack, tolerance: Tolerance, items: u32, small: bool) -> (Uuid, Vec<ItemId>) {
     let at_once = if small { items } else { items / 2 };
-    let opened = loop {
-        let opened = stack.tracking.open(tolerating(tolerance, at_once, small), Some("open")).await;
-        stack.crash.revive();
-        if let Ok(opened) = opened {
-            break opened;
-        }
-    };
-    let id = opened.fanout.id;
-    let mut ids: Vec<ItemId> = expand(id, &opened.groups).collect();
+    let (id, mut ids) = stack.open_with(tolerating(tolerance, at_once, small)).await;
     if !small {
         ids.extend(stack.add(id, items - at_once, "second").await);
     }
@@ -60,14 +41,6 @@ fn failed(ids: &[ItemId]) -> AckRequest {
     AckRequest { failed: ids.iter().copied().map(AckEntry::Item).collect(), ..AckRequest::default() }
 }
 
-/// Acks as a user does, who repeats what fails.
-async fn ack(stack: &TestStack, request: &AckRequest) {
-    while stack.ack.apply(request).await.is_err() {
-        stack.crash.revive();
-    }
-    stack.crash.revive();
-}
-
 /// State, whether it ended, and counts: failed, missing.
 fn counts(fanout: &Fanout) -> (FanoutState, bool, [u64; 2]) {
     (fanout.state, fanout.ended(), [fanout.failed, fanout.missing])
@@ -82,17 +55,17 @@ async fn more_failures_than_tolerated_end_it_and_are_told_once() {
             // Of both groups, each twice: what is repeated counts once.
             let most = usize::try_from(tolerated).unwrap();
             for failure in ids.iter().step_by(6).chain(&ids[1..]).take(most) {
-                ack(&stack, &failed(&[*failure])).await;
-                ack(&stack, &failed(&[*failure])).await;
+                stack.ack(&failed(&[*failure])).await;
+                stack.ack(&failed(&[*failure])).await;
             }
-            ack(&stack, &done(&ids[3..5])).await;
-            assert!(!header(&stack, fanout).await.state.cut_short(), "as many as tolerated");
-            ack(&stack, &failed(&ids[5..6])).await;
-            let end = header(&stack, fanout).await;
+            stack.ack(&done(&ids[3..5])).await;
+            assert!(!stack.header(fanout).await.state.cut_short(), "as many as tolerated");
+            stack.ack(&failed(&ids[5..6])).await;
+            let end = stack.header(fanout).await;
             let missing = 12 - 2 - tolerated - 1;
             assert_eq!(counts(&end), (FanoutState::Failed, true, [tolerated + 1, missing]), "small: {small}");
-            ack(&stack, &failed(&ids)).await;
-            assert_eq!(header(&stack, fanout).await, end, "later acks change nothing");
+            stack.ack(&failed(&ids)).await;
+            assert_eq!(stack.header(fanout).await, end, "later acks change nothing");
             assert_eq!(stack.tracking.item(&ids[11]).await.unwrap(), ItemState::Missing);
             let late = stack.tracking.add(fanout, 1, Some("late")).await;
             assert!(matches!(late, Err(TrackingError::NotOpen { state: FanoutState::Failed, .. })));
@@ -116,9 +89,9 @@ async fn the_last_item_fails_it_rather_than_completing_it() {
         let stack = stack().await;
         let (fanout, ids) = opened(&stack, Tolerance::Count(1), 4, small).await;
         stack.tracking.seal(fanout).await.unwrap();
-        ack(&stack, &done(&ids[..2])).await;
-        ack(&stack, &failed(&ids[2..])).await;
-        assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Failed, true, [2, 0]), "small: {small}");
+        stack.ack(&done(&ids[..2])).await;
+        stack.ack(&failed(&ids[2..])).await;
+        assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [2, 0]), "small: {small}");
     }
 }
 
@@ -129,9 +102,9 @@ async fn what_is_tolerated_completes_it() {
             let stack = stack().await;
             let (fanout, ids) = opened(&stack, tolerance, 4, small).await;
             stack.tracking.seal(fanout).await.unwrap();
-            ack(&stack, &failed(&ids[1..3])).await;
-            ack(&stack, &done(&ids)).await;
-            assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Completed, true, [2, 0]));
+            stack.ack(&failed(&ids[1..3])).await;
+            stack.ack(&done(&ids)).await;
+            assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Completed, true, [2, 0]));
         }
     }
 }
@@ -140,18 +113,18 @@ async fn what_is_tolerated_completes_it() {
 async fn a_share_is_judged_once_it_is_sealed() {
     let stack = stack().await;
     let (fanout, ids) = opened(&stack, Tolerance::Share(2_500), 8, false).await;
-    ack(&stack, &failed(&ids[..3])).await;
+    stack.ack(&failed(&ids[..3])).await;
     stack.sweep().await;
-    assert_eq!(header(&stack, fanout).await.state, FanoutState::Open, "more may come");
+    assert_eq!(stack.header(fanout).await.state, FanoutState::Open, "more may come");
     stack.tracking.add(fanout, 4, Some("more")).await.unwrap();
     assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Sealed, "3 of 12");
-    ack(&stack, &failed(&ids[7..])).await;
-    assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Failed, true, [4, 8]));
+    stack.ack(&failed(&ids[7..])).await;
+    assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [4, 8]));
     let (other, ids) = (stack.tracking.open(tolerating(Tolerance::Share(2_500), 8, false), None))
         .await
         .map(|opened| (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect::<Vec<_>>()))
         .unwrap();
-    ack(&stack, &failed(&ids[..3])).await;
+    stack.ack(&failed(&ids[..3])).await;
     let sealed = stack.tracking.seal(other).await.unwrap();
     assert_eq!(counts(&sealed), (FanoutState::Failed, true, [3, 5]), "the seal judges");
 }
@@ -165,7 +138,7 @@ async fn failed_calls_end_it_and_the_rest_is_not_called() {
         let (fanout, ids) = opened(&stack, Tolerance::Count(1), 12, small).await;
         stack.register_items(&ids).await;
         stack.drain().await;
-        let end = header(&stack, fanout).await;
+        let end = stack.header(fanout).await;
         assert!(end.state == FanoutState::Failed && end.ended(), "small: {small}: {end:?}");
         assert!(end.failed >= 2 && end.missing > 0 && end.failed + end.missing == 12, "{end:?}");
         assert_eq!(stack.api.seen().len() as u64 * 2, end.failed, "what is called for is counted");
@@ -183,13 +156,13 @@ async fn who_dies_between_counting_and_judging_is_followed_by_a_sweep() {
         let (fanout, ids) = opened(&stack, Tolerance::Count(0), 8, false).await;
         let acked = stack.ack.apply(&failed(&ids[..1])).await;
         stack.crash.revive();
-        let stands = header(&stack, fanout).await;
+        let stands = stack.header(fanout).await;
         if acked.is_err() && stands.failures == 1 && !stands.ended() {
             judged += 1;
             stack.clock.skip(std::time::Duration::from_secs(3_600));
             stack.sweep().await;
             stack.sweep().await;
-            assert_eq!(counts(&header(&stack, fanout).await), (FanoutState::Failed, true, [1, 7]), "at {at}");
+            assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [1, 7]), "at {at}");
         }
     }
     assert!(judged > 0);
@@ -213,7 +186,7 @@ async fn acks_seal_cancel_and_failures_race() {
         acked.into_iter().for_each(|answer| drop(answer.unwrap()));
         drop((cancelled, sealed.unwrap()));
         stack.drain().await;
-        let end = header(&stack, fanout).await;
+        let end = stack.header(fanout).await;
         assert!(end.ended(), "seed {seed}: {end:?}");
         let allowed = if seed % 5 == 0 { end.state.cut_short() } else { end.state == FanoutState::Failed };
         assert!(allowed, "seed {seed}: {end:?}");
@@ -229,7 +202,9 @@ async fn acks_seal_cancel_and_failures_race() {
 async fn an_open_repeated_with_another_tolerance_is_refused() {
     let stack = stack().await;
     opened(&stack, Tolerance::Count(3), 4, true).await;
-    let other = stack.tracking.open(tolerating(Tolerance::Count(4), 4, true), Some("open")).await;
+    let notify = Some(Destination::Queue(NoticesQueue::Notices));
+    let request = OpenRequest { notify, ..tolerating(Tolerance::Count(4), 4, true) };
+    let other = stack.tracking.open(request, Some("open")).await;
     assert!(matches!(&other, Err(TrackingError::KeyReused(what)) if what.contains("tolerated_failures")), "{other:?}");
 }
 
@@ -240,7 +215,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     let stack = TestStack::new(policy(changes), api, crash).await;
     let (fanout, ids) = opened(&stack, Tolerance::Count(2), 12, small).await;
     stack.register_items(&ids[..6]).await;
-    ack(&stack, &failed(&ids[6..7])).await;
+    stack.ack(&failed(&ids[6..7])).await;
     stack.drain().await;
     // What comes again after a death is activity, too.
     for _ in 0..3 {
@@ -248,7 +223,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
         stack.sweep().await;
         stack.drain().await;
     }
-    let end = header(&stack, fanout).await;
+    let end = stack.header(fanout).await;
     assert!(end.state == FanoutState::Failed && end.ended(), "{end:?}");
     assert!(end.failed > 2 && end.failed + end.missing == 12, "{end:?}");
     assert!(small || end.failures == end.failed, "{end:?}");

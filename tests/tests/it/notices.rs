@@ -46,10 +46,6 @@ async fn completed(stack: &TestStack, url: &str) -> Uuid {
     fanout
 }
 
-async fn header(stack: &TestStack, fanout: Uuid) -> Fanout {
-    stack.tracking.fanouts.get(fanout).await.unwrap().unwrap()
-}
-
 /// Delivers what comes to `notify` for so long, looking every `step`.
 async fn run_for(stack: &TestStack, span: Duration, step: Duration) {
     let end = stack.world.now().plus(span);

@@ -143,8 +143,8 @@ impl Aws {
 
     /// Makes the next try, whenever it is due.
     async fn tell(&self, fanout: Uuid) -> Fanout {
-        self.deliver(fanout, header(&self.stack, fanout).await.notice.due).await;
-        header(&self.stack, fanout).await
+        self.deliver(fanout, self.stack.header(fanout).await.notice.due).await;
+        self.stack.header(fanout).await
     }
 
     async fn deliver(&self, fanout: Uuid, due: Option<Timestamp>) {
@@ -313,7 +313,7 @@ async fn whoever_dies_between_delivery_and_mark_is_followed_by_another_that_tell
     let fanout = aws.complete(json!({"task_token": "AAAA"})).await;
     aws.deliver(fanout, None).await;
     dies.revived.store(true, Ordering::Relaxed);
-    let notice = header(&aws.stack, fanout).await.notice;
+    let notice = aws.stack.header(fanout).await.notice;
     assert!(notice.tries == 1 && !notice.over() && notice.due.is_none(), "{notice:?}");
     aws.tell(fanout).await;
     let told = aws.tell(fanout).await;
@@ -333,8 +333,8 @@ async fn without_credentials_only_what_needs_them_waits() {
     let waits = open(Destination::EventBus("mine".to_owned())).await;
     let told = open(Destination::Queue(NoticesQueue::Notices)).await;
     stack.deliver(QueueName::Notify).await;
-    assert!(header(&stack, told).await.notice.delivered.is_some());
-    let notice = header(&stack, waits).await.notice;
+    assert!(stack.header(told).await.notice.delivered.is_some());
+    let notice = stack.header(waits).await.notice;
     assert_eq!(notice.error.as_deref(), Some("the environment has no AWS_REGION to call AWS with"));
     assert!(!notice.over());
 }

@@ -35,7 +35,7 @@ async fn pauses_double_up_to_an_hour_whatever_is_repeated() {
         let slack = Duration::from_secs(2) + step;
         assert!(*pause >= full / 2 && *pause <= full + slack, "pause {n} of {pauses:?}");
     }
-    let notice = header(&stack, fanout).await.notice;
+    let notice = stack.header(fanout).await.notice;
     assert_eq!(notice.tries as usize, pauses.len() + 1);
     assert_eq!(notice.error.as_deref(), Some("the receiver answered 503 Service Unavailable"));
     assert_eq!(stack.webhooks.by_notice().len(), 1, "one id");
@@ -65,7 +65,7 @@ async fn after_days_it_is_given_up_with_one_dead_letter() {
     let posted = stack.webhooks.posted();
     let lasted = posted[posted.len() - 1].at.since(posted[0].at);
     assert!(lasted >= NOTICE_GIVE_UP && lasted <= NOTICE_GIVE_UP + 2 * HOUR, "{lasted:?}");
-    let notice = header(&stack, fanout).await.notice;
+    let notice = stack.header(fanout).await.notice;
     assert!(notice.given_up.is_some() && notice.delivered.is_none());
     let dead = stack.dead(QueueName::Notify).await;
     assert_eq!(dead.len(), 1);
@@ -91,7 +91,7 @@ async fn who_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
         stack.sweep().await;
     }
     assert_eq!(stack.webhooks.posted().len(), 1);
-    let notice = header(&stack, fanout).await.notice;
+    let notice = stack.header(fanout).await.notice;
     assert_eq!(notice.error.as_deref(), Some("the receiver answered 410 Gone"));
     let dead = stack.dead(QueueName::Notify).await;
     assert_eq!(dead.len(), 1);
@@ -101,7 +101,7 @@ async fn who_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
     stack.send(QueueName::Notify, &dead[0]).await;
     stack.drain().await;
     assert_eq!((stack.webhooks.posted().len(), stack.webhooks.by_notice().len()), (4, 1));
-    assert!(header(&stack, fanout).await.notice.delivered.is_some());
+    assert!(stack.header(fanout).await.notice.delivered.is_some());
     stack.send(QueueName::Notify, &dead[0]).await;
     stack.drain().await;
     assert_eq!(stack.webhooks.posted().len(), 4);
@@ -122,7 +122,7 @@ async fn a_lost_message_of_a_chain_is_sent_by_a_sweep_and_copies_of_it_count_no_
     assert!(stack.hand(QueueName::Notify, lost.clone()).await.is_empty());
     assert_eq!(stack.webhooks.posted().len(), 1);
     stack.drain().await;
-    assert!(header(&stack, fanout).await.notice.delivered.is_some());
+    assert!(stack.header(fanout).await.notice.delivered.is_some());
     assert_eq!(stack.webhooks.posted().len(), 3);
     stack.sweep().await;
     assert_eq!(stack.backlog().await, 0);

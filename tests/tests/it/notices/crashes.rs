@@ -23,7 +23,7 @@ async fn run(crash: Crash, gone: bool) -> Option<String> {
         stack.sweep().await;
     }
     let at = stack.crash.struck()?;
-    let notice = header(&stack, fanout).await.notice;
+    let notice = stack.header(fanout).await.notice;
     assert_eq!((notice.delivered.is_some(), notice.given_up.is_some()), (!gone, gone), "request {at}: {notice:?}");
     assert_eq!(stack.backlog().await, 0, "request {at}");
     let calls = stack.webhooks.posted().len();

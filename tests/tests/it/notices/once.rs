@@ -85,7 +85,7 @@ async fn copies_of_a_message_make_one_call() {
         join_all([&stack.notify, &other, &stack.notify, &other].map(|step| step.deliver(message.clone()))).await;
     assert!(failed.iter().all(Vec::is_empty));
     assert_eq!(stack.webhooks.posted().len(), 1);
-    let before = header(&stack, fanout).await.notice;
+    let before = stack.header(fanout).await.notice;
     assert_eq!((before.tries, before.error.as_deref()), (1, Some("the receiver did not answer")));
     for _ in 0..20 {
         assert!(stack.hand(QueueName::Notify, message.clone()).await.is_empty());
@@ -93,6 +93,6 @@ async fn copies_of_a_message_make_one_call() {
     assert_eq!(stack.webhooks.posted().len(), 1, "a later try is for its own message");
     stack.webhooks.answer(|_, _| WebhookAnswer::Takes);
     stack.drain().await;
-    assert!(header(&stack, fanout).await.notice.delivered.is_some());
+    assert!(stack.header(fanout).await.notice.delivered.is_some());
     assert_eq!(stack.webhooks.posted().len(), 2);
 }

@@ -44,11 +44,11 @@ async fn who_finds_no_place_waits_for_one() {
     let fanout = completed(&stack, URL).await;
     run_for(&stack, Duration::from_secs(40), Duration::from_secs(1)).await;
     assert_eq!(stack.webhooks.posted().len(), 0);
-    assert_eq!((stack.backlog().await, header(&stack, fanout).await.notice.tries), (1, 0));
+    assert_eq!((stack.backlog().await, stack.header(fanout).await.notice.tries), (1, 0));
     // The others died: their leases end.
     stack.drain().await;
     assert_eq!(stack.webhooks.posted().len(), 1);
-    assert_eq!(header(&stack, fanout).await.notice.tries, 1);
+    assert_eq!(stack.header(fanout).await.notice.tries, 1);
     for _ in 0..12 {
         let url = format!("{URL}/{}", stack.webhooks.posted().len());
         completed(&stack, &url).await;

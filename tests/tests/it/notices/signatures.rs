@@ -30,7 +30,7 @@ fn http(secrets: &'static str) -> Result<Http, ConfigError> {
 async fn notice() -> Notice {
     let stack = stack().await;
     let fanout = completed(&stack, URL).await;
-    Notice::ended(&header(&stack, fanout).await)
+    Notice::ended(&stack.header(fanout).await)
 }
 
 /// Posts a notice to a receiver, and returns what came there.
