@@ -11,6 +11,7 @@ pub mod openapi;
 mod parameter;
 mod path;
 mod problem;
+mod query_text;
 
 pub use after::After;
 pub use code::Code;
@@ -20,3 +21,4 @@ pub use key::IdempotencyKey;
 pub use parameter::{Choice, Parameter, QueryParameter};
 pub use path::{Kind, Path, Segment};
 pub use problem::Problem;
+pub use query_text::{decoded, encoded};

@@ -67,6 +67,12 @@ pub const WAIT_LOOKS: Backoff = Backoff { base: Duration::from_millis(50), max: 
 /// Bytes of a fan-out's user key.
 pub const USER_KEY_BYTES_MAX: usize = 1_024;
 
+/// Bytes of it that an index sorts by: it is stored twice up to here, and more would make each write of a header cost more.
+pub const NAMED_BYTES_MAX: usize = 256;
+
+/// Fan-outs in one response of the HTTP API: one read of the table.
+pub const FANOUTS_PER_PAGE_MAX: usize = 100;
+
 /// Bytes of the content of the task that follows a fan-out's end, as JSON. It stands in the header, and DynamoDB charges each write of
 /// the header by the KiB.
 pub const THEN_BYTES_MAX: usize = 2_048;

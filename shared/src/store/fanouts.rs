@@ -2,6 +2,7 @@
 
 mod follow;
 mod idle;
+mod named;
 mod record;
 mod state;
 mod tolerance;
@@ -23,6 +24,7 @@ use crate::limits::FEW_SHARDS;
 pub(crate) use self::follow::END;
 pub use self::follow::Then;
 pub use self::idle::IdleLimit;
+pub use self::named::{NamedPage, UserKeys};
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
 use self::record::{IDLE, LOOK_AT, TOLERATED};

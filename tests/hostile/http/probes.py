@@ -74,14 +74,17 @@ def send(server):
             path = route.replace("{id}", named).replace("{kind}", named)
             send(method, route, path, {"items": 1} if "items" in route else {} if method in ("POST", "PUT") else None)
     send("GET", "/fanouts/{id}", f"/fanouts/{opened}?progress=none", None)
+    for query in ("", "?user_key=%ff", "?user_key=a&user_key_prefix=a", "?user_key_prefix=", "?user_key=a&after=00"):
+        send("GET", "/fanouts", f"/fanouts{query}", None)
+    send("GET", "/fanouts", "/fanouts?user_key=a%00b&state=open&limit=1", None)
     strict = send("POST", "/fanouts", "/fanouts", {"items": 1, "tolerated_failures": 0})
     send("POST", "/acks", "/acks", {"failed": [f"{strict['id']}:{strict['groups'][0]['id']}:0"]})
     send("DELETE", "/fanouts/{id}", f"/fanouts/{strict['id']}", None)
     for method, route, path, _ in bodies():
         send(method, route, path, {}, {"origin": "https://example.com"})
     for route in (
-        "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts/{id}", "/fanouts/{id}/groups",
-        "/fanouts/{id}/items", "/tasks/{id}", "/batches/{id}",
+        "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts", "/fanouts/{id}",
+        "/fanouts/{id}/groups", "/fanouts/{id}/items", "/tasks/{id}", "/batches/{id}",
     ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")
         send("GET", route, path, None, {"origin": "https://example.com"})

@@ -8,6 +8,7 @@ mod fanouts;
 mod follow;
 mod hostile;
 mod item_states;
+mod named;
 mod policies;
 mod problems;
 mod reference;

@@ -4,6 +4,7 @@ mod cancel;
 mod groups;
 mod items;
 mod list;
+mod named;
 mod open;
 mod seal;
 mod show;
@@ -30,6 +31,7 @@ pub(super) fn router() -> Router<Arc<Api>> {
         seal::router(),
         cancel::router(),
         list::router(),
+        named::router(),
     ];
     routers.into_iter().fold(Router::new(), Router::merge)
 }
@@ -43,6 +45,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     seal::describe(describer);
     cancel::describe(describer);
     list::describe(describer);
+    named::describe(describer);
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Fanout, Problem> {

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
+use super::named::{NAMED, NAMES, sort_key};
 use super::{FanoutState, IdleLimit, Then, Tolerance};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, number, text, time};
 use crate::aws::{Item, StoreError};
@@ -262,6 +263,8 @@ impl Fanout {
             ("missing_items", inline.and_then(|inline| bits(&inline.missing))),
             (TASKS, inline.filter(|inline| inline.tasks).map(|_| flag())),
             ("user_key", self.user_key.as_ref().map(text)),
+            (NAMES, self.user_key.as_ref().map(few)),
+            (NAMED, self.user_key.as_ref().map(|key| binary(&sort_key(key, self.created_at, self.id)))),
             ("notify", self.notify.as_ref().map(|to| text(serde_json::to_string(to).unwrap_or_default()))),
             (PARENT, self.parent.map(text)),
             (THEN, self.then.as_ref().map(|then| text(serde_json::to_string(then).unwrap_or_default()))),
