@@ -77,6 +77,9 @@ def send(server):
     for query in ("", "?user_key=%ff", "?user_key=a&user_key_prefix=a", "?user_key_prefix=", "?user_key=a&after=00"):
         send("GET", "/fanouts", f"/fanouts{query}", None)
     send("GET", "/fanouts", "/fanouts?user_key=a%00b&state=open&limit=1", None)
+    done = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})
+    send("POST", "/acks", "/acks", {"items": [f"{done['id']}:{done['groups'][0]['id']}:0"]})
+    send("DELETE", "/fanouts/{id}", f"/fanouts/{done['id']}", None)
     strict = send("POST", "/fanouts", "/fanouts", {"items": 1, "tolerated_failures": 0})
     send("POST", "/acks", "/acks", {"failed": [f"{strict['id']}:{strict['groups'][0]['id']}:0"]})
     send("DELETE", "/fanouts/{id}", f"/fanouts/{strict['id']}", None)

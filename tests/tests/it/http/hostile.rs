@@ -160,7 +160,7 @@ async fn a_route_that_is_none_is_refused() {
         assert!(detail.contains(&format!("{method} {path}")), "{detail}");
     }
     for (method, path, allowed) in [
-        ("PUT", "/fanouts", "POST"),
+        ("PUT", "/fanouts", "POST,GET,HEAD"),
         ("DELETE", "/policies/parcel", "GET,HEAD,PUT"),
         ("GET", "/tasks", "POST"),
         ("PUT", "/acks", "POST"),
