@@ -1,39 +1,26 @@
 //! Texts in queries, which are percent-encoded.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
+
+/// All but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The text of a query parameter: `%20` and `+` are a space. None: an escape is not one, or the text is not UTF-8.
 #[must_use]
 pub fn decoded(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    let digit = |bytes: &mut std::str::Bytes<'_>| {
-        let digit = char::from(bytes.next()?).to_digit(16)?;
-        u8::try_from(digit).ok()
-    };
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'+' => b' ',
-            b'%' => digit(&mut bytes)? * 16 + digit(&mut bytes)?,
-            byte => byte,
-        });
+    // The library takes `%zz` for itself.
+    let is_escape = |after: &str| after.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(decoded).ok()
+    let text = text.replace('+', " ");
+    Some(percent_decode(text.as_bytes()).decode_utf8().ok()?.into_owned())
 }
 
 /// A text as a query has it.
 #[must_use]
 pub fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a text cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]

@@ -61,8 +61,8 @@ def before_call(context, case, kwargs):
         case.query["wait"] = "1ms"
     if not (case.meta and case.meta.generation.mode.is_positive):
         return
-    if case.path == "/fanouts":
-        exactly_one_user_key(case)
+    if case.path == "/fanouts" and case.method == "GET":
+        first_page_by_one_user_key(case.query)
     elif case.path.startswith("/fanouts/{id}"):
         path["id"] = pick(known["fanouts"], path["id"]) or path["id"]
     elif case.path == "/tasks/{id}":
@@ -86,13 +86,13 @@ def before_call(context, case, kwargs):
                 body[field] = [item(text) for text in body[field]]
 
 
-def exactly_one_user_key(case):
-    """A list is by a user key or by its beginning, which no description of parameters can say."""
-    if case.method == "GET":
-        named = [name for name in ("user_key", "user_key_prefix") if name in case.query]
-        case.query |= {} if named else {"user_key": "job"}
-        for name in named[1:]:
-            del case.query[name]
+def first_page_by_one_user_key(query):
+    """A list is by a user key or by its beginning, and a later page is of the same ones: no description of parameters says that."""
+    query.pop("after", None)
+    if "user_key" in query:
+        query.pop("user_key_prefix", None)
+    elif "user_key_prefix" not in query:
+        query["user_key"] = "job"
 
 
 @schemathesis.hook
