@@ -27,15 +27,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes only the tables, for who has other queues.
+    /// Makes only the tables, for who has other queues: all of them or, if this fails or its process dies, none.
     ///
     /// # Errors
     /// A table cannot be made, or is another one.
     pub fn provision_tables(&self, template: &Template) -> Result<(), EngineError> {
-        for table in template.tables() {
-            self.provision_table(table).map_err(|problem| EngineError::Table { table: table.name.clone(), problem })?;
-        }
-        Ok(())
+        let database = self.tables().database();
+        let all = || {
+            template.tables().try_for_each(|table| {
+                let problem = |problem| EngineError::Table { table: table.name.clone(), problem };
+                self.provision_table(table).map_err(problem)
+            })
+        };
+        database.all_or_nothing(all)
     }
 
     fn provision_table(&self, table: &TableResource) -> Result<(), String> {

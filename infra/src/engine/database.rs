@@ -10,6 +10,7 @@ use dynoxide::errors::DynoxideError;
 use dynoxide::storage::Storage;
 use futures::FutureExt;
 
+use super::EngineError;
 use super::direct::Known;
 use super::tokens::Tokens;
 
@@ -62,6 +63,18 @@ impl Database {
         let internal = |problem: &str| DynoxideError::InternalServerError(problem.to_owned());
         let storage = self.storage.lock().map_err(|_| internal("an operation of the database panicked"))?;
         operation(&storage.0).now_or_never().unwrap_or_else(|| Err(internal("the database waited")))
+    }
+
+    /// Runs operations in one transaction, of which nothing stays if they fail. Nobody else may use the database meanwhile.
+    pub(crate) fn all_or_nothing<T>(
+        &self,
+        operations: impl FnOnce() -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let failed = |error: DynoxideError| EngineError::Database(error.to_string());
+        self.run(async |storage| storage.begin_transaction()).map_err(failed)?;
+        let done = operations();
+        let ended = self.run(async |storage| if done.is_ok() { storage.commit() } else { storage.rollback() });
+        done.and_then(|done| ended.map(|()| done).map_err(failed))
     }
 
     /// Runs what is done without the engine; none if the engine has to. An error, whatever it is, left everything as it was: the

@@ -2,7 +2,7 @@
 //! receive, and would notice only once a second that one is due.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ struct Shared {
 struct Held {
     heap: BinaryHeap<Reverse<Entry>>,
     by_queue: HashMap<String, u64>,
+    /// Queues whose messages are not delayed any more.
+    at_once: HashSet<String>,
     next_order: u64,
     has_timer: bool,
 }
@@ -51,6 +53,7 @@ impl Delayed {
     /// Holds a message of a queue.
     pub(super) async fn hold(&self, queue: &str, message: SendMessageInput, delay: Duration) {
         let mut held = self.0.held.lock().await;
+        let delay = if held.at_once.contains(queue) { Duration::ZERO } else { delay };
         let is_first = held.push(queue, message, Instant::now() + delay);
         if !held.has_timer {
             held.has_timer = true;
@@ -71,6 +74,18 @@ impl Delayed {
         let mut held = self.0.held.lock().await;
         self.0.hand_over_from(&mut held, usize::MAX).await;
         count(held.by_queue.get(queue).copied().unwrap_or_default()).await
+    }
+
+    /// From now on nothing is held for a queue; what is held for it is handed over.
+    pub(super) async fn end_delays(&self, queue: &str) {
+        let mut held = self.0.held.lock().await;
+        held.at_once.insert(queue.to_owned());
+        let now = Instant::now();
+        for Reverse(mut entry) in std::mem::take(&mut held.heap) {
+            entry.due = if entry.queue == queue { now } else { entry.due };
+            held.heap.push(Reverse(entry));
+        }
+        self.0.hand_over_from(&mut held, usize::MAX).await;
     }
 
     /// Drops what is held for a queue.

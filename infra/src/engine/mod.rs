@@ -85,6 +85,11 @@ impl Engine {
         self.services.sqs.backlog(queue_url).await
     }
 
+    /// From now on messages of this queue are not delayed, and those that wait for the end of their delay come at once.
+    pub async fn end_delays(&self, queue_url: &str) {
+        self.services.sqs.end_delays(queue_url).await;
+    }
+
     /// Deletes items whose time to live has passed, as DynamoDB does by itself within days. Returns how many.
     pub fn expire_items(&self) -> Result<usize, EngineError> {
         self.services.dynamodb.expire_items()

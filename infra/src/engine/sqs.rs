@@ -82,6 +82,10 @@ impl Queues {
         })
     }
 
+    pub(crate) async fn end_delays(&self, queue_url: &str) {
+        self.delayed.end_delays(name_of(queue_url)).await;
+    }
+
     /// Attributes as the queue has them, with the messages held for it counted as delayed.
     async fn attributes(&self, input: GetQueueAttributesInput) -> Result<GetQueueAttributesOutput, SqsError> {
         let queue = name_of(&input.queue_url).to_owned();

@@ -70,6 +70,24 @@ async fn a_long_poll_gets_a_delayed_message_as_soon_as_it_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn delays_of_a_queue_can_be_ended() {
+    let engine = engine().await;
+    let sqs = engine.sqs();
+    let send = async |body: &str, delay| {
+        sqs.send_message().queue_url(url("WorkQueue")).message_body(body).delay_seconds(delay).send().await.unwrap();
+    };
+    send("late", 900).await;
+    send("later", 900).await;
+    assert_eq!(take(&sqs, 0).await, [""; 0]);
+    engine.end_delays("http://elsewhere/000000000000/another").await;
+    assert_eq!(take(&sqs, 0).await, [""; 0], "it is for one queue");
+    engine.end_delays(&url("WorkQueue")).await;
+    assert_eq!(take(&sqs, 0).await, ["late", "later"]);
+    send("after", 900).await;
+    assert_eq!(take(&sqs, 0).await, ["after"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_receive_sees_what_is_due_even_if_the_timer_did_not_run() {
     let sqs = engine().await.sqs();
     sqs.send_message().queue_url(url("WorkQueue")).message_body("x").delay_seconds(7).send().await.unwrap();
