@@ -1,10 +1,12 @@
 """The client over a server that answers as a test says."""
 
+from datetime import datetime, timezone
+
 import boto3
 import pytest
 from conftest import FANOUT, GROUP, Scripted
 
-from fanfold import AckBuffer, AcksRefused, ApiError, Fanfold, HttpAcks, NotEnded, Unreachable
+from fanfold import AckBuffer, AcksRefused, ApiError, Count, Fanfold, HttpAcks, NotEnded, Unreachable
 
 OPEN = {"id": FANOUT, "state": "open", "complete": False, "total": 3, "done": 0, "groups": [], "user_key": None}
 DONE = {**OPEN, "state": "completed", "complete": True, "ended": True}
@@ -21,6 +23,13 @@ def test_a_request_is_repeated_under_its_key():
     keys = {headers["idempotency-key"] for _, _, headers, _ in server.requests}
     assert len(server.requests) == 5 and len(keys) == 1
     assert all(body == {"items": 3, "seal": False, "user_key": "k"} for *_, body in server.requests)
+
+
+def test_what_is_to_be_told_is_sent_as_given():
+    server = Scripted((201, OPEN))
+    told = {"notify": {"url": "https://example.com/"}, "notify_on": {"ends": ["succeeded"], "progress": ["50%"]}}
+    Fanfold(server.url).open(3, **told)
+    assert [body for *_, body in server.requests] == [{"items": 3, "seal": False, **told}]
 
 
 def test_each_call_has_a_key_of_its_own_unless_one_is_given():
@@ -48,6 +57,23 @@ def test_attempts_end():
     with pytest.raises(ApiError, match="503 busy"):
         Fanfold(server.url, attempts=2).get(FANOUT)
     assert not server.requests[0][2].get("authorization")
+
+
+def test_counts_are_not_repeated_unless_nothing_was_done():
+    counted = {"fanouts": [], "refused": [{"fanout": FANOUT, "code": "wrong_mode", "problem": "it is exact"}]}
+    server = Scripted((429, {"message": "Too Many"}), (200, counted), None, (503, {"code": "unavailable"}))
+    fanfold = Fanfold(server.url)
+    assert fanfold.count([Count(FANOUT, add=3)]).refused[0].code == "wrong_mode"
+    with pytest.raises(Unreachable, match="no answer after 1 attempt:"):
+        fanfold.count([Count(FANOUT, succeeded=1, failed=2)])
+    with pytest.raises(ApiError, match="503 unavailable"):
+        fanfold.count([Count(FANOUT)])
+    assert [body["counts"][0] for *_, body in server.requests] == [
+        {"fanout": FANOUT, "add": 3},
+        {"fanout": FANOUT, "add": 3},
+        {"fanout": FANOUT, "succeeded": 1, "failed": 2},
+        {"fanout": FANOUT},
+    ]
 
 
 def test_more_items_than_a_request_may_add_are_added_by_several():
@@ -111,3 +137,25 @@ def test_acks_of_which_none_exists_are_refused_and_leave_the_buffer():
     with pytest.raises(AcksRefused, match="no such item") as raised:
         buffer.flush()
     assert raised.value.refused[0][:2] == (GROUP, ("1",)) and len(buffer) == 0
+
+
+def test_a_list_is_asked_for_page_by_page():
+    def one(number):
+        return {**OPEN, "id": FANOUT[:-1] + str(number)}
+
+    server = Scripted(
+        (200, {"fanouts": [one(1), one(2)], "next": "/fanouts?state=open%2Csealed&after=ab"}),
+        (200, {"fanouts": [], "next": "/fanouts?state=open%2Csealed&after=cd"}),
+        (200, {"fanouts": [one(3)]}),
+    )
+    since = datetime(2026, 11, 23, 12, tzinfo=timezone.utc)
+    listed = Fanfold(server.url).fanouts(
+        state=["open", "sealed"], user_key="order 4711&/ü", opened_after=since, opened_before=1_795_500_000_000, order="oldest"
+    )
+    assert [fanout.id[-1] for fanout in listed] == ["1", "2", "3"]
+    assert [path for _, path, _, _ in server.requests] == [
+        "/fanouts?state=open%2Csealed&user_key=order%204711%26%2F%C3%BC"
+        "&opened_after=1795435200000&opened_before=1795500000000&order=oldest",
+        "/fanouts?state=open%2Csealed&after=ab",
+        "/fanouts?state=open%2Csealed&after=cd",
+    ]

@@ -2,10 +2,12 @@
 
 import json
 import threading
+import time
+from datetime import datetime, timezone
 
 import pytest
 
-from fanfold import AckBuffer, AcksRefused, ApiError, HttpAcks, NotEnded, sqs_consumer
+from fanfold import AckBuffer, AcksRefused, ApiError, Count, HttpAcks, NotEnded, sqs_consumer
 
 
 def test_a_fanout_from_its_opening_to_its_end(fanfold):
@@ -68,6 +70,23 @@ def test_items_that_do_not_exist_are_named(fanfold):
     assert len(buffer) == 0
 
 
+def test_an_estimate_is_counted_to_its_end(fanfold):
+    one = fanfold.open(2, mode="estimated", seal=True, user_key="order 4711")
+    other = fanfold.open(mode="estimated")
+    assert (one.total, one.progress, one.groups) == (2, "estimated", ())
+    nobody = "01890000-0000-7000-8000-000000000001"
+    answer = fanfold.count([Count(one.id, add=1, succeeded=1), Count(other.id, add=7), Count(nobody, failed=1)])
+    assert {fanout.id: (fanout.total, fanout.done) for fanout in answer.fanouts} == {one.id: (3, 1), other.id: (7, 0)}
+    assert [(refused.fanout, refused.code) for refused in answer.refused] == [(nobody, "unknown_fanout")]
+    (last,) = fanfold.count([Count(one.id, succeeded=1), Count(one.id, failed=1)]).fanouts
+    assert (last.state, last.complete, last.user_key, last.failed) == ("completed", True, "order 4711", 1)
+    with pytest.raises(ApiError, match="invalid_counts"):
+        fanfold.count([Count(one.id, add=1)])
+    with pytest.raises(ApiError, match="wrong_mode"):
+        fanfold.add(other.id, 1)
+    assert fanfold.wait(one.id, timeout=60).succeeded == 2
+
+
 def test_problems_have_codes(fanfold):
     with pytest.raises(ApiError, match="unknown_fanout") as raised:
         fanfold.seal("01890000-0000-7000-8000-000000000001")
@@ -122,3 +141,27 @@ def test_a_cancelled_fanout_ends(fanfold):
     with pytest.raises(ApiError) as raised:
         fanfold.cancel(completed.id)
     assert raised.value.status == 409
+
+
+def test_fanouts_are_listed(fanfold):
+    keys = [f"list {n % 2}" for n in range(5)]
+    opened = []
+    for key in keys:
+        opened.append(fanfold.open(1, seal=True, user_key=key))
+        time.sleep(0.002)
+    fanfold.ack(opened[0].item_ids())
+    ids = [fanout.id for fanout in opened]
+    since = opened[0].created_at - 1
+
+    def listed(**which):
+        return [fanout.id for fanout in fanfold.fanouts(**which)]
+
+    assert listed(opened_after=since) == ids[::-1]
+    assert listed(opened_after=since, order="oldest") == ids
+    assert listed(opened_after=since, state=["open", "sealed"]) == ids[:0:-1]
+    assert listed(opened_after=since, state="completed") == ids[:1]
+    assert listed(opened_after=datetime.fromtimestamp(opened[2].created_at / 1_000, timezone.utc)) == ids[:2:-1]
+    assert listed(user_key="list 1") == [ids[3], ids[1]]
+    assert sorted(listed(user_key_prefix="list ")) == sorted(ids)
+    with pytest.raises(ApiError, match="`state`: is `done`"):
+        listed(state="done")

@@ -14,7 +14,7 @@ use crate::compact::Entry;
 use crate::error::ClientError;
 use crate::http::{Http, Signer};
 use crate::ids::{Item, ItemGroup, expand_ranges};
-use crate::models::{AckAnswer, AddedItems, Fanout, ItemsState};
+use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode};
 
 /// Items that one request may add; `add` makes several requests for more.
 const ITEMS_PER_ADD_MAX: u64 = 709_632;
@@ -29,12 +29,19 @@ pub struct OpenFanout {
     pub items: u64,
     /// Whether no more come.
     pub seal: bool,
+    /// How it is tracked; exactly, if not given. An estimated one has no items: it begins with `items`, and what is done is counted by
+    /// [`Fanfold::count`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// A name of your own, which notices and answers of acks carry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
     /// Where its end is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Value>,
+    /// Which ends are reported, and at which shares of its items its progress is: `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notify_on: Option<Value>,
     /// More failures than this number, or share (`"5%"`), end it as failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerated_failures: Option<Value>,
@@ -176,12 +183,15 @@ impl Fanfold {
         groups.map_ok(|page| stream::iter(page.groups.into_iter().map(Ok))).try_flatten()
     }
 
-    /// All items of a fan-out in that state, read page by page.
-    pub fn items(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<Item, ClientError>> {
+    /// All items of a fan-out in that state, as ids and ranges, which acks take, too; read page by page.
+    pub fn ranges(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<String, ClientError>> {
         let path = format!("/fanouts/{fanout}/items?state={}", state.name());
-        let ranges =
-            self.pages::<Items>(path).map_ok(|page| stream::iter(page.items.into_iter().map(Ok))).try_flatten();
-        ranges
+        self.pages::<Items>(path).map_ok(|page| stream::iter(page.items.into_iter().map(Ok))).try_flatten()
+    }
+
+    /// All items of a fan-out in that state, one by one, read page by page.
+    pub fn items(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<Item, ClientError>> {
+        self.ranges(fanout, state)
             .and_then(async |range: String| match expand_ranges(&range) {
                 Ok(items) => Ok(stream::iter(items.map(Ok))),
                 Err(error) => Err(ClientError::Answer { request: "items".to_owned(), cause: error.to_string() }),
@@ -197,7 +207,17 @@ impl Fanfold {
         self.http.call(Method::POST, "/acks", Some(&json!({"items": items, "failed": failed})), None).await
     }
 
-    fn pages<T: Page>(&self, first: String) -> impl Stream<Item = Result<T, ClientError>> {
+    /// Counts in estimated fan-outs, at most 1,000 entries. What counts again is counted twice, so this is not repeated by itself: after an
+    /// error other than a refusal (4xx) it may have been counted. Fan-outs of which nothing was counted are in `refused` of the
+    /// answer.
+    ///
+    /// # Errors
+    /// All were refused (422, `invalid_counts`); see [`ClientError`].
+    pub async fn count(&self, counts: &[Count]) -> Result<CountAnswer, ClientError> {
+        self.http.call_once(Method::POST, "/counts", &json!({"counts": counts})).await
+    }
+
+    pub(crate) fn pages<T: Page>(&self, first: String) -> impl Stream<Item = Result<T, ClientError>> {
         stream::try_unfold(Some(first), async move |path| {
             let Some(path) = path else { return Ok(None) };
             let page: T = self.http.call(Method::GET, &path, None, None).await?;
@@ -207,7 +227,9 @@ impl Fanfold {
     }
 }
 
-trait Page: serde::de::DeserializeOwned {
+/// A page of a list.
+pub(crate) trait Page: serde::de::DeserializeOwned {
+    /// The path of the next one.
     fn next(&self) -> Option<String>;
 }
 

@@ -39,8 +39,8 @@ pub enum ClientError {
         /// What it said.
         problem: Problem,
     },
-    /// No answer came, however often the request was repeated. It may have been carried out.
-    #[error("{request}: no answer after {attempts} attempts: {cause}")]
+    /// No answer came, however often the request was repeated (counts are not). It may have been carried out.
+    #[error("{request}: no answer after {attempts} attempt{}: {cause}", if *attempts > 1 { "s" } else { "" })]
     Unreachable {
         /// Method and path.
         request: String,

@@ -49,6 +49,16 @@ impl Signer {
     }
 }
 
+/// A request.
+struct Asked<'a> {
+    method: Method,
+    path: &'a str,
+    body: Option<&'a Value>,
+    key: Option<&'a str>,
+    /// Whether it is not to be done twice.
+    once: bool,
+}
+
 /// One API, over connections that are kept open.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
@@ -85,11 +95,27 @@ impl Http {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Result<T, ClientError> {
+        self.repeat(&Asked { method, path, body, key, once: false }).await
+    }
+
+    /// The same for what is not to be done twice: it is repeated only after 429, when nothing was done.
+    pub(crate) async fn call_once<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, ClientError> {
+        self.repeat(&Asked { method, path, body: Some(body), key: None, once: true }).await
+    }
+
+    async fn repeat<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, ClientError> {
+        let Asked { method, path, body, key, once } = asked;
         let name = format!("{method} {path}");
         let mut attempt = 1;
         loop {
             let last = attempt >= self.attempts;
-            match self.client.execute(self.request(&method, path, body, key).await?).await {
+            let alone = last || *once;
+            match self.client.execute(self.request(method, path, *body, *key).await?).await {
                 Ok(answer) => {
                     let status = answer.status().as_u16();
                     if status < 300 {
@@ -99,17 +125,17 @@ impl Http {
                                 return serde_json::from_slice(&bytes)
                                     .map_err(|error| ClientError::Answer { request: name, cause: error.to_string() });
                             }
-                            Err(error) if last => return Err(unreachable(name, attempt, &error)),
+                            Err(error) if alone => return Err(unreachable(name, attempt, &error)),
                             Err(_) => {}
                         }
-                    } else if last || !matches!(status, 429 | 500 | 502 | 503 | 504) {
+                    } else if last || !(status == 429 || (!once && matches!(status, 500 | 502 | 503 | 504))) {
                         let text = answer.text().await.unwrap_or_default();
                         let plain = || Problem { detail: text.chars().take(1_000).collect(), ..Problem::default() };
                         let problem = serde_json::from_str(&text).unwrap_or_else(|_| plain());
                         return Err(ClientError::Api { request: name, status, problem });
                     }
                 }
-                Err(error) if last => return Err(unreachable(name, attempt, &error)),
+                Err(error) if alone => return Err(unreachable(name, attempt, &error)),
                 Err(_) => {}
             }
             pause(attempt).await;

@@ -7,6 +7,7 @@ mod consumer;
 mod error;
 mod http;
 mod ids;
+mod list;
 mod models;
 mod senders;
 
@@ -16,5 +17,9 @@ pub use compact::{AckMessage, Entry, Outcome};
 pub use consumer::{BatchResponse, Consumer, ItemFailure, Message, SqsEvent, SqsRecord, item_in_body};
 pub use error::{AckError, ClientError, FieldProblem, Problem};
 pub use ids::{GROUP_ITEMS_MAX, GroupName, Item, ItemGroup, NoItem, expand, expand_ranges};
-pub use models::{AckAnswer, AckedFanout, AddedItems, Fanout, ItemsState, Refused, State};
+pub use list::ListFanouts;
+pub use models::{
+    AckAnswer, AckedFanout, AddedItems, Count, CountAnswer, CountedFanout, Fanout, ItemsState, Mode, Refused,
+    RefusedCount, State,
+};
 pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};

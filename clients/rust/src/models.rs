@@ -1,12 +1,15 @@
 //! What the API answers.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::ids::{Item, ItemGroup, expand};
 
 /// How far a fan-out has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
@@ -27,6 +30,28 @@ pub enum State {
     Unknown,
 }
 
+impl State {
+    /// Its name, as the API has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Sealed => "sealed",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// What may be asked for of a fan-out's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemsState {
@@ -43,7 +68,9 @@ pub enum ItemsState {
 }
 
 impl ItemsState {
-    pub(crate) fn name(self) -> &'static str {
+    /// Its name, as the API has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Pending => "pending",
@@ -56,6 +83,7 @@ impl ItemsState {
 
 /// A fan-out as the API shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Fanout {
     /// Its id.
     pub id: Uuid,
@@ -89,6 +117,20 @@ pub struct Fanout {
     /// When it was just opened, the groups of its items; else those that the answer names.
     #[serde(default)]
     pub groups: Vec<ItemGroup>,
+    /// When it was opened, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: u64,
+    /// The whole answer.
+    #[serde(skip)]
+    pub raw: Value,
+}
+
+impl<'de> Deserialize<'de> for Fanout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Value::deserialize(deserializer)?;
+        let fanout = Self::deserialize(&raw).map_err(serde::de::Error::custom)?;
+        Ok(Self { raw, ..fanout })
+    }
 }
 
 impl Fanout {
@@ -105,7 +147,7 @@ impl Fanout {
 }
 
 /// Items that were added to a fan-out.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedItems {
     /// The fan-out.
     pub fanout: Uuid,
@@ -120,8 +162,72 @@ impl AddedItems {
     }
 }
 
-/// A fan-out as it stands after an ack.
+/// How a fan-out is tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// By its items, each of which counts once.
+    Exact,
+    /// By counters, which count again what is counted twice.
+    Estimated,
+}
+
+/// What is counted of one estimated fan-out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// So many more are to be done.
+    pub add: u32,
+    /// So many are done, and succeeded.
+    pub succeeded: u32,
+    /// So many are done, and failed.
+    pub failed: u32,
+}
+
+/// An estimated fan-out as it stands after a count.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CountedFanout {
+    /// Its id.
+    pub id: Uuid,
+    /// How far it has come.
+    pub state: State,
+    /// Whether it was sealed, and as many were counted as done as were added.
+    pub complete: bool,
+    /// Whether it ended, one way or another.
+    pub ended: bool,
+    /// The producer's own name for it.
+    pub user_key: Option<String>,
+    /// How many were added.
+    pub total: u64,
+    /// How many were counted as done; more than `total` if some were counted twice, or are not added yet.
+    pub done: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+}
+
+/// An estimated fan-out of which nothing was counted; after the code `unavailable` perhaps it was.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct RefusedCount {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// Names the kind of problem; it never changes.
+    pub code: String,
+    /// Why.
+    pub problem: String,
+}
+
+/// What became of counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CountAnswer {
+    /// The fan-outs that they name, as they stand now.
+    pub fanouts: Vec<CountedFanout>,
+    /// Those of which nothing was counted.
+    pub refused: Vec<RefusedCount>,
+}
+
+/// A fan-out as it stands after an ack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckedFanout {
     /// Its id.
     pub id: Uuid,
@@ -134,7 +240,7 @@ pub struct AckedFanout {
 }
 
 /// Items of a group whose acks were refused: they do not exist (any more).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The fan-out.
     pub fanout: Uuid,

@@ -9,7 +9,17 @@ import type { MaskEntry } from "./compact.js";
 import { FanfoldError, NotEnded } from "./errors.js";
 import { Http } from "./http.js";
 import { expand, expandRanges, type ItemGroup } from "./ids.js";
-import { type AckAnswer, type AddedItems, ackAnswer, type Fanout, fanout, type Json } from "./models.js";
+import {
+  type AckAnswer,
+  type AddedItems,
+  ackAnswer,
+  type Count,
+  type CountAnswer,
+  countAnswer,
+  type Fanout,
+  fanout,
+  type Json,
+} from "./models.js";
 
 /** Items that one request may add; `add` makes several requests for more. */
 const ITEMS_PER_ADD_MAX = 709_632;
@@ -33,10 +43,14 @@ export interface FanfoldOptions {
 export interface OpenOptions {
   /** Whether no more items come. */
   readonly seal?: boolean;
+  /** `estimated` has no items: it begins with `items`, and what is done is counted by `count`. */
+  readonly mode?: "exact" | "estimated";
   /** A name of your own, which notices and answers of acks carry. */
   readonly userKey?: string;
   /** Where its end is reported. */
   readonly notify?: Readonly<Json>;
+  /** Which ends are reported, and at which shares of its items (`"50%"`) its progress is. */
+  readonly notifyOn?: { readonly ends?: readonly ToldEnd[]; readonly progress?: readonly string[] };
   /** More failures than this number, or share (`"5%"`), end it as failed. */
   readonly toleratedFailures?: number | string;
   /** After so long without activity it expires: `{open: "7d", sealed: "14d"}`. */
@@ -47,6 +61,25 @@ export interface OpenOptions {
   readonly then?: { readonly id?: string; readonly kind: string; readonly content: Readonly<Json> };
   /** Give one to repeat this call after a restart; else each call opens a fan-out of its own. */
   readonly idempotencyKey?: string;
+}
+
+/** An end of a fan-out, as it may be reported. */
+export type ToldEnd = "succeeded" | "completed" | "failed" | "cancelled" | "expired";
+
+/** Which fan-outs are listed; by default all, newest first. */
+export interface ListOptions {
+  /** One state, or several: `["open", "sealed"]` are those that are not finished. */
+  readonly state?: Fanout["state"] | readonly Fanout["state"][];
+  /** Those with exactly this user key. */
+  readonly userKey?: string;
+  /** Those whose user keys begin with this, sorted by user key. */
+  readonly userKeyPrefix?: string;
+  /** Those that were opened later: a time, or milliseconds since 1970. */
+  readonly openedAfter?: Date | number;
+  /** Those that were opened earlier: a time, or milliseconds since 1970. */
+  readonly openedBefore?: Date | number;
+  /** Which come first; the newest, if not given. */
+  readonly order?: "newest" | "oldest";
 }
 
 /** What may be asked for of a fan-out's items. */
@@ -67,8 +100,10 @@ export class Fanfold {
     const body = {
       items,
       seal: options.seal ?? false,
+      mode: options.mode,
       user_key: options.userKey,
       notify: options.notify,
+      notify_on: options.notifyOn,
       tolerated_failures: options.toleratedFailures,
       idle_limit: options.idleLimit,
       parent: options.parent,
@@ -125,6 +160,23 @@ export class Fanfold {
     }
   }
 
+  /** All fan-outs, or those that are asked for, read page by page. One that was just opened shows up within seconds. */
+  async *fanouts(list: ListOptions = {}): AsyncGenerator<Fanout, void, undefined> {
+    const asked = {
+      state: list.state === undefined ? undefined : [list.state].flat().join(","),
+      user_key: list.userKey,
+      user_key_prefix: list.userKeyPrefix,
+      opened_after: list.openedAfter === undefined ? undefined : Number(list.openedAfter),
+      opened_before: list.openedBefore === undefined ? undefined : Number(list.openedBefore),
+      order: list.order,
+    };
+    const given = Object.entries(asked).filter(([, value]) => value !== undefined);
+    const query = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
+    for await (const page of this.#pages(query ? `/fanouts?${query}` : "/fanouts")) {
+      yield* (page.fanouts as Json[]).map(fanout);
+    }
+  }
+
   /** All groups of a fan-out, read page by page. Groups that were just added show up within seconds. */
   async *groups(id: string): AsyncGenerator<ItemGroup, void, undefined> {
     for await (const page of this.#pages(`${path(id)}/groups`)) yield* page.groups as ItemGroup[];
@@ -149,6 +201,15 @@ export class Fanfold {
     const some = (of: Iterable<string | MaskEntry> | undefined) => (of ? [...of] : undefined);
     const body = { items: some(acks.items), failed: some(acks.failed), duplicates: some(acks.duplicates) };
     return ackAnswer(await this.#http.call("POST", "/acks", body));
+  }
+
+  /**
+   * Counts in estimated fan-outs, at most 1,000 entries. What counts again is counted twice, so this is not repeated by itself: after
+   * `Unreachable`, or `ApiError` with status 500 or above, it may have been counted. Fan-outs of which nothing was counted are in
+   * `refused` of the answer; if nothing else is there, `ApiError` (422) is thrown.
+   */
+  async count(counts: Iterable<Count>): Promise<CountAnswer> {
+    return countAnswer(await this.#http.call("POST", "/counts", { counts: [...counts] }, {}, { once: true }));
   }
 
   async *#pages(first: string): AsyncGenerator<Json, void, undefined> {

@@ -41,9 +41,15 @@ export class Http {
 
   /**
    * The document of a success. A request without an answer, or whose answer says to come again, is repeated with the same
-   * headers. Throws `ApiError`, `Unreachable`.
+   * headers; if it is to be done `once`, only after 429, when nothing was done. Throws `ApiError`, `Unreachable`.
    */
-  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Json> {
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+    { once = false }: { readonly once?: boolean } = {},
+  ): Promise<Json> {
     const data = body === undefined ? undefined : JSON.stringify(body);
     const sent = data === undefined ? headers : { "content-type": "application/json", ...headers };
     for (let attempt = 1; ; attempt++) {
@@ -51,11 +57,13 @@ export class Http {
       try {
         const answer = await this.#send(method, path, data, sent);
         if (answer.status < 300) return answer.document;
-        if (last || !AGAIN.has(answer.status)) throw new ApiError(`${method} ${path}`, answer.status, answer.document);
+        const again = once ? answer.status === 429 : AGAIN.has(answer.status);
+        if (last || !again) throw new ApiError(`${method} ${path}`, answer.status, answer.document);
       } catch (error) {
         if (error instanceof FanfoldError) throw error;
         const why = error instanceof Error ? (error.cause ?? error) : error;
-        if (last) throw new Unreachable(`${method} ${path}: no answer after ${attempt} attempts: ${why}`, { cause: error });
+        const times = `${attempt} attempt${attempt > 1 ? "s" : ""}`;
+        if (last || once) throw new Unreachable(`${method} ${path}: no answer after ${times}: ${why}`, { cause: error });
       }
       await pause(attempt);
     }

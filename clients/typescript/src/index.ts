@@ -1,7 +1,14 @@
 /** Client of Fanfold: opens fan-outs, waits for their ends, and acks items that workers have done. */
 
 export { AckBuffer, type AckBufferOptions } from "./buffer.js";
-export { Fanfold, type FanfoldOptions, type ItemsState, type OpenOptions } from "./client.js";
+export {
+  Fanfold,
+  type FanfoldOptions,
+  type ItemsState,
+  type ListOptions,
+  type OpenOptions,
+  type ToldEnd,
+} from "./client.js";
 export type { AckMessage, MaskEntry, Outcome } from "./compact.js";
 export {
   type BatchResponse,
@@ -16,5 +23,5 @@ export {
 } from "./consumer.js";
 export { AcksNotSent, AcksRefused, ApiError, FanfoldError, NotEnded, type Refused, Unreachable } from "./errors.js";
 export { expand, expandRanges, GROUP_ITEMS_MAX, type Item, type ItemGroup, parseItem } from "./ids.js";
-export type { AckAnswer, AckedFanout, AddedItems, Fanout } from "./models.js";
+export type { AckAnswer, AckedFanout, AddedItems, Count, CountAnswer, CountedFanout, Fanout } from "./models.js";
 export { type AckSender, HttpAcks, type Sent, SqsAcks, type SqsAcksOptions } from "./senders.js";

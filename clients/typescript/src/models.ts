@@ -30,11 +30,13 @@ export interface Fanout {
   readonly duplicates: number;
   /** Items that were not done when it ended otherwise than completed. */
   readonly missing: number;
-  /** Whether the counts are `exact`. */
+  /** Whether the counts are `exact`, `at_least`, or `estimated`. */
   readonly progress: string;
   readonly userKey: string | null;
   /** When it was just opened, the groups of its items; else those that the answer names. */
   readonly groups: readonly ItemGroup[];
+  /** When it was opened, in milliseconds since 1970. */
+  readonly createdAt: number;
   /** The whole answer. */
   readonly raw: Json;
   /** The ids of the items of `groups`, in order. */
@@ -57,6 +59,33 @@ export interface AckAnswer {
   readonly refused: readonly Refused[];
 }
 
+/** What is counted of one estimated fan-out. */
+export interface Count {
+  readonly fanout: string;
+  /** So many more are to be done. */
+  readonly add?: number;
+  readonly succeeded?: number;
+  readonly failed?: number;
+}
+
+/** An estimated fan-out as it stands after a count. */
+export interface CountedFanout extends AckedFanout {
+  readonly ended: boolean;
+  /** How many were added. */
+  readonly total: number;
+  /** How many were counted as done; more than `total` if some were counted twice, or are not added yet. */
+  readonly done: number;
+  readonly failed: number;
+}
+
+/** What became of counts. */
+export interface CountAnswer {
+  /** The fan-outs that they name, as they stand now. */
+  readonly fanouts: readonly CountedFanout[];
+  /** Those of which nothing was counted; after the code `unavailable` perhaps it was. */
+  readonly refused: readonly { readonly fanout: string; readonly code: string; readonly problem: string }[];
+}
+
 interface FanoutAnswer {
   id: string;
   state: Fanout["state"];
@@ -71,6 +100,7 @@ interface FanoutAnswer {
   progress?: string;
   user_key?: string | null;
   groups?: ItemGroup[];
+  created_at?: number;
 }
 
 /** Reads an answer of the API. */
@@ -91,6 +121,7 @@ export function fanout(answer: Json): Fanout {
     progress: one.progress ?? "exact",
     userKey: one.user_key ?? null,
     groups,
+    createdAt: one.created_at ?? 0,
     raw: answer,
     itemIds: () => expand(one.id, groups),
   };
@@ -115,4 +146,13 @@ export function ackAnswer(answer: Json): AckAnswer {
       problem: one.problem,
     })),
   };
+}
+
+/** Reads an answer of the API. */
+export function countAnswer(answer: Json): CountAnswer {
+  const { fanouts, refused } = answer as unknown as {
+    fanouts: (Omit<CountedFanout, "userKey"> & { user_key: string | null })[];
+    refused: CountAnswer["refused"];
+  };
+  return { fanouts: fanouts.map(({ user_key: userKey, ...one }) => ({ ...one, userKey })), refused };
 }

@@ -17,6 +17,13 @@ test("a request is repeated under its key", async (t) => {
   for (const { body } of requests) assert.deepEqual(body, { items: 3, seal: false, user_key: "k" });
 });
 
+test("what is to be told is sent as given", async (t) => {
+  const { url, requests } = await scripted(t, [201, OPEN]);
+  const [notify, notifyOn] = [{ url: "https://example.com/" }, { ends: ["succeeded"], progress: ["50%"] }];
+  await new Fanfold(url).open(3, { notify, notifyOn });
+  assert.deepEqual(requests[0].body, { items: 3, seal: false, notify, notify_on: notifyOn });
+});
+
 test("each call has a key of its own unless one is given", async (t) => {
   const added = [201, { fanout: FANOUT, groups: [] }];
   const { url, requests } = await scripted(t, added, added, added);
@@ -43,6 +50,17 @@ test("attempts end", async (t) => {
   await assert.rejects(fanfold.get(FANOUT), { name: "Unreachable", message: /no answer after 2 attempts/ });
   await assert.rejects(fanfold.get(FANOUT), /503 busy/);
   assert.equal(requests[0].headers.authorization, undefined);
+});
+
+test("counts are not repeated unless nothing was done", async (t) => {
+  const counted = { fanouts: [], refused: [{ fanout: FANOUT, code: "wrong_mode", problem: "it is exact" }] };
+  const { url, requests } = await scripted(t, [429, { message: "Too Many" }], [200, counted], null, [503, { code: "unavailable" }]);
+  const fanfold = new Fanfold(url);
+  assert.equal((await fanfold.count([{ fanout: FANOUT, add: 3 }])).refused[0].code, "wrong_mode");
+  await assert.rejects(fanfold.count([{ fanout: FANOUT, succeeded: 1 }]), { name: "Unreachable", message: /after 1 attempt:/ });
+  await assert.rejects(fanfold.count([{ fanout: FANOUT }]), /503 unavailable/);
+  const wanted = [{ add: 3 }, { add: 3 }, { succeeded: 1 }, {}].map((counts) => ({ fanout: FANOUT, ...counts }));
+  assert.deepEqual(requests.map(({ body }) => body.counts[0]), wanted);
 });
 
 test("more items than a request may add are added by several", async (t) => {
@@ -105,4 +123,26 @@ test("acks of which none exists are refused and leave the buffer", async (t) => 
   await buffer.succeeded(`${GROUP}:1`);
   await assert.rejects(buffer.flush(), ({ refused }) => refused[0].group === GROUP && refused[0].items[0] === "1");
   assert.equal(buffer.size, 0);
+});
+
+test("a list is asked for page by page", async (t) => {
+  const one = (number) => ({ ...OPEN, id: FANOUT.slice(0, -1) + number });
+  const { url, requests } = await scripted(
+    t,
+    [200, { fanouts: [one(1), one(2)], next: "/fanouts?state=open%2Csealed&after=ab" }],
+    [200, { fanouts: [], next: "/fanouts?state=open%2Csealed&after=cd" }],
+    [200, { fanouts: [one(3)] }],
+  );
+  const which = { state: ["open", "sealed"], userKey: "order 4711&/ü", openedAfter: new Date(7), order: "oldest" };
+  const listed = [];
+  for await (const fanout of new Fanfold(url).fanouts(which)) listed.push(fanout.id.at(-1));
+  assert.deepEqual(listed, ["1", "2", "3"]);
+  assert.deepEqual(
+    requests.map(({ path }) => path),
+    [
+      "/fanouts?state=open%2Csealed&user_key=order%204711%26%2F%C3%BC&opened_after=7&order=oldest",
+      "/fanouts?state=open%2Csealed&after=ab",
+      "/fanouts?state=open%2Csealed&after=cd",
+    ],
+  );
 });

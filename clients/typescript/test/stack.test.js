@@ -39,6 +39,23 @@ test("a fan-out from its opening to its end", async () => {
   assert.deepEqual([end.state, end.ended, end.total, end.succeeded, end.failed], ["completed", true, 7_170, 7_168, 2]);
 });
 
+test("an estimate is counted to its end", async () => {
+  const one = await fanfold.open(2, { mode: "estimated", seal: true, userKey: "order 4711" });
+  const other = await fanfold.open(0, { mode: "estimated" });
+  assert.deepEqual([one.total, one.progress, one.groups], [2, "estimated", []]);
+  const nobody = "01890000-0000-7000-8000-000000000001";
+  const counts = [{ fanout: one.id, add: 1, succeeded: 1 }, { fanout: other.id, add: 7 }, { fanout: nobody, failed: 1 }];
+  const { fanouts, refused } = await fanfold.count(counts);
+  const counted = Object.fromEntries(fanouts.map(({ id, total, done }) => [id, [total, done]]));
+  assert.deepEqual(counted, { [one.id]: [3, 1], [other.id]: [7, 0] });
+  assert.deepEqual(refused.map(({ fanout, code }) => [fanout, code]), [[nobody, "unknown_fanout"]]);
+  const [last] = (await fanfold.count([{ fanout: one.id, succeeded: 1 }, { fanout: one.id, failed: 1 }])).fanouts;
+  assert.deepEqual([last.state, last.complete, last.userKey, last.failed], ["completed", true, "order 4711", 1]);
+  await assert.rejects(fanfold.count([{ fanout: one.id, add: 1 }]), { code: "invalid_counts" });
+  await assert.rejects(fanfold.add(other.id, 1), { code: "wrong_mode" });
+  assert.equal((await fanfold.wait(one.id, 60_000)).succeeded, 2);
+});
+
 test("a wait sees the end when it comes", async () => {
   const fanout = await fanfold.open(1, { seal: true });
   const waiting = fanfold.wait(fanout.id, 60_000);
@@ -117,4 +134,24 @@ test("a cancelled fan-out ends", async () => {
   assert.deepEqual([state, ended, complete, succeeded, missing], ["cancelled", true, false, 1, 9]);
   const completed = await fanfold.open(0, { seal: true });
   await assert.rejects(fanfold.cancel(completed.id), { status: 409 });
+});
+
+test("fan-outs are listed", async () => {
+  const opened = [];
+  for (let n = 0; n < 5; n++) {
+    opened.push(await fanfold.open(1, { seal: true, userKey: `list ${n % 2}` }));
+    await new Promise((done) => setTimeout(done, 2));
+  }
+  await fanfold.ack({ items: opened[0].itemIds() });
+  const ids = opened.map(({ id }) => id);
+  const openedAfter = opened[0].createdAt - 1;
+  const listed = async (which) => (await all(fanfold.fanouts(which))).map(({ id }) => id);
+  assert.deepEqual(await listed({ openedAfter }), ids.toReversed());
+  assert.deepEqual(await listed({ openedAfter, order: "oldest" }), ids);
+  assert.deepEqual(await listed({ openedAfter, state: ["open", "sealed"] }), ids.slice(1).reverse());
+  assert.deepEqual(await listed({ openedAfter, state: "completed" }), ids.slice(0, 1));
+  assert.deepEqual(await listed({ openedAfter: new Date(opened[2].createdAt) }), ids.slice(3).reverse());
+  assert.deepEqual(await listed({ userKey: "list 1" }), [ids[3], ids[1]]);
+  assert.deepEqual((await listed({ userKeyPrefix: "list " })).sort(), ids.toSorted());
+  await assert.rejects(listed({ state: "done" }), /`state`: is `done`/);
 });

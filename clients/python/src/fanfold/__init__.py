@@ -5,7 +5,16 @@ from .client import Fanfold
 from .consumer import Consumer, Message, sqs_consumer
 from .errors import AcksNotSent, AcksRefused, ApiError, FanfoldError, NotEnded, Refused, Unreachable
 from .ids import GROUP_ITEMS_MAX, Item, ItemGroup, expand, expand_ranges
-from .models import AckAnswer, AckedFanout, AddedItems, Fanout
+from .models import (
+    AckAnswer,
+    AckedFanout,
+    AddedItems,
+    Count,
+    CountAnswer,
+    CountedFanout,
+    Fanout,
+    RefusedCount,
+)
 from .senders import AckSender, HttpAcks, SqsAcks
 
 __all__ = [
@@ -19,6 +28,9 @@ __all__ = [
     "AddedItems",
     "ApiError",
     "Consumer",
+    "Count",
+    "CountAnswer",
+    "CountedFanout",
     "Fanfold",
     "FanfoldError",
     "Fanout",
@@ -28,6 +40,7 @@ __all__ = [
     "Message",
     "NotEnded",
     "Refused",
+    "RefusedCount",
     "SqsAcks",
     "Unreachable",
     "expand",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote, urlencode
 
 import boto3
 
 from .errors import FanfoldError, NotEnded
 from .http import Http
 from .ids import ItemGroup, expand_ranges
-from .models import AckAnswer, AddedItems, Fanout
+from .models import AckAnswer, AddedItems, Count, CountAnswer, Fanout
 
 ITEMS_PER_ADD_MAX = 709_632
 """Items that one request may add; `add` makes several requests for more."""
@@ -49,8 +50,10 @@ class Fanfold:
         items: int = 0,
         *,
         seal: bool = False,
+        mode: Literal["exact", "estimated"] | None = None,
         user_key: str | None = None,
         notify: Mapping[str, Any] | None = None,
+        notify_on: Mapping[str, Sequence[str]] | None = None,
         tolerated_failures: int | str | None = None,
         idle_limit: Mapping[str, str] | None = None,
         parent: str | None = None,
@@ -59,6 +62,10 @@ class Fanfold:
     ) -> Fanout:
         """Opens a fan-out of `items` items (at most 709,632; `add` brings more), whose ids are `item_ids()` of the answer.
 
+        `mode`: `estimated` has no items; it begins with `items`, and what is done is counted by `count`.
+        `notify`: where its end is reported.
+        `notify_on`: which ends are, and at which shares of its items its progress is:
+        `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
         `tolerated_failures`: more failures than this number, or share (`"5%"`), end it as failed.
         `idle_limit`: `{"open": "7d", "sealed": "14d"}`: after so long without activity it expires.
         `parent`: an item of another fan-out, which its end acks.
@@ -66,8 +73,10 @@ class Fanfold:
         `idempotency_key`: give one to repeat this call after a restart; else each call opens a fan-out of its own.
         """
         optional = {
+            "mode": mode,
             "user_key": user_key,
             "notify": notify,
+            "notify_on": notify_on,
             "tolerated_failures": tolerated_failures,
             "idle_limit": idle_limit,
             "parent": parent,
@@ -119,6 +128,36 @@ class Fanfold:
                 time.sleep(min(pause, deadline - now))
                 pause = min(pause * 2, 5)
 
+    def fanouts(
+        self,
+        *,
+        state: str | Iterable[str] | None = None,
+        user_key: str | None = None,
+        user_key_prefix: str | None = None,
+        opened_after: datetime | int | None = None,
+        opened_before: datetime | int | None = None,
+        order: Literal["newest", "oldest"] | None = None,
+    ) -> Iterator[Fanout]:
+        """All fan-outs, or those that are asked for, newest first, read page by page. One that was just opened shows up within seconds.
+
+        `state`: one state, or several: `["open", "sealed"]` are those that are not finished.
+        `user_key`: those with exactly this user key. `user_key_prefix`: those whose user keys begin with this, sorted by user key.
+        `opened_after`, `opened_before`: a time, or milliseconds since 1970.
+        """
+        asked = {
+            "state": state if state is None or isinstance(state, str) else ",".join(state),
+            "user_key": user_key,
+            "user_key_prefix": user_key_prefix,
+            "opened_after": _milliseconds(opened_after),
+            "opened_before": _milliseconds(opened_before),
+            "order": order,
+        }
+        given = {name: value for name, value in asked.items() if value is not None}
+        # Spaces as `%20`, which is what a signature is made of.
+        query = urlencode(given, quote_via=quote, safe="")
+        for page in self._pages("/fanouts" + (f"?{query}" if query else "")):
+            yield from map(Fanout.of, page["fanouts"])
+
     def groups(self, fanout: str) -> Iterator[ItemGroup]:
         """All groups of a fan-out, read page by page. Groups that were just added show up within seconds."""
         for page in self._pages(f"/fanouts/{_segment(fanout)}/groups"):
@@ -141,6 +180,13 @@ class Fanfold:
         acks = {"items": list(items), "failed": list(failed), "duplicates": list(duplicates)}
         return AckAnswer.of(self._http.call("POST", "/acks", {name: some for name, some in acks.items() if some}))
 
+    def count(self, counts: Iterable[Count]) -> CountAnswer:
+        """Counts in estimated fan-outs, at most 1,000 entries. What counts again is counted twice, so this is not repeated by
+        itself: after `Unreachable`, or `ApiError` with status 500 or above, it may have been counted. Fan-outs of which nothing was
+        counted are in `refused` of the answer; if nothing else is there, `ApiError` (422) is raised."""
+        entries = [{name: value for name, value in one._asdict().items() if value} for one in counts]
+        return CountAnswer.of(self._http.call("POST", "/counts", {"counts": entries}, once=True))
+
     def _pages(self, path: str) -> Iterator[dict[str, Any]]:
         next_page: str | None = path
         while next_page:
@@ -149,6 +195,10 @@ class Fanfold:
             if page.get("next") == next_page:
                 raise FanfoldError(f"{next_page} names itself as the next page")
             next_page = page.get("next")
+
+
+def _milliseconds(time: datetime | int | None) -> int | None:
+    return round(time.timestamp() * 1_000) if isinstance(time, datetime) else time
 
 
 def _new_key() -> str:

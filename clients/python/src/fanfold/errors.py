@@ -28,7 +28,7 @@ class ApiError(FanfoldError):
 
 
 class Unreachable(FanfoldError):
-    """No answer came, however often the request was repeated. It may have been carried out."""
+    """No answer came, however often the request was repeated (counts are not). It may have been carried out."""
 
 
 class NotEnded(FanfoldError, TimeoutError):

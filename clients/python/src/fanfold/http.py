@@ -42,9 +42,12 @@ class Http:
         if self._session and not self._region:
             raise ValueError("the region to sign for is unknown: set AWS_REGION, or give a session that has one")
 
-    def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    def call(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *, once: bool = False
+    ) -> dict[str, Any]:
         """The document of a success. A request without an answer, or whose answer says to come again, is repeated with the
-        same headers. Raises `ApiError`, `Unreachable`."""
+        same headers; if it is to be done `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`."""
+        again = {429} if once else _AGAIN
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"content-type": "application/json", **(headers or {})} if data else dict(headers or {})
         for attempt in range(1, self._attempts + 1):
@@ -52,12 +55,13 @@ class Http:
             try:
                 answer = self._connections.send(self._request(method, path, data, headers))
             except HTTPClientError as error:
-                if last:
-                    raise Unreachable(f"{method} {path}: no answer after {attempt} attempts: {error}") from error
+                if last or once:
+                    times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+                    raise Unreachable(f"{method} {path}: no answer after {times}: {error}") from error
             else:
                 if answer.status_code < 300:
                     return _document(answer.content)
-                if last or answer.status_code not in _AGAIN:
+                if last or answer.status_code not in again:
                     raise ApiError(f"{method} {path}", answer.status_code, _document(answer.content))
             pause(attempt)
         raise AssertionError("the last attempt returns or raises")

@@ -45,10 +45,12 @@ class Fanout:
     missing: int
     """Items that were not done when it ended otherwise than completed."""
     progress: str
-    """Whether the counts are `exact`."""
+    """Whether the counts are `exact`, `at_least`, or `estimated`."""
     user_key: str | None
     groups: tuple[ItemGroup, ...]
     """When it was just opened, the groups of its items; else those that the answer names."""
+    created_at: int
+    """When it was opened, in milliseconds since 1970."""
     raw: Mapping[str, Any] = field(repr=False, compare=False)
     """The whole answer."""
 
@@ -74,8 +76,60 @@ class Fanout:
             progress=answer.get("progress", "exact"),
             user_key=answer.get("user_key"),
             groups=_groups(answer),
+            created_at=answer.get("created_at", 0),
             raw=answer,
         )
+
+
+class Count(NamedTuple):
+    """What is counted of one estimated fan-out."""
+
+    fanout: str
+    add: int = 0
+    """So many more are to be done."""
+    succeeded: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class CountedFanout:
+    """An estimated fan-out as it stands after a count."""
+
+    id: str
+    state: str
+    complete: bool
+    ended: bool
+    user_key: str | None
+    total: int
+    """How many were added."""
+    done: int
+    """How many were counted as done; more than `total` if some were counted twice, or are not added yet."""
+    failed: int
+
+
+class RefusedCount(NamedTuple):
+    """An estimated fan-out of which nothing was counted; after the code `unavailable` perhaps it was."""
+
+    fanout: str
+    code: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class CountAnswer:
+    """What became of counts."""
+
+    fanouts: tuple[CountedFanout, ...]
+    """The fan-outs that they name, as they stand now."""
+    refused: tuple[RefusedCount, ...]
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> CountAnswer:
+        """Reads an answer of the API."""
+        fields = ("id", "state", "complete", "ended", "user_key", "total", "done", "failed")
+        fanouts = (CountedFanout(**{field: one[field] for field in fields}) for one in answer["fanouts"])
+        refused = (RefusedCount(one["fanout"], one["code"], one["problem"]) for one in answer["refused"])
+        return cls(tuple(fanouts), tuple(refused))
 
 
 class AckedFanout(NamedTuple):

@@ -1,0 +1,90 @@
+//! Lists of fan-outs.
+
+use futures::{Stream, TryStreamExt, stream};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+use crate::client::{Fanfold, Page};
+use crate::error::ClientError;
+use crate::models::{Fanout, State};
+
+/// All but what RFC 3986 calls unreserved: a signature is made of the same.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Which fan-outs are listed; by default all, newest first. See [`Fanfold::fanouts`].
+#[derive(Clone, Debug, Default)]
+pub struct ListFanouts {
+    /// Those in one of these states, if there are any.
+    pub states: Vec<State>,
+    /// Those with exactly this user key.
+    pub user_key: Option<String>,
+    /// Those whose user keys begin with this. They are sorted by user key.
+    pub user_key_prefix: Option<String>,
+    /// Those that were opened later, in milliseconds since 1970.
+    pub opened_after: Option<u64>,
+    /// Those that were opened earlier, in milliseconds since 1970.
+    pub opened_before: Option<u64>,
+    /// Oldest first, otherwise newest first.
+    pub oldest_first: bool,
+    /// How many a request looks at, up to 100.
+    pub page: Option<u32>,
+}
+
+impl ListFanouts {
+    fn path(&self) -> String {
+        let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+        let states: Vec<&str> = self.states.iter().map(|state| state.name()).collect();
+        let parameters = [
+            ("state", (!states.is_empty()).then(|| encoded(&states.join(",")))),
+            ("user_key", self.user_key.as_deref().map(encoded)),
+            ("user_key_prefix", self.user_key_prefix.as_deref().map(encoded)),
+            ("opened_after", self.opened_after.map(|at| at.to_string())),
+            ("opened_before", self.opened_before.map(|at| at.to_string())),
+            ("order", self.oldest_first.then(|| "oldest".to_owned())),
+            ("limit", self.page.map(|page| page.to_string())),
+        ];
+        let given = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        let query = given.collect::<Vec<_>>().join("&");
+        if query.is_empty() { "/fanouts".to_owned() } else { format!("/fanouts?{query}") }
+    }
+}
+
+impl Fanfold {
+    /// The fan-outs that are asked for, read page by page. One that was just opened shows up within seconds.
+    pub fn fanouts(&self, list: &ListFanouts) -> impl Stream<Item = Result<Fanout, ClientError>> + use<'_> {
+        let pages = self.pages::<Fanouts>(list.path());
+        pages.map_ok(|page| stream::iter(page.fanouts.into_iter().map(Ok))).try_flatten()
+    }
+}
+
+#[derive(Deserialize)]
+struct Fanouts {
+    fanouts: Vec<Fanout>,
+    next: Option<String>,
+}
+
+impl Page for Fanouts {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_asked_for_by_its_path() {
+        assert_eq!(ListFanouts::default().path(), "/fanouts");
+        let list = ListFanouts {
+            states: vec![State::Open, State::Sealed],
+            user_key: Some("a b/ü".to_owned()),
+            opened_before: Some(7),
+            oldest_first: true,
+            page: Some(5),
+            ..ListFanouts::default()
+        };
+        let expected = "/fanouts?state=open%2Csealed&user_key=a%20b%2F%C3%BC&opened_before=7&order=oldest&limit=5";
+        assert_eq!(list.path(), expected);
+    }
+}
