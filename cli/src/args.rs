@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::client::Ask;
+
 /// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and knows
 /// exactly when the last one is done.
 #[derive(Debug, Parser)]
@@ -20,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Serve(ServeArgs),
+    #[command(flatten)]
+    Ask(Ask),
 }
 
 /// Handles every row of a folder's CSV or NDJSON file as a task, and waits for the last one.

@@ -11,6 +11,7 @@ use fanfold_local::{EngineError, TemplateError};
 use fanfold_register::RegisterError;
 use fanfold_sweep::SweepError;
 
+use crate::client::Refusal;
 use crate::fault::{Fault, Faults};
 use crate::stop::Signal;
 
@@ -45,6 +46,8 @@ pub(crate) enum Failure {
     Record { file: PathBuf, problem: String },
     #[error("a step cannot be run: {0}")]
     Internal(String),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }
 
 fn introduce(said: &str) -> String {
@@ -68,6 +71,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> ExitCode {
         match self {
             Self::Unusable(_) => ExitCode::from(2),
+            Self::Refused(refusal) if refusal.is_of_what_was_given() => ExitCode::from(2),
             Self::Stopped { by, .. } => ExitCode::from(*by),
             _ => ExitCode::FAILURE,
         }

@@ -3,6 +3,7 @@
 mod args;
 mod batch_api;
 mod check;
+mod client;
 mod count;
 mod counters;
 mod fail_fast;
@@ -39,6 +40,7 @@ async fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(args, cli.verbose > 0).await,
         Command::Serve(args) => serve::serve(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Ask(ask) => client::run(ask).await,
     };
     match result {
         Ok(status) => status,

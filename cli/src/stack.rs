@@ -24,6 +24,9 @@ use crate::sweeping::Sweeping;
 /// The stack as it is deployed, from the same file.
 const TEMPLATE: &str = include_str!("../../template.yaml");
 
+/// The function that forms batches.
+const GROUP: &str = "GroupFunction";
+
 /// How long invocations may take to end before a line shows what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -98,6 +101,13 @@ impl EmbeddedStack {
         }
     }
 
+    /// No more tasks come: no batch that is not full waits for more. Delayed messages of `group` are those that linger.
+    pub(crate) async fn drain(&self) {
+        for source in self.template.event_sources().iter().filter(|source| source.function == GROUP) {
+            self.engine.end_delays(&source.queue_url).await;
+        }
+    }
+
     /// Sets every step to work. Before that, every message that died with an earlier process is made again. Once `limit` is
     /// reached no batch is handled any more. `commands`: whether the HTTP API takes policies whose batch API is a program.
     pub(crate) async fn start(
@@ -106,8 +116,10 @@ impl EmbeddedStack {
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {
+        let sources = Arc::new(fanfold_produce::Http::default());
         let webhooks = Arc::new(Http::from_environment(&self.surroundings("NotifyFunction"))?);
-        let steps = Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, commands })?;
+        let steps =
+            Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, sources, commands })?;
         steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();
         for source in self.template.event_sources() {

@@ -6,7 +6,8 @@ use fanfold::delivery::read;
 use fanfold::ids::GroupId;
 use fanfold::limits::{GROUP_ITEMS_MAX, NAMED_RECORDS_MAX, PROBLEM_BYTES_MAX};
 use fanfold::messages::{
-    AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, RegisterRequest, TaskRequest,
+    AckMessage, AckRequest, CountRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, ProduceMessage,
+    RegisterRequest, TaskRequest,
 };
 use fanfold::tracking::{Acks, collect};
 use libfuzzer_sys::fuzz_target;
@@ -19,8 +20,11 @@ fuzz_target!(|body: &str| {
     if let Some(ack) = message::<AckRequest>(body) {
         acked(&ack);
     }
+    message::<CountRequest>(body);
+    message::<AckMessage>(body);
     message::<HandleMessage>(body);
     message::<NotifyMessage>(body);
+    message::<ProduceMessage>(body);
     if let Some(elect) = message::<ElectMessage>(body) {
         assert!(elect.waiting.records() <= NAMED_RECORDS_MAX);
     }

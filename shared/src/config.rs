@@ -117,6 +117,10 @@ pub mod variables {
     pub const POLICIES_TABLE: &str = "POLICIES_TABLE";
     /// Queue of `register`.
     pub const REGISTER_QUEUE_URL: &str = "REGISTER_QUEUE_URL";
+    /// Table of producers' partitions and pages.
+    pub const PRODUCERS_TABLE: &str = "PRODUCERS_TABLE";
+    /// Queue of `produce`.
+    pub const PRODUCE_QUEUE_URL: &str = "PRODUCE_QUEUE_URL";
     /// Queue of `elect`.
     pub const ELECT_QUEUE_URL: &str = "ELECT_QUEUE_URL";
     /// Queue of `group`.

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::derived;
 use crate::limits::TARGET_BYTES_MAX;
 use crate::policy::{KIND_ALLOWED, is_kind};
 
@@ -14,19 +13,10 @@ use crate::policy::{KIND_ALLOWED, is_kind};
 pub struct Lane {
     /// The kind of all its tasks; holds no colon.
     pub kind: String,
-    /// The partition, below the policy's `partitions`.
+    /// The partition, below the policy's `partitions`: the [share](crate::share::share) of its tasks' keys.
     pub partition: u32,
     /// What its tasks share.
     pub target: String,
-}
-
-/// The partition of a key: the same for the same key on every machine.
-#[must_use]
-pub fn partition(key: &str, partitions: u32) -> u32 {
-    if partitions <= 1 {
-        return 0;
-    }
-    u32::try_from(derived::partition_hash(key) % u128::from(partitions)).unwrap_or(0)
 }
 
 impl fmt::Display for Lane {
@@ -84,11 +74,6 @@ mod tests {
             let lane = Lane { kind, partition, target };
             prop_assert_eq!(lane.to_string().parse::<Lane>().unwrap(), lane);
         }
-
-        #[test]
-        fn every_key_has_one_partition(key in ".{0,60}", partitions in 1_u32..1_024) {
-            prop_assert!(partition(&key, partitions) < partitions);
-        }
     }
 
     #[test]
@@ -103,19 +88,5 @@ mod tests {
         ] {
             assert!(refused.unwrap_err().to_string().len() < 400);
         }
-    }
-
-    #[test]
-    fn a_key_keeps_its_partition_in_every_version() {
-        let partitions = |key| (partition(key, 1), partition(key, 8), partition(key, 1_024));
-        let keys = ["", "ORD-1", "ORD-2", "é"].map(partitions);
-        assert_eq!(keys, [(0, 0, 56), (0, 3, 1_003), (0, 4, 916), (0, 0, 72)]);
-    }
-
-    #[test]
-    fn partitions_share_the_keys_evenly() {
-        let mut counts = [0_u32; 8];
-        (0..80_000).for_each(|key| counts[partition(&format!("order-{key}"), 8) as usize] += 1);
-        assert!(counts.iter().all(|count| (9_400..=10_600).contains(count)), "{counts:?}");
     }
 }

@@ -21,7 +21,10 @@ pub mod notice;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod policy;
+pub mod producing;
+pub mod registering;
 pub mod retry_after;
+pub mod share;
 pub mod store;
 pub mod text;
 pub mod tracking;

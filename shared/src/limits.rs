@@ -6,6 +6,7 @@ mod handling;
 mod http;
 mod notices;
 mod policies;
+mod producing;
 mod retention;
 mod tracking;
 
@@ -15,5 +16,6 @@ pub use self::handling::*;
 pub use self::http::*;
 pub use self::notices::*;
 pub use self::policies::*;
+pub use self::producing::*;
 pub use self::retention::*;
 pub use self::tracking::*;

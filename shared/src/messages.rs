@@ -1,7 +1,9 @@
 //! The messages steps send each other, and what users send. All are hints or requests: the tables hold the truth.
 
 mod ack;
+mod count;
 mod notify;
+mod produce;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -14,7 +16,9 @@ use crate::limits::{CONTENT_BYTES_MAX, CONTENT_DEPTH_MAX, TASKS_PER_REQUEST_MAX}
 use crate::waiting::Waiting;
 
 pub use ack::{AckEntry, AckRequest, GroupMask};
+pub use count::{AckMessage, CountEntry, CountRequest};
 pub use notify::{About, NotifyMessage, Undelivered};
+pub use produce::ProduceMessage;
 
 /// One task to register, as HTTP and SQS give it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

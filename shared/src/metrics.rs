@@ -2,6 +2,14 @@
 
 /// Tasks stored.
 pub const TASKS_REGISTERED: &str = "fanfold_tasks_registered";
+/// Rows that producers read, those dropped included.
+pub const ROWS_READ: &str = "fanfold_rows_read";
+/// Rows that producers dropped, because they are in another share.
+pub const ROWS_DROPPED: &str = "fanfold_rows_dropped";
+/// Tries to read a page from a source that failed.
+pub const SOURCE_TRIES_FAILED: &str = "fanfold_source_tries_failed";
+/// Partitions of producers that failed.
+pub const PARTITIONS_FAILED: &str = "fanfold_partitions_failed";
 /// Tasks dropped because another has their key.
 pub const TASKS_DUPLICATE: &str = "fanfold_tasks_duplicate";
 /// Tasks that became members of a dispatched batch.

@@ -1,6 +1,8 @@
 //! Notices: what users are sent, each under an id that never changes. As JSON a notice is a CloudEvent (version 1.0, in the
 //! structured JSON form).
 
+mod fanout;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -8,8 +10,11 @@ use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
 use crate::limits::NOTICE_FAILURES_BYTES_MAX;
 use crate::store::batches::Batch;
-use crate::store::fanouts::{Fanout, FanoutState};
+use crate::store::fanouts::{Fanout, FanoutState, Mode, ToldEnd};
 use crate::store::gates::Gate;
+use crate::tracking::Progress;
+
+pub use self::fanout::{FanoutProgress, MissingItems};
 
 /// A notice. One may be delivered more than once, with the same `id`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +46,9 @@ enum SpecVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum Event {
+    /// Every item of a fan-out is done, and none of them failed: where ends are told as that.
+    #[serde(rename = "fanout.succeeded")]
+    FanoutSucceeded(FanoutEnded),
     /// Every item of a fan-out is done.
     #[serde(rename = "fanout.completed")]
     FanoutCompleted(FanoutEnded),
@@ -53,6 +61,9 @@ pub enum Event {
     /// Nothing happened to a fan-out for longer than its idle limit.
     #[serde(rename = "fanout.expired")]
     FanoutExpired(FanoutEnded),
+    /// A share of a fan-out's items is done.
+    #[serde(rename = "fanout.progress")]
+    FanoutProgress(FanoutProgress),
     /// Tasks failed finally.
     #[serde(rename = "tasks.failed")]
     TasksFailed(TasksFailed),
@@ -69,16 +80,17 @@ impl Event {
     #[must_use]
     pub fn end(&self) -> Option<&FanoutEnded> {
         match self {
-            Self::FanoutCompleted(end)
+            Self::FanoutSucceeded(end)
+            | Self::FanoutCompleted(end)
             | Self::FanoutCancelled(end)
             | Self::FanoutFailed(end)
             | Self::FanoutExpired(end) => Some(end),
-            Self::TasksFailed(_) | Self::KindStopped(_) | Self::KindResumed(_) => None,
+            Self::FanoutProgress(_) | Self::TasksFailed(_) | Self::KindStopped(_) | Self::KindResumed(_) => None,
         }
     }
 }
 
-/// The end of a fan-out. Its counts are exact.
+/// The end of a fan-out. Its counts are exact, unless it is estimated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FanoutEnded {
     /// The fan-out.
@@ -87,6 +99,9 @@ pub struct FanoutEnded {
     pub user_key: Option<String>,
     /// How it ended.
     pub state: FanoutState,
+    /// How it was tracked.
+    #[serde(default, skip_serializing_if = "Mode::is_exact")]
+    pub mode: Mode,
     /// Items added.
     pub total: u64,
     /// Items that succeeded.
@@ -100,6 +115,9 @@ pub struct FanoutEnded {
     /// total.
     #[serde(default)]
     pub missing: u64,
+    /// Which these are, in a notice of an end that left some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_items: Option<MissingItems>,
     /// When it was opened, epoch milliseconds.
     pub opened_at: u64,
     /// When it ended, epoch milliseconds.
@@ -110,16 +128,18 @@ impl FanoutEnded {
     /// The end of a fan-out, as its header has it.
     #[must_use]
     pub fn of(fanout: &Fanout) -> Self {
-        let not_succeeded = fanout.failed + fanout.duplicates + fanout.missing;
+        let Progress { done, failed, duplicates, missing, .. } = Progress::of_header(fanout);
         Self {
             fanout: fanout.id,
             user_key: fanout.user_key.clone(),
             state: fanout.state,
+            mode: fanout.mode,
             total: fanout.total,
-            succeeded: fanout.total.saturating_sub(not_succeeded),
-            failed: fanout.failed,
-            duplicates: fanout.duplicates,
-            missing: fanout.missing,
+            succeeded: done.saturating_sub(failed + duplicates),
+            failed,
+            duplicates,
+            missing,
+            missing_items: None,
             opened_at: fanout.created_at.0,
             ended_at: fanout.ended_at.unwrap_or_default().0,
         }
@@ -178,13 +198,14 @@ impl Notice {
     /// The notice of a fan-out's end.
     #[must_use]
     pub fn ended(fanout: &Fanout) -> Self {
-        let end = FanoutEnded::of(fanout);
+        let end = FanoutEnded { missing_items: MissingItems::of(fanout), ..FanoutEnded::of(fanout) };
         let at = fanout.ended_at.unwrap_or_default();
-        let event = match fanout.state {
-            FanoutState::Open | FanoutState::Sealed | FanoutState::Completed => Event::FanoutCompleted(end),
-            FanoutState::Cancelled => Event::FanoutCancelled(end),
-            FanoutState::Failed => Event::FanoutFailed(end),
-            FanoutState::Expired => Event::FanoutExpired(end),
+        let event = match fanout.told_as() {
+            Some(ToldEnd::Succeeded) => Event::FanoutSucceeded(end),
+            Some(ToldEnd::Completed) | None => Event::FanoutCompleted(end),
+            Some(ToldEnd::Cancelled) => Event::FanoutCancelled(end),
+            Some(ToldEnd::Failed) => Event::FanoutFailed(end),
+            Some(ToldEnd::Expired) => Event::FanoutExpired(end),
         };
         Self::new(derived::end_notice(fanout.id), format!("/fanouts/{}", fanout.id), at, event)
     }

@@ -3,6 +3,8 @@
 //! JSON Schema counts characters where limits count bytes. There the schema says both: `maxLength`, which nothing that is
 //! accepted exceeds, and `x-max-bytes`.
 
+mod notify_on;
+
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ use crate::limits::{
 use crate::messages::{AckEntry, GroupMask};
 use crate::policy::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 
+pub(crate) use notify_on::{ends, progress_shares};
+
 /// A UUID in its canonical form.
 const UUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
@@ -28,6 +32,11 @@ const SPAN: &str = "^[0-9]{1,9}(ns|us|ms|s|m|h|day)( [0-9]{1,9}(ns|us|ms|s|m|h|d
 #[must_use]
 pub fn uuid() -> Schema {
     json_schema!({"type": "string", "format": "uuid", "pattern": format!("^{UUID}$")})
+}
+
+/// A fan-out that a body names.
+pub(crate) fn fanout_id(_: &mut SchemaGenerator) -> Schema {
+    uuid()
 }
 
 /// A task's id in a path.

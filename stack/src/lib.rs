@@ -13,6 +13,7 @@ use fanfold_group::Group;
 use fanfold_handle::Handle;
 use fanfold_http::with_fallbacks;
 use fanfold_notify::{Notify, Webhooks};
+use fanfold_produce::{Produce, Sources};
 use fanfold_register::Register;
 use fanfold_sweep::Sweep;
 
@@ -23,6 +24,8 @@ pub struct Outside {
     pub batch_apis: Arc<dyn Caller>,
     /// The receivers of notices.
     pub webhooks: Arc<dyn Webhooks>,
+    /// The sources of producers.
+    pub sources: Arc<dyn Sources>,
     /// Whether the HTTP API takes policies whose batch API is a program of this machine.
     pub commands: bool,
 }
@@ -32,6 +35,8 @@ pub struct Outside {
 pub struct Steps {
     /// Routes of their own.
     pub api: Arc<Api>,
+    /// Reads sources.
+    pub produce: Arc<Produce>,
     /// Stores tasks.
     pub register: Arc<Register>,
     /// Finds who leads a lane.
@@ -54,9 +59,10 @@ impl Steps {
     /// # Errors
     /// A variable is missing.
     pub fn new(surroundings: impl Fn(&str) -> Surroundings, outside: Outside) -> Result<Self, ConfigError> {
-        let Outside { batch_apis, webhooks, commands } = outside;
+        let Outside { batch_apis, webhooks, sources, commands } = outside;
         Ok(Self {
             api: Arc::new(Api::from_environment(&surroundings("ApiFunction"))?.allow_commands(commands)),
+            produce: Arc::new(Produce::from_environment(&surroundings("ProduceFunction"), sources)?),
             register: Arc::new(Register::from_environment(&surroundings("RegisterFunction"))?),
             elect: Arc::new(Elect::from_environment(&surroundings("ElectFunction"))?),
             group: Arc::new(Group::from_environment(&surroundings("GroupFunction"))?),
@@ -71,6 +77,7 @@ impl Steps {
     #[must_use]
     pub fn behind(&self, function: &str) -> Option<Arc<dyn Step>> {
         Some(match function {
+            "ProduceFunction" => Arc::<Produce>::clone(&self.produce),
             "RegisterFunction" => Arc::<Register>::clone(&self.register),
             "ElectFunction" => Arc::<Elect>::clone(&self.elect),
             "GroupFunction" => Arc::<Group>::clone(&self.group),

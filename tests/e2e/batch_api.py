@@ -37,6 +37,8 @@ class BatchApi:
         """Status and document: 429 to the first attempt of every fifth call, and `failed` to what asks for it."""
         with self.lock:
             self.calls[name].append((time.time(), key, call))
+            if "partition" in call:  # a producer asks for rows: there is one
+                return 200, {"tasks": [{"kind": "parcel", "content": {"order": "ORD-9", "depot": "005", "state": "NY"}}]}
             busy = len(self.calls[name]) % 5 == 0 and call["attempt"] == 1
         failed = lambda member: member["content"].get("fail", False)
         outcome = lambda member: {"id": member["id"], "outcome": "failed" if failed(member) else "succeeded", "error": "no stock"}

@@ -180,7 +180,7 @@ fn indexes(table: &str) -> &'static [(&'static str, &'static str)] {
     match table {
         "TasksTable" => &[("pending", "pending")],
         "LocksTable" => &[("active", "active")],
-        "FanoutsTable" => &[("ending", "ending"), ("idle", "idle"), ("named", "names")],
+        "FanoutsTable" => &[("ending", "ending"), ("idle", "idle"), ("named", "names"), ("opened", "stands")],
         "GroupsTable" => &[("open", "fanout"), ("listed", "fanout")],
         _ => &[],
     }

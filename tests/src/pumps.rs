@@ -42,7 +42,8 @@ impl TestStack {
 
     /// A worker for the step behind a queue, beside the stack's own.
     fn worker(&self, queue: QueueName) -> Arc<dyn Step> {
-        let steps = Steps::new(|_| self.surroundings().clone(), outside(&self.api, &self.webhooks)).unwrap();
+        let steps =
+            Steps::new(|_| self.surroundings().clone(), outside(&self.api, &self.webhooks, &self.sources)).unwrap();
         steps.behind(queue.function()).unwrap()
     }
 

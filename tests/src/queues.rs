@@ -12,6 +12,7 @@ use crate::stack::TestStack;
 /// A queue of the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueName {
+    Produce,
     Register,
     Elect,
     Group,
@@ -23,10 +24,12 @@ pub enum QueueName {
 
 impl QueueName {
     /// Those with a step behind them.
-    pub const STEPS: [Self; 6] = [Self::Register, Self::Elect, Self::Group, Self::Handle, Self::Ack, Self::Notify];
+    pub const STEPS: [Self; 7] =
+        [Self::Produce, Self::Register, Self::Elect, Self::Group, Self::Handle, Self::Ack, Self::Notify];
 
     pub(crate) fn variable(self) -> &'static str {
         match self {
+            Self::Produce => "PRODUCE_QUEUE_URL",
             Self::Register => "REGISTER_QUEUE_URL",
             Self::Elect => "ELECT_QUEUE_URL",
             Self::Group => "GROUP_QUEUE_URL",
@@ -40,6 +43,7 @@ impl QueueName {
     /// The function behind it in the template.
     pub(crate) fn function(self) -> &'static str {
         match self {
+            Self::Produce => "ProduceFunction",
             Self::Register => "RegisterFunction",
             Self::Elect => "ElectFunction",
             Self::Group => "GroupFunction",
@@ -53,6 +57,7 @@ impl QueueName {
 impl TestStack {
     fn step(&self, queue: QueueName) -> &dyn Step {
         match queue {
+            QueueName::Produce => &*self.produce,
             QueueName::Register => &*self.register,
             QueueName::Elect => &*self.elect,
             QueueName::Group => &*self.group,

@@ -9,7 +9,7 @@ use fanfold::messages::{AckRequest, TaskRequest};
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::Fanout;
 use fanfold::tracking::OpenRequest;
-use fanfold_sweep::SweepRequest;
+use fanfold_sweep::{SweepReport, SweepRequest};
 use uuid::Uuid;
 
 use crate::stack::TestStack;
@@ -69,14 +69,14 @@ impl TestStack {
     }
 
     /// Runs a sweep as the schedule does, some time after the last message.
-    pub async fn sweep(&self) {
+    pub async fn sweep(&self) -> SweepReport {
         tokio::time::sleep(Duration::from_secs(300)).await;
-        self.sweep_now().await;
+        self.sweep_now().await
     }
 
     /// The same without a pause.
-    pub async fn sweep_now(&self) {
-        self.insist(async || self.sweeper.sweep(SweepRequest::default()).await).await;
+    pub async fn sweep_now(&self) -> SweepReport {
+        self.insist(async || self.sweeper.sweep(SweepRequest::default()).await).await
     }
 
     /// Registers a task for every item, all of one target.

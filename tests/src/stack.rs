@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold::policy::Policy;
+use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
@@ -18,6 +19,7 @@ use fanfold_group::Group;
 use fanfold_handle::Handle;
 use fanfold_local::{Engine, Template};
 use fanfold_notify::Notify;
+use fanfold_produce::Produce;
 use fanfold_register::Register;
 use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::Sweep;
@@ -27,6 +29,7 @@ use crate::crash::Crash;
 use crate::partitions::{Partitions, Throughput};
 use crate::policies::policy;
 use crate::queues::QueueName;
+use crate::sources::ScriptedSources;
 use crate::webhooks::ScriptedWebhooks;
 use crate::world::{TestClock, world};
 
@@ -35,6 +38,8 @@ pub struct TestStack {
     pub crash: Arc<Crash>,
     pub api: Arc<ScriptedApi>,
     pub webhooks: Arc<ScriptedWebhooks>,
+    pub sources: Arc<ScriptedSources>,
+    pub produce: Arc<Produce>,
     pub register: Arc<Register>,
     pub elect: Arc<Elect>,
     pub group: Arc<Group>,
@@ -42,8 +47,9 @@ pub struct TestStack {
     pub ack: Arc<Ack>,
     pub notify: Arc<Notify>,
     pub sweeper: Arc<Sweep>,
-    /// Tracking as the steps see it.
+    /// Tracking and producing as the steps see them.
     pub tracking: Tracking,
+    pub producing: Producing,
     /// Stores whose requests always come through.
     pub tasks: Tasks,
     pub locks: Locks,
@@ -61,14 +67,19 @@ pub struct TestStack {
 
 /// The tables' and queues' names, as `template.yaml` gives them to functions.
 fn variables(template: &Template) -> BTreeMap<String, String> {
-    let functions = ["Api", "Register", "Elect", "Group", "Handle", "Ack", "Notify", "Sweep"];
+    let functions = ["Api", "Produce", "Register", "Elect", "Group", "Handle", "Ack", "Notify", "Sweep"];
     functions.iter().flat_map(|function| template.environment(&format!("{function}Function")).unwrap()).collect()
 }
 
-pub(crate) fn outside(api: &Arc<ScriptedApi>, webhooks: &Arc<ScriptedWebhooks>) -> Outside {
+pub(crate) fn outside(
+    api: &Arc<ScriptedApi>,
+    webhooks: &Arc<ScriptedWebhooks>,
+    sources: &Arc<ScriptedSources>,
+) -> Outside {
     Outside {
         batch_apis: Arc::<ScriptedApi>::clone(api),
         webhooks: Arc::<ScriptedWebhooks>::clone(webhooks),
+        sources: Arc::<ScriptedSources>::clone(sources),
         commands: false,
     }
 }
@@ -91,9 +102,11 @@ impl TestStack {
         let observer =
             Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| lookup.get(name).cloned());
         let webhooks = Arc::new(ScriptedWebhooks::default());
-        let steps = Steps::new(|_| surroundings.clone(), outside(&api, &webhooks)).unwrap();
+        let sources = Arc::new(ScriptedSources::default());
+        let steps = Steps::new(|_| surroundings.clone(), outside(&api, &webhooks, &sources)).unwrap();
         let all = QueueName::STEPS.into_iter().chain([QueueName::Notices]);
         let stack = Self {
+            produce: steps.produce,
             register: steps.register,
             elect: steps.elect,
             group: steps.group,
@@ -102,6 +115,7 @@ impl TestStack {
             notify: steps.notify,
             sweeper: steps.sweep,
             tracking: Tracking::from_environment(&surroundings).unwrap(),
+            producing: Producing::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
             gates: Gates::new(observer.table("LOCKS_TABLE").unwrap()),
@@ -116,6 +130,7 @@ impl TestStack {
             crash,
             api,
             webhooks,
+            sources,
             surroundings,
         };
         let policy: Policy = serde_json::from_value(policy).unwrap();

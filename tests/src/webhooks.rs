@@ -17,6 +17,8 @@ use uuid::Uuid;
 #[derive(Clone, Copy, Debug)]
 pub enum WebhookAnswer {
     Takes,
+    /// The same after so long.
+    TakesAfter(Duration),
     /// A status.
     Refuses(u16),
     /// A status, and how long to leave it alone.
@@ -33,9 +35,9 @@ pub struct Posted {
     pub at: Timestamp,
 }
 
-type Script = Arc<dyn Fn(&str, usize) -> WebhookAnswer + Send + Sync>;
+type Script = Arc<dyn Fn(&Posted, usize) -> WebhookAnswer + Send + Sync>;
 
-/// Answers by a script, which is told the URL and how often the notice came before.
+/// Answers by a script, which is told the call and how often the notice came before.
 pub struct ScriptedWebhooks {
     script: Mutex<Script>,
     posted: Mutex<Vec<Posted>>,
@@ -48,9 +50,14 @@ impl Default for ScriptedWebhooks {
 }
 
 impl ScriptedWebhooks {
-    /// Answers by this script from now on.
+    /// Answers by this script from now on, which is told the URL and how often the notice came before.
     pub fn answer(&self, script: impl Fn(&str, usize) -> WebhookAnswer + Send + Sync + 'static) {
-        *self.script.lock().unwrap() = Arc::new(script);
+        *self.script.lock().unwrap() = Arc::new(move |posted, before| script(&posted.url, before));
+    }
+
+    /// The same by a script that is told the notice.
+    pub fn answer_to(&self, script: impl Fn(&Notice, usize) -> WebhookAnswer + Send + Sync + 'static) {
+        *self.script.lock().unwrap() = Arc::new(move |posted, before| script(&posted.notice, before));
     }
 
     /// Every call so far.
@@ -75,14 +82,19 @@ impl Webhooks for ScriptedWebhooks {
     ) -> BoxFuture<'a, Result<(), DeliveryError>> {
         let script = self.script.lock().unwrap().clone();
         let before = self.posted.lock().unwrap().iter().filter(|posted| posted.notice.id == notice.id).count();
-        self.posted.lock().unwrap().push(Posted { url: url.to_owned(), notice: notice.clone(), at: now });
+        let posted = Posted { url: url.to_owned(), notice: notice.clone(), at: now };
+        self.posted.lock().unwrap().push(posted.clone());
         let refused = |status, retry_after| {
             let status = StatusCode::from_u16(status).unwrap();
             Err(DeliveryError::Refused { status, retry_after })
         };
         async move {
-            match script(url, before) {
+            match script(&posted, before) {
                 WebhookAnswer::Takes => Ok(()),
+                WebhookAnswer::TakesAfter(wait) => {
+                    tokio::time::sleep(wait).await;
+                    Ok(())
+                }
                 WebhookAnswer::Refuses(status) => refused(status, None),
                 WebhookAnswer::RetryAfter(status, wait) => refused(status, Some(wait)),
                 WebhookAnswer::Hangs => {

@@ -25,8 +25,12 @@ pub(super) struct Ours {
 
 impl Ours {
     pub(super) fn new(room: &mut Room) -> Outcome<Self> {
-        let outside =
-            Outside { batch_apis: Arc::new(Callers::new()), webhooks: Arc::new(Http::default()), commands: false };
+        let outside = Outside {
+            batch_apis: Arc::new(Callers::new()),
+            webhooks: Arc::new(Http::default()),
+            sources: Arc::new(fanfold_produce::Http::default()),
+            commands: false,
+        };
         let steps = Steps::new(|function| room.surroundings(function), outside)?;
         room.start("NotifyFunction", Arc::clone(&steps.notify) as Arc<dyn Step>)?;
         Ok(Self { tracking: Tracking::from_environment(&room.surroundings("ApiFunction"))?, steps })

@@ -23,8 +23,12 @@ const REGISTER: &str = "RegisterFunction";
 /// Registers the tasks with every step at work.
 pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mut Invocations) -> Outcome<Room> {
     let mut room = Room::new(TEMPLATE).await?;
-    let outside =
-        Outside { batch_apis: Arc::<Calls>::clone(calls), webhooks: Arc::new(Http::default()), commands: false };
+    let outside = Outside {
+        batch_apis: Arc::<Calls>::clone(calls),
+        webhooks: Arc::new(Http::default()),
+        sources: Arc::new(fanfold_produce::Http::default()),
+        commands: false,
+    };
     let steps = Steps::new(|function| room.surroundings(function), outside)?;
     let policy: Policy = serde_json::from_value(json!({
         "kind": "item",

@@ -55,9 +55,13 @@ impl Run<'_> {
         let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
         let mut notices = Notices::of(&begun.stack, &begun.opened.fanout)?;
         let registrations = begun.stack.invocation_meter(REGISTER);
+        let alone = served.is_none();
         let work = async {
             produce::register(self.job, &begun, &running.steps.register, &registrations).await?;
-            notices.completion().await.map(End::Completed)
+            if alone {
+                begun.stack.drain().await;
+            }
+            notices.completion().await.map(|notice| End::Completed(Box::new(notice)))
         };
         let result = tokio::select! {
             biased;

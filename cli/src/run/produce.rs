@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::limits::ITEMS_PER_ADD_MAX;
@@ -13,10 +14,11 @@ use fanfold_local::InvocationMeter;
 use fanfold_register::Register;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::begin::Begun;
+use super::progress::Meter;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::Job;
@@ -30,6 +32,15 @@ const REGISTRATION_TASKS: usize = 25_000;
 
 /// Bytes of contents in one registration, give or take a task.
 const REGISTRATION_BYTES: usize = 8 * 1_024 * 1_024;
+
+/// Registered tasks without an outcome from which on the next ones wait: what waits is named by messages, which are kept in memory.
+const AHEAD_MAX: u64 = 400_000;
+
+/// How long they wait at most: where nothing is handled, nothing is lost by registering slowly.
+const AHEAD_WAIT: Duration = Duration::from_secs(5);
+
+/// Between two looks at that.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// An opened fan-out with room for every task.
 #[derive(Debug)]
@@ -81,6 +92,7 @@ pub(super) async fn register(
     let chunks = Chunks { rows: rows.map(|(row, item)| Ok((row?.content, item))), kind };
     let stored = stream::iter(chunks).map(|chunk: Result<Vec<TaskRequest>, Fault>| async {
         let tasks = chunk?;
+        keep_behind(&begun.meter).await;
         let count = tasks.len() as u64;
         // Tasks are known by their items, so the request needs no id of its own.
         let began = Instant::now();
@@ -103,6 +115,14 @@ pub(super) async fn register(
         begun.tracking.fanouts.advance(opened.fanout.id, cursor).await?;
     }
     Ok(())
+}
+
+/// Waits while far more tasks are registered than handled.
+async fn keep_behind(meter: &Meter) {
+    let until = Instant::now() + AHEAD_WAIT;
+    while meter.ahead() >= AHEAD_MAX && Instant::now() < until {
+        sleep(LOOK).await;
+    }
 }
 
 /// Tasks in portions for one registration each.

@@ -65,6 +65,12 @@ impl Meter {
         now.handled + now.duplicates == self.total
     }
 
+    /// Tasks that are registered and have no outcome yet.
+    pub(super) fn ahead(&self) -> u64 {
+        let now = self.standing();
+        now.registered.saturating_sub(now.handled + now.duplicates)
+    }
+
     fn standing(&self) -> Standing {
         // Read against the flow: what comes later is never seen ahead of what comes before it.
         let counted = |name| self.counters.get(name);

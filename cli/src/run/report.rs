@@ -23,7 +23,7 @@ use crate::latencies::Percentiles;
 #[derive(Debug)]
 pub(super) enum End {
     /// By the notice that the last task is done.
-    Completed(Notice),
+    Completed(Box<Notice>),
     /// By too many tasks that failed.
     FailFast,
 }
@@ -64,7 +64,7 @@ impl Report<'_> {
         let usage = stack.engine.usage();
         let tally = auditor.tally(opened.fanout.id).await?;
         let (ended, counts, notice) = match end {
-            End::Completed(notice) => (Ended::Completed, Counts::of(&notice)?, Some(notice)),
+            End::Completed(notice) => (Ended::Completed, Counts::of(&notice)?, Some(*notice)),
             End::FailFast => (Ended::FailFast, self.counts(&tally).await?, None),
         };
         let failed_tasks = self.failed_tasks(&tally.failed).await?;

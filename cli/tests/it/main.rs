@@ -4,6 +4,7 @@
 mod bad_input;
 mod batch_api;
 mod budgets;
+mod client;
 mod data_folder;
 mod ending;
 mod example;

@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 
 use crate::folder::{Folder, RECORD, policy};
 
-struct Server {
+/// `fanfold serve`, until it is dropped.
+pub(crate) struct Server {
     process: Child,
-    address: String,
+    /// HOST:PORT.
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(folder: &Folder) -> Self {
+    pub(crate) fn start(folder: &Folder) -> Self {
         folder.write("policy.yaml", policy("content.shop", RECORD));
         let mut process = Command::new(env!("CARGO_BIN_EXE_fanfold"))
             .current_dir(folder.path())
@@ -49,7 +51,7 @@ impl Server {
         self.call("POST", path, "", body)
     }
 
-    fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         self.call("GET", path, "", &Value::Null)
     }
 

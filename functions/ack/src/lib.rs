@@ -1,5 +1,6 @@
-//! The step `ack`: clears bits and completes fan-outs.
+//! The step `ack`: clears bits, counts, and completes fan-outs.
 
+mod counts;
 mod routes;
 mod step;
 
@@ -16,11 +17,12 @@ use fanfold::store::policies::Policies;
 use fanfold::tracking::{Acks, Tracking, TrackingError, collect_batch};
 use uuid::Uuid;
 
+pub use counts::{CountAnswer, CountedFanout, RefusedCount};
 #[cfg(feature = "openapi")]
 pub use routes::describe;
 pub use routes::{AckAnswer, FanoutAnswer, RefusedItems, router};
 
-/// Clears bits and completes fan-outs.
+/// Clears bits, counts, and completes fan-outs.
 #[derive(Debug)]
 pub struct Ack {
     tracking: Tracking,

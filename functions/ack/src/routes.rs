@@ -1,4 +1,4 @@
-//! `POST /acks`.
+//! `POST /acks`, and the other route of this function.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use fanfold_http::{Code, Json, Problem};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::Ack;
+use crate::{Ack, counts};
 
-/// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
+/// The routes of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
 pub fn router(ack: Arc<Ack>) -> Router {
-    Router::new().route("/acks", routing::post(apply)).with_state(ack)
+    Router::new().route("/acks", routing::post(apply)).merge(counts::router()).with_state(ack)
 }
 
-/// Describes the route of this function.
+/// Describes the routes of this function.
 #[cfg(feature = "openapi")]
 pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
@@ -37,6 +37,7 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .returns::<AckAnswer>("The acks were applied, except those that `refused` lists.")
         .problem(Code::InvalidAcks)
         .end();
+    counts::describe(describer);
 }
 
 /// What became of a request.
@@ -106,16 +107,21 @@ impl Ack {
         collect(&mut acks, request);
         let refused = self.tracking.ack(&acks).await?;
         let names: BTreeSet<Uuid> = acks.keys().map(|(fanout, _)| *fanout).collect();
-        let mut fanouts = Vec::with_capacity(names.len());
+        let (mut fanouts, mut estimated) = (Vec::with_capacity(names.len()), BTreeSet::new());
         for id in names {
             if let Some(fanout) = self.tracking.fanouts.get(id).await? {
                 let (complete, ended) = (fanout.complete(), fanout.ended());
+                estimated.extend(fanout.estimated().then_some(id));
                 fanouts.push(FanoutAnswer { id, state: fanout.state, complete, ended, user_key: fanout.user_key });
             }
         }
         let all = |(name, mask): (_, &Mask)| refused.get(name).is_some_and(|refusal| refusal.items == mask.done);
         let nothing = !acks.is_empty() && acks.iter().all(all);
-        Ok(AckAnswer { fanouts, refused: refused.iter().map(RefusedItems::of).collect(), nothing })
+        let mut refused: Vec<RefusedItems> = refused.iter().map(RefusedItems::of).collect();
+        for items in refused.iter_mut().filter(|items| estimated.contains(&items.fanout)) {
+            items.problem = TrackingError::Estimated(items.fanout).to_string();
+        }
+        Ok(AckAnswer { fanouts, refused, nothing })
     }
 }
 

@@ -1,10 +1,10 @@
-//! Acks over SQS: all messages of an invocation together, so that a group is written once.
+//! Acks and counts over SQS: all messages of an invocation together, so that a group, or a counter, is written once.
 
 use std::collections::BTreeSet;
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::GroupId;
-use fanfold::messages::{AckEntry, AckRequest};
+use fanfold::messages::{AckEntry, AckMessage, AckRequest};
 use fanfold::metrics::ANSWERED_TO_ACKED;
 use fanfold::tracking::{Acks, Refused, collect};
 use futures::FutureExt;
@@ -17,7 +17,14 @@ impl Step for Ack {
     /// A message that names an item or a batch which does not exist fails alone, after what is right in it was applied.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
-            let (messages, mut failures) = parse::<AckRequest>(deliveries);
+            let (all, mut failures) = parse::<AckMessage>(deliveries);
+            let (mut messages, mut counts) = (Vec::with_capacity(all.len()), Vec::new());
+            for (delivery, message) in all {
+                match message {
+                    AckMessage::Acks(request) => messages.push((delivery, request)),
+                    AckMessage::Counts(request) => counts.push((delivery, request)),
+                }
+            }
             let requests: Vec<&AckRequest> = messages.iter().map(|(_, request)| request).collect();
             match self.apply_all(&requests).await {
                 Ok((refused, unknown)) => {
@@ -33,6 +40,8 @@ impl Step for Ack {
                     failures.extend(messages.into_iter().map(|(delivery, _)| delivery.message_id));
                 }
             }
+            // Last: a worker that dies now has all its messages delivered again, and only these count again.
+            failures.extend(self.deliver_counts(counts).await);
             failures
         }
         .boxed()

@@ -5,6 +5,7 @@ mod routes;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
@@ -19,6 +20,7 @@ pub use routes::router;
 #[derive(Debug)]
 pub struct Api {
     tracking: Tracking,
+    producing: Producing,
     tasks: Tasks,
     batches: Batches,
     policies: Policies,
@@ -35,6 +37,7 @@ impl Api {
     pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
+            producing: Producing::from_environment(surroundings)?,
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),

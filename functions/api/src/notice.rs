@@ -1,5 +1,6 @@
 //! The state of a notice, as the API shows it.
 
+use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::store::notices::NoticeProgress;
 use serde::Serialize;
 
@@ -9,6 +10,9 @@ use serde::Serialize;
 pub(crate) struct NoticeView {
     /// How far.
     state: NoticeState,
+    /// The share of a fan-out's items that it reports as done, if it is not the notice of an end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<String>,
     /// Tries begun.
     tries: u32,
     /// When the next one is due, in milliseconds since 1970.
@@ -36,6 +40,14 @@ enum NoticeState {
 }
 
 impl NoticeView {
+    /// The notice of a fan-out's end once that is to be told, and before that of the share of its items that it reached last.
+    pub(crate) fn of_fanout(fanout: &Fanout) -> Option<Self> {
+        let reached = fanout.telling.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
+        let share = reached.map(|reached| reached.share.to_string());
+        let tells = share.is_some() || fanout.told_as().is_some();
+        tells.then(|| Self { share, ..Self::of(&fanout.notice) })
+    }
+
     pub(crate) fn of(notice: &NoticeProgress) -> Self {
         let state = match (notice.delivered, notice.given_up) {
             (Some(_), _) => NoticeState::Delivered,
@@ -44,6 +56,7 @@ impl NoticeView {
         };
         Self {
             state,
+            share: None,
             tries: notice.tries,
             next_at: notice.due.filter(|_| !notice.over()).map(|at| at.0),
             given_up_at: notice.given_up.map(|at| at.0),

@@ -121,9 +121,8 @@ struct Failed {
 
 /// How a fan-out failed; none: it completed.
 fn failed(notice: &Notice) -> Result<Option<Failed>, DeliveryError> {
-    let Some(end) = notice.event.end().filter(|_| !matches!(notice.event, Event::FanoutCompleted(_))) else {
-        return Ok(None);
-    };
+    let well = matches!(notice.event, Event::FanoutCompleted(_) | Event::FanoutSucceeded(_));
+    let Some(end) = notice.event.end().filter(|_| !well) else { return Ok(None) };
     let told = serde_json::to_value(&notice.event)?;
     let error = told["type"].as_str().unwrap_or_default().to_owned();
     let cause = format!(

@@ -8,6 +8,7 @@ use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold::store::batches::BatchStatus;
+use fanfold::store::fanouts::FanoutState;
 use fanfold::store::notices::{Next, NoticeProgress, Notices};
 use uuid::Uuid;
 
@@ -49,22 +50,31 @@ impl Notify {
     /// Finds out what a message asks for.
     pub(crate) async fn look(&self, message: &NotifyMessage) -> Result<Asked, NotifyError> {
         match &message.about {
-            About::Fanout(id) => self.look_at_end(message, *id).await,
+            About::Fanout(id) => self.look_at_fanout(message, *id).await,
             About::Batch(named) => self.look_at_failures(message, named).await,
             About::Kind(kind) => self.look_at_kind(message, kind).await,
         }
     }
 
-    async fn look_at_end(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
+    /// Its end is told once it has ended; before that, the share of its items that it reached last.
+    async fn look_at_fanout(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let followed = self.follow(&fanout).await?;
-        let Some(destination) = fanout.notify.clone().filter(|_| fanout.ended()) else { return Ok(Asked::Nothing) };
-        let notices = || vec![Notice::ended(&fanout)];
-        Ok(match self.next(message, fanout.notice.clone(), destination, notices).await? {
-            Asked::Try(due) => Asked::Try(Box::new(Due { looked_at: !followed, ..*due })),
-            asked => asked,
-        })
+        let Some(destination) = fanout.notify.clone() else { return Ok(Asked::Nothing) };
+        let reached = fanout.telling.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
+        let notice = reached.map(|reached| Notice::progress(&fanout, reached));
+        if notice.is_none() && fanout.told_as().is_none() {
+            return Ok(Asked::Nothing);
+        }
+        let progress = notice.is_some();
+        let asked = self.next(message, fanout.notice.clone(), destination, || notice.into_iter().collect()).await?;
+        let Asked::Try(due) = asked else { return Ok(asked) };
+        if progress {
+            return Ok(Asked::Try(Box::new(Due { looked_at: true, ..*due })));
+        }
+        let notices = vec![Notice::ended(&self.tracking.with_missing(fanout).await?)];
+        Ok(Asked::Try(Box::new(Due { notices, looked_at: !followed, ..*due })))
     }
 
     async fn look_at_failures(&self, message: &NotifyMessage, named: &LaneBatch) -> Result<Asked, NotifyError> {

@@ -28,7 +28,9 @@ impl Notify {
             }
             metrics::counter!(NOTICES_DELIVERED).increment(1);
         }
-        records.delivered(&turn).await?;
+        if !records.delivered(&turn).await? {
+            return self.overtaken(due, &turn).await;
+        }
         self.close(&due.about).await
     }
 
@@ -63,10 +65,24 @@ impl Notify {
         error: Option<&str>,
     ) -> Result<(), NotifyError> {
         let at = self.world.now().plus(pause);
-        if self.records_of(due).again(turn, at, parts, error).await? {
-            self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await?;
+        if !self.records_of(due).again(turn, at, parts, error).await? {
+            return self.overtaken(due, turn).await;
         }
-        Ok(())
+        self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await
+    }
+
+    /// Another change of a fan-out is to be told, which waits for this try to be over: its message is sent anew. If that is lost, the one
+    /// that waits comes when the lease of this try is over.
+    async fn overtaken(&self, due: &Due, turn: &Turn) -> Result<(), NotifyError> {
+        if turn.change.is_none() || !matches!(due.about, About::Fanout(_)) {
+            return Ok(());
+        }
+        match self.records_of(due).leave(turn).await? {
+            Some(next) => {
+                self.later(&NotifyMessage::first(due.about.clone()), next.due, next.wait(self.world.now())).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sends what was not delivered to the dead-letter queue, then records that: after a crash in between it is tried once more.
@@ -80,7 +96,7 @@ impl Notify {
         let letters: Vec<NotifyMessage> = due.notices.iter().skip(parts as usize).map(dead).collect();
         self.dead.send_all(letters.iter().map(|letter| (letter, Duration::ZERO))).await?;
         if !self.records_of(due).give_up(turn, parts, error).await? {
-            return Ok(());
+            return self.overtaken(due, turn).await;
         }
         metrics::counter!(NOTICES_GIVEN_UP).increment(letters.len() as u64);
         tracing::error!(about = ?due.about, to, tries = turn.tries, %error, "a notice was given up");

@@ -6,12 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Router, routing};
 use fanfold::messages::RegisterRequest;
-use fanfold::policy::FieldError;
-use fanfold_http::{Code, IdempotencyKey, Json, Problem};
+use fanfold::registering::check_count;
+use fanfold_http::{IdempotencyKey, Json, Problem};
 use serde::Serialize;
 
-use crate::check::check_count;
-use crate::{Register, RegisterError, Registered, TaskFault};
+use crate::{Register, Registered};
 
 /// The route of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
 pub fn router(register: Arc<Register>) -> Router {
@@ -32,7 +31,7 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .body::<RegisterRequest>()
         .accepts::<Answer>("The tasks are stored and will be batched.")
         .leads_to("getTask", "id", "/tasks/0/id")
-        .problem(Code::InvalidTasks)
+        .problem(fanfold_http::Code::InvalidTasks)
         .end();
 }
 
@@ -55,19 +54,4 @@ async fn tasks(
         Some(IdempotencyKey(key)) => register.register_once(request.tasks, &key).await?,
     };
     Ok((StatusCode::ACCEPTED, Json(Answer { tasks })))
-}
-
-impl From<RegisterError> for Problem {
-    fn from(error: RegisterError) -> Self {
-        match error {
-            RegisterError::Refused(faults) => {
-                let field_error = |fault: TaskFault| FieldError { field: fault.path(), problem: fault.problem };
-                Self::fields(Code::InvalidTasks, faults.into_iter().map(field_error).collect())
-            }
-            RegisterError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, error),
-            RegisterError::Store(error) => error.into(),
-            RegisterError::Queue(error) => error.into(),
-            RegisterError::Tracking(error) => error.into(),
-        }
-    }
 }

@@ -5,89 +5,17 @@ use fanfold::messages::RegisterMessage;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use fanfold::tracking::Sizes;
-
-use crate::check::check_count;
-use crate::items::{check, items};
-use crate::{Placed, Register, RegisterError};
+use crate::Register;
 
 impl Step for Register {
-    /// Checks each message on its own and stores the tasks of all good ones together. A message that cannot be accepted
-    /// fails alone.
+    /// A message that cannot be accepted fails alone.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<RegisterMessage>(deliveries);
-            let mut requests = Vec::new();
-            for (delivery, message) in messages {
-                // A redelivery has the same message id, so tasks without an id get the same ids.
-                let tasks = message.tasks();
-                let placed = match check_count(&tasks) {
-                    Ok(()) => self.place(tasks, &delivery.message_id, false).await,
-                    Err(error) => Err(error),
-                };
-                match placed {
-                    Ok(tasks) => requests.push((delivery.message_id, tasks)),
-                    Err(error) => {
-                        log(&delivery.message_id, &error);
-                        failures.push(delivery.message_id);
-                    }
-                }
-            }
-            let (good, mut placed, sizes) = self.with_items(requests, &mut failures).await;
-            // Two messages may bring the same task; it is stored once.
-            let mut seen = std::collections::HashSet::new();
-            placed.retain(|task| seen.insert(task.id));
-            if !placed.is_empty()
-                && let Err(error) = self.store(&placed, &sizes).await
-            {
-                tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages will be delivered again");
-                failures.extend(good);
-            }
+            let requests = messages.into_iter().map(|(delivery, message)| (delivery.message_id, message.tasks()));
+            failures.extend(self.0.register_each(requests.collect()).await);
             failures
         }
         .boxed()
-    }
-}
-
-impl Register {
-    /// The messages whose items exist, their tasks, and the groups of these: the groups of all are read together. The others fail.
-    async fn with_items(
-        &self,
-        requests: Vec<(String, Vec<Placed>)>,
-        failures: &mut Failures,
-    ) -> (Vec<String>, Vec<Placed>, Sizes) {
-        let (mut good, mut placed) = (Vec::new(), Vec::new());
-        let named = items(requests.iter().flat_map(|(_, tasks)| tasks));
-        let sizes = match self.tracking.sizes(&named).await {
-            Ok(sizes) => sizes,
-            Err(error) => {
-                tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages will be delivered again");
-                failures.extend(requests.into_iter().map(|(message_id, _)| message_id));
-                return (good, placed, Sizes::default());
-            }
-        };
-        for (message_id, tasks) in requests {
-            match check(&tasks, &sizes) {
-                Ok(()) => {
-                    placed.extend(tasks);
-                    good.push(message_id);
-                }
-                Err(error) => {
-                    log(&message_id, &error);
-                    failures.push(message_id);
-                }
-            }
-        }
-        (good, placed, sizes)
-    }
-}
-
-fn log(message_id: &str, error: &RegisterError) {
-    match error {
-        RegisterError::Refused(faults) => {
-            let first = faults.first().map(ToString::to_string).unwrap_or_default();
-            tracing::warn!(%message_id, faults = faults.len(), %first, "tasks cannot be accepted");
-        }
-        error => tracing::error!(%message_id, %error, "tasks could not be checked"),
     }
 }

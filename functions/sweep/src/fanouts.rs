@@ -1,4 +1,4 @@
-//! Fan-outs that are drained but not ended, or from whose end something is still to follow.
+//! Fan-outs that are drained but not ended, from whose end something is still to follow, or whose progress is to be told.
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{FEW_SHARDS, LOOKS_PER_SHARD_MAX, SWEEP_CLOSES_MAX};
@@ -21,17 +21,18 @@ impl Sweep {
             let ids = self.tracking.fanouts.ending(segment).await?;
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
                 report.fanouts += u64::from(self.follow_again(&fanout, request).await?);
-                if (fanout.drained() || fanout.to_fail()) && fanout.updated_at <= horizon {
+                let reaches = || fanout.reaches(self.world.now()).is_some();
+                if (fanout.drained() || fanout.to_fail() || reaches()) && fanout.updated_at <= horizon {
                     self.tracking.finish(fanout).await?;
                     report.fanouts += 1;
                 } else if fanout.draining() && fanout.updated_at <= horizon {
                     let before = (fanout.open_groups, fanout.ended_at);
                     let after = self.tracking.close(fanout, SWEEP_CLOSES_MAX).await?;
                     report.fanouts += u64::from((after.open_groups, after.ended_at) != before);
-                } else if fanout.to_notify() {
+                } else if let Some(since) = to_tell(&fanout) {
                     let notices = self.tracking.fanouts.notices();
                     let about = About::Fanout(fanout.id);
-                    let again = self.tell_again(&notices, about, &fanout.notice, fanout.updated_at, request).await?;
+                    let again = self.tell_again(&notices, about, &fanout.notice, since, request).await?;
                     report.fanouts += u64::from(again);
                 }
             }
@@ -81,4 +82,10 @@ impl Sweep {
         let lost = notice.waiting_since(ended) <= self.horizon(request);
         Ok(lost && self.tracking.remind(notices, about, notice).await?)
     }
+}
+
+/// When that happened which is still to be told of a fan-out: its end, or a share of its items that is done.
+fn to_tell(fanout: &Fanout) -> Option<Timestamp> {
+    let reached = fanout.reached_to_tell().map(|reached| Timestamp(reached.at));
+    reached.or(fanout.to_notify().then_some(fanout.updated_at))
 }

@@ -4,6 +4,7 @@ mod batches;
 mod fanouts;
 mod kinds;
 mod lanes;
+mod producers;
 
 use std::time::Duration;
 
@@ -12,12 +13,15 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
+use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::{Gates, share};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Tracking, TrackingError};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 /// Makes lost messages again, and tidies up after lanes that went idle.
 #[derive(Debug)]
@@ -30,6 +34,7 @@ pub struct Sweep {
     share: u32,
     policies: Policies,
     tracking: Tracking,
+    producing: Producing,
     elect: Queue<ElectMessage>,
     group: Queue<GroupMessage>,
     handle: Queue<HandleMessage>,
@@ -63,6 +68,8 @@ pub struct SweepReport {
     pub lanes: u64,
     /// Fan-outs that were completed, or whose notice was sent again.
     pub fanouts: u64,
+    /// Partitions of producers whose message was sent again.
+    pub partitions: u64,
     /// Kinds whose notice was sent again.
     pub kinds: u64,
     /// Idle lanes that were put aside.
@@ -99,6 +106,7 @@ impl Sweep {
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             tracking: Tracking::from_environment(surroundings)?,
+            producing: Producing::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
@@ -106,11 +114,15 @@ impl Sweep {
         })
     }
 
-    /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches, kinds.
+    /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches, kinds, producers.
     ///
     /// # Errors
     /// A table cannot be read or written, or a message not sent. What was done until then stands.
-    pub async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
+    pub fn sweep(&self, request: SweepRequest) -> BoxFuture<'_, Result<SweepReport, SweepError>> {
+        self.look_through(request).boxed()
+    }
+
+    async fn look_through(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
         // What cannot be read in one of them does not keep the others from healing.
         let pending = self.sweep_pending(request, &mut report).await;
@@ -118,7 +130,8 @@ impl Sweep {
         let idle = self.sweep_idle(&mut report).await;
         let locks = self.sweep_locks(request, &mut report).await;
         let kinds = self.sweep_kinds(request, &mut report).await;
-        pending.and(fanouts).and(idle).and(locks).and(kinds).map(|()| report)
+        let producers = self.sweep_producers(request, &mut report).await;
+        pending.and(fanouts).and(idle).and(locks).and(kinds).and(producers).map(|()| report)
     }
 
     /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.

@@ -256,12 +256,13 @@ fn what_is_no_template_is_refused() {
 fn the_stack_itself_is_read() {
     let template = Template::parse(include_str!("../../../template.yaml")).unwrap();
     let tables: Vec<&str> = template.tables().map(|table| table.name.as_str()).collect();
-    let expected = ["BatchesTable", "FanoutsTable", "GroupsTable", "LocksTable", "PoliciesTable", "TasksTable"];
+    let expected =
+        ["BatchesTable", "FanoutsTable", "GroupsTable", "LocksTable", "PoliciesTable", "ProducersTable", "TasksTable"];
     assert_eq!(tables, expected);
     let mut steps: Vec<(&str, &str)> =
         template.event_sources().iter().map(|source| (source.function.as_str(), source.queue.as_str())).collect();
     steps.sort_unstable();
-    let names = ["Ack", "Elect", "Group", "Handle", "Notify", "Register"];
+    let names = ["Ack", "Elect", "Group", "Handle", "Notify", "Produce", "Register"];
     let expected = names.map(|name| (format!("{name}Function"), format!("{name}Queue")));
     assert_eq!(steps, expected.each_ref().map(|(function, queue)| (function.as_str(), queue.as_str())));
     assert_eq!(template.schedules().iter().map(|it| it.function.as_str()).collect::<Vec<_>>(), ["SweepFunction"]);

@@ -32,12 +32,16 @@ codes! {
     NotForBrowsers: FORBIDDEN, "not_for_browsers", "Not for browsers", "the local API only: a web page sent this request";
     UnknownRoute: NOT_FOUND, "unknown_route", "Unknown route", "there is no such path";
     UnknownFanout: NOT_FOUND, "unknown_fanout", "Unknown fan-out", "there is no such fan-out, or it ended long ago";
+    NoProducer: CONFLICT, "no_producer", "No producer", "the fan-out has no producer";
     UnknownTask: NOT_FOUND, "unknown_task", "Unknown task", "there is no such task, or it ended long ago";
     UnknownBatch: NOT_FOUND, "unknown_batch", "Unknown batch", "there is no such batch, or it ended long ago";
     UnknownPolicy: NOT_FOUND, "unknown_policy", "Unknown policy", "there is no policy of that kind";
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed",
         "the path does not take this method; the header Allow says what it takes";
     FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed, or its end is decided";
+    WrongMode: CONFLICT, "wrong_mode", "Wrong mode",
+        "the fan-out is estimated and has no items, or it is exact and is not counted";
+    FanoutProduced: CONFLICT, "fanout_produced", "Fan-out with a producer", "the fan-out is sealed by its producer";
     FanoutCompleted: CONFLICT, "fanout_completed", "Fan-out completed", "the fan-out is complete";
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
@@ -48,12 +52,17 @@ codes! {
     InvalidBody: UNPROCESSABLE_ENTITY, "invalid_body", "Invalid body", "the body is JSON, but not what this route takes";
     OutOfRange: UNPROCESSABLE_ENTITY, "out_of_range", "Out of range",
         "a field is more or less than is allowed: `errors` names it";
-    InvalidDestination: UNPROCESSABLE_ENTITY, "invalid_destination", "Invalid destination", "`notify` cannot be used";
+    InvalidDestination: UNPROCESSABLE_ENTITY, "invalid_destination", "Invalid destination",
+        "`notify` or `notify_on` cannot be used";
     InvalidFollow: UNPROCESSABLE_ENTITY, "invalid_follow", "Invalid parent or then",
         "`parent` or `then` cannot be used: `errors` names the field";
+    InvalidProducer: UNPROCESSABLE_ENTITY, "invalid_producer", "Invalid producer",
+        "`producer` cannot be used: `errors` names the field";
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
         "some tasks cannot be accepted: `errors` names them; none was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";
+    InvalidCounts: UNPROCESSABLE_ENTITY, "invalid_counts", "Invalid counts",
+        "nothing was counted: none of the fan-outs exists, is estimated, and can be counted";
     InvalidPolicy: UNPROCESSABLE_ENTITY, "invalid_policy", "Invalid policy",
         "the policy cannot be used: `errors` names every field with what is allowed";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "Idempotency key reused",

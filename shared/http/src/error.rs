@@ -3,6 +3,8 @@
 use fanfold::aws::{QueueError, StoreError};
 use fanfold::json::JsonError;
 use fanfold::policy::{FieldError, PolicyError};
+use fanfold::producing::ResumeError;
+use fanfold::registering::{RegisterError, TaskFault};
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::TrackingError;
 
@@ -30,8 +32,11 @@ impl From<TrackingError> for Problem {
     fn from(error: TrackingError) -> Self {
         match error {
             TrackingError::UnknownFanout(_) => Self::new(Code::UnknownFanout, error),
-            TrackingError::NotOpen { .. } => Self::new(Code::FanoutNotOpen, error),
+            TrackingError::NotOpen { .. } | TrackingError::CountedOut { .. } => Self::new(Code::FanoutNotOpen, error),
+            TrackingError::Estimated(_) | TrackingError::Exact(_) => Self::new(Code::WrongMode, error),
             TrackingError::Ended { state, .. } => Self::new(ended(state), error),
+            TrackingError::Produced(_) => Self::new(Code::FanoutProduced, error),
+            TrackingError::Producer(PolicyError(errors)) => Self::fields(Code::InvalidProducer, errors),
             TrackingError::OutOfRange { field, value, allowed } => {
                 let problem = format!("is {value}, {allowed} is allowed");
                 Self::fields(Code::OutOfRange, vec![FieldError { field: field.to_owned(), problem }])
@@ -42,6 +47,32 @@ impl From<TrackingError> for Problem {
             TrackingError::KeyReused(_) => Self::new(Code::IdempotencyKeyReused, error),
             TrackingError::Store(error) => error.into(),
             TrackingError::Queue(error) => error.into(),
+        }
+    }
+}
+
+impl From<RegisterError> for Problem {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Refused(faults) => {
+                let field_error = |fault: TaskFault| FieldError { field: fault.path(), problem: fault.problem };
+                Self::fields(Code::InvalidTasks, faults.into_iter().map(field_error).collect())
+            }
+            RegisterError::KeyReused { .. } => Self::new(Code::IdempotencyKeyReused, error),
+            RegisterError::Store(error) => error.into(),
+            RegisterError::Queue(error) => error.into(),
+            RegisterError::Tracking(error) => error.into(),
+        }
+    }
+}
+
+impl From<ResumeError> for Problem {
+    fn from(error: ResumeError) -> Self {
+        match error {
+            ResumeError::NoProducer(_) => Self::new(Code::NoProducer, error),
+            ResumeError::NotOpen { .. } => Self::new(Code::FanoutNotOpen, error),
+            ResumeError::Store(error) => error.into(),
+            ResumeError::Queue(error) => error.into(),
         }
     }
 }
@@ -105,6 +136,8 @@ mod tests {
             (queue.into(), 500, "internal"),
             (TrackingError::Store(service()).into(), 503, "unavailable"),
             (TrackingError::UnknownFanout(Uuid::nil()).into(), 404, "unknown_fanout"),
+            (ResumeError::NoProducer(Uuid::nil()).into(), 409, "no_producer"),
+            (TrackingError::Produced(Uuid::nil()).into(), 409, "fanout_produced"),
             (not_open.into(), 409, "fanout_not_open"),
             (ended(FanoutState::Completed).into(), 409, "fanout_completed"),
             (ended(FanoutState::Failed).into(), 409, "fanout_failed"),

@@ -14,12 +14,23 @@ pub(crate) struct Part {
     pub(crate) index: &'static str,
     /// Its partition key, and the value of it.
     pub(crate) partition: (&'static str, AttributeValue),
-    /// Only what comes after this value of the sort key, which has this name.
-    pub(crate) after: Option<(&'static str, AttributeValue)>,
-    /// Only what comes up to this value of the sort key, which has this name.
-    pub(crate) until: Option<(&'static str, AttributeValue)>,
+    /// Only what lies there by the sort key, which has this name.
+    pub(crate) range: Option<(&'static str, Range)>,
+    /// Descending.
+    pub(crate) backward: bool,
     /// At most so many items.
     pub(crate) limit: usize,
+}
+
+/// Values of a sort key.
+#[derive(Clone, Debug)]
+pub(crate) enum Range {
+    /// Above this one.
+    After(AttributeValue),
+    /// This one, and below.
+    UpTo(AttributeValue),
+    /// Both of them, and what lies between. DynamoDB wants the first to be the smaller one.
+    Between(AttributeValue, AttributeValue),
 }
 
 impl Part {
@@ -30,7 +41,7 @@ impl Part {
 
     /// One partition of an index.
     pub(crate) fn keyed(index: &'static str, key: &'static str, partition: AttributeValue) -> Self {
-        Self { index, partition: (key, partition), after: None, until: None, limit: usize::MAX }
+        Self { index, partition: (key, partition), range: None, backward: false, limit: usize::MAX }
     }
 }
 
@@ -49,7 +60,7 @@ impl Segment {
 }
 
 impl Table {
-    /// The items of a part of an index, ascending, as the index shows them: it may lag behind.
+    /// The items of a part of an index, in its order, as the index shows them: it may lag behind.
     pub(crate) async fn query(&self, part: Part) -> Result<Vec<Item>, StoreError> {
         let mut found = self.part(&part, ITEMS_PER_PAGE_MAX).into_paginator().items().send();
         let mut items = Vec::new();
@@ -82,17 +93,21 @@ impl Table {
             .index_name(part.index)
             .expression_attribute_names("#key", part.partition.0)
             .expression_attribute_values(":key", part.partition.1.clone())
+            .set_scan_index_forward(part.backward.then_some(false))
             .limit(i32::try_from(part.limit.min(size)).unwrap_or(i32::MAX));
-        match (&part.after, &part.until) {
-            (None, None) => query.key_condition_expression("#key = :key"),
-            (None, Some((key, until))) => query
-                .key_condition_expression("#key = :key AND #sort <= :until")
-                .expression_attribute_names("#sort", *key)
-                .expression_attribute_values(":until", until.clone()),
-            (Some((key, after)), _) => query
+        let Some((sort, range)) = &part.range else { return query.key_condition_expression("#key = :key") };
+        let query = query.expression_attribute_names("#sort", *sort);
+        match range {
+            Range::After(after) => query
                 .key_condition_expression("#key = :key AND #sort > :after")
-                .expression_attribute_names("#sort", *key)
                 .expression_attribute_values(":after", after.clone()),
+            Range::UpTo(until) => query
+                .key_condition_expression("#key = :key AND #sort <= :until")
+                .expression_attribute_values(":until", until.clone()),
+            Range::Between(low, high) => query
+                .key_condition_expression("#key = :key AND #sort BETWEEN :low AND :high")
+                .expression_attribute_values(":low", low.clone())
+                .expression_attribute_values(":high", high.clone()),
         }
     }
 

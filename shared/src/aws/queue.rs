@@ -50,21 +50,30 @@ pub enum QueueError {
 
 /// A queue that takes messages of one type.
 pub struct Queue<M> {
-    client: Client,
-    url: String,
+    sender: Sender,
     message: PhantomData<fn(M)>,
 }
 
 impl<M> Clone for Queue<M> {
     fn clone(&self) -> Self {
-        Self { client: self.client.clone(), url: self.url.clone(), message: PhantomData }
+        Self { sender: self.sender.clone(), message: PhantomData }
     }
 }
 
 impl<M> std::fmt::Debug for Queue<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Queue").field(&self.url).finish()
+        f.debug_tuple("Queue").field(&self.sender.url).finish()
     }
+}
+
+/// A message as SQS takes it: its body, and its delay in seconds.
+type Body = (String, i32);
+
+/// What queues of all types share. (What is generic is compiled in each crate that uses it, and with it all that it calls.)
+#[derive(Clone)]
+struct Sender {
+    client: Client,
+    url: String,
 }
 
 /// SQS takes the characters of XML 1.0. JSON escapes all others but these two, which stand in texts only.
@@ -79,7 +88,7 @@ impl<M: Serialize> Queue<M> {
     /// The queue at a URL.
     #[must_use]
     pub fn new(client: Client, url: impl Into<String>) -> Self {
-        Self { client, url: url.into(), message: PhantomData }
+        Self { sender: Sender { client, url: url.into() }, message: PhantomData }
     }
 
     /// Sends one message at once.
@@ -98,52 +107,63 @@ impl<M: Serialize> Queue<M> {
     where
         M: 'a,
     {
-        let mut calls: Vec<Vec<(String, i32)>> = Vec::new();
+        let body = |(message, delay)| Ok((sendable(serde_json::to_string(message)?), delay_seconds(delay)));
+        let bodies: Vec<Body> = messages.into_iter().map(body).collect::<Result<_, QueueError>>()?;
+        self.sender.send_all(bodies).await
+    }
+}
+
+impl Sender {
+    fn send_all(&self, bodies: Vec<Body>) -> BoxFuture<'_, Result<(), QueueError>> {
+        async move {
+            let calls = self.calls(bodies)?.into_iter().map(|call| self.call(call));
+            let mut sent = stream::iter(calls).buffer_unordered(SENDS_AT_ONCE_MAX);
+            while sent.try_next().await?.is_some() {}
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// As many in a call as it takes.
+    fn calls(&self, bodies: Vec<Body>) -> Result<Vec<Vec<Body>>, QueueError> {
+        let mut calls: Vec<Vec<Body>> = Vec::new();
         let mut bytes = 0;
-        for (message, delay) in messages {
-            let body = sendable(serde_json::to_string(message)?);
+        for (body, delay) in bodies {
             if body.len() > MESSAGE_BYTES_MAX {
                 return Err(QueueError::TooLarge { queue: self.url.clone(), bytes: body.len() });
             }
             match calls.last_mut() {
                 Some(call) if call.len() < MESSAGES_PER_CALL_MAX && bytes + body.len() <= MESSAGE_BYTES_MAX => {
                     bytes += body.len();
-                    call.push((body, delay_seconds(delay)));
+                    call.push((body, delay));
                 }
                 _ => {
                     bytes = body.len();
-                    calls.push(vec![(body, delay_seconds(delay))]);
+                    calls.push(vec![(body, delay)]);
                 }
             }
         }
-        stream::iter(calls.into_iter().map(|call| self.call(call)))
-            .buffer_unordered(SENDS_AT_ONCE_MAX)
-            .try_collect::<Vec<()>>()
-            .await
-            .map(|_| ())
+        Ok(calls)
     }
 
-    fn call(&self, bodies: Vec<(String, i32)>) -> BoxFuture<'_, Result<(), QueueError>> {
-        async move {
-            let mut call = self.client.send_message_batch().queue_url(&self.url);
-            for (at, (body, delay)) in bodies.into_iter().enumerate() {
-                let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
-                let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
-                call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
-            }
-            let answer = call.send().await.map_err(|error| {
-                let message = error.message().map_or_else(|| format!("{error:?}"), str::to_owned);
-                self.service(message, Box::new(error))
-            })?;
-            match answer.failed().first() {
-                None => Ok(()),
-                Some(entry) => Err(QueueError::Entry {
-                    queue: self.url.clone(),
-                    message: format!("{}: {}", entry.code(), entry.message().unwrap_or("")),
-                }),
-            }
+    async fn call(&self, bodies: Vec<Body>) -> Result<(), QueueError> {
+        let mut call = self.client.send_message_batch().queue_url(&self.url);
+        for (at, (body, delay)) in bodies.into_iter().enumerate() {
+            let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
+            let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
+            call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
         }
-        .boxed()
+        let answer = call.send().await.map_err(|error| {
+            let message = error.message().map_or_else(|| format!("{error:?}"), str::to_owned);
+            self.service(message, Box::new(error))
+        })?;
+        match answer.failed().first() {
+            None => Ok(()),
+            Some(entry) => Err(QueueError::Entry {
+                queue: self.url.clone(),
+                message: format!("{}: {}", entry.code(), entry.message().unwrap_or("")),
+            }),
+        }
     }
 
     fn service(&self, message: String, source: Box<dyn std::error::Error + Send + Sync>) -> QueueError {

@@ -33,14 +33,14 @@ impl Table {
         &self,
         what: &'static str,
         items: Vec<Item>,
-        applied: impl Fn(u64),
+        applied: impl Fn(u64) + Sync,
     ) -> Result<Vec<Refusal>, StoreError> {
         let insert = |item: Item| {
             let (names, row): (Vec<String>, Vec<AttributeValue>) = sorted(item).into_iter().unzip();
             let names: Vec<String> = names.iter().map(|name| format!("'{name}': ?")).collect();
             (format!("INSERT INTO \"{}\" VALUE {{{}}}", self.name, names.join(", ")), row)
         };
-        self.execute_each(what, items.into_iter().map(insert), applied).await
+        self.execute_each(what, items.into_iter().map(insert).collect(), &applied).await
     }
 
     /// Makes each item `after` of what it was `before`, if it still is the same in the attributes `when`, the first of which is
@@ -67,27 +67,30 @@ impl Table {
             let same = same.collect::<Vec<_>>().join(" AND ");
             (format!("UPDATE \"{}\"{set}{gone} WHERE {same}", self.name), row)
         };
-        self.execute_each(what, changes.into_iter().map(change), |_| {}).await
+        self.execute_each(what, changes.into_iter().map(change).collect(), &|_| {}).await
     }
 
     /// Executes statements, those of one text together.
-    async fn execute_each(
-        &self,
+    fn execute_each<'a>(
+        &'a self,
         what: &'static str,
-        statements: impl Iterator<Item = (String, Vec<AttributeValue>)>,
-        applied: impl Fn(u64),
-    ) -> Result<Vec<Refusal>, StoreError> {
-        let mut by_text: BTreeMap<String, (Vec<usize>, Vec<Vec<AttributeValue>>)> = BTreeMap::new();
-        for (at, (text, row)) in statements.enumerate() {
-            let (items, rows) = by_text.entry(text).or_default();
-            items.push(at);
-            rows.push(row);
+        statements: Vec<(String, Vec<AttributeValue>)>,
+        applied: &'a (dyn Fn(u64) + Sync),
+    ) -> BoxFuture<'a, Result<Vec<Refusal>, StoreError>> {
+        async move {
+            let mut by_text: BTreeMap<String, (Vec<usize>, Vec<Vec<AttributeValue>>)> = BTreeMap::new();
+            for (at, (text, row)) in statements.into_iter().enumerate() {
+                let (items, rows) = by_text.entry(text).or_default();
+                items.push(at);
+                rows.push(row);
+            }
+            let mut refused = Vec::new();
+            for (text, (items, rows)) in by_text {
+                refused.extend(Statement { table: self, what, text, rows, items }.execute(applied).await?);
+            }
+            Ok(refused)
         }
-        let mut refused = Vec::new();
-        for (text, (items, rows)) in by_text {
-            refused.extend(Statement { table: self, what, text, rows, items }.execute(&applied).await?);
-        }
-        Ok(refused)
+        .boxed()
     }
 }
 
@@ -98,7 +101,7 @@ fn sorted(item: Item) -> BTreeMap<String, AttributeValue> {
 impl Statement<'_> {
     /// Executes the statement once per row, each conditional on its own. Tries again those that were throttled or met a
     /// conflict. Returns the rows whose condition failed.
-    async fn execute(&self, applied: &impl Fn(u64)) -> Result<Vec<Refusal>, StoreError> {
+    async fn execute(&self, applied: &(dyn Fn(u64) + Sync)) -> Result<Vec<Refusal>, StoreError> {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..self.rows.len()).collect();
         let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);

@@ -40,6 +40,13 @@ pub(crate) fn addition(fanout: Uuid, idempotency_key: &str) -> Uuid {
     derived("add", &[fanout.as_bytes(), idempotency_key.as_bytes()])
 }
 
+/// The seed of the groups with the items of one page of a producer's partition: whoever brings the page again names the same groups, and adds
+/// none.
+#[must_use]
+pub(crate) fn page(fanout: Uuid, partition: u32, page: u64) -> Uuid {
+    derived("page", &[fanout.as_bytes(), &partition.to_be_bytes(), &page.to_be_bytes()])
+}
+
 /// An item group, from the seed of the call that adds it and its position in that call. The seed of the groups that a fan-out is
 /// opened with is the fan-out itself, so that they are known from its header.
 #[must_use]
@@ -74,12 +81,6 @@ pub fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a 
 #[must_use]
 pub fn key(scope: &str, value: &str) -> Uuid {
     derived("key", &[scope.as_bytes(), value.as_bytes()])
-}
-
-/// The hash of a key by which a target is split into partitions: a key's tasks meet in one lane.
-#[must_use]
-pub(crate) fn partition_hash(key: &str) -> u128 {
-    derived("partition", &[key.as_bytes()]).as_u128()
 }
 
 /// The hash of a record's key by which a sparse index is spread over its shards: the shard stands in the record.
@@ -123,6 +124,12 @@ pub fn then_task(fanout: Uuid) -> TaskId {
 #[must_use]
 pub fn end_notice(fanout: Uuid) -> Uuid {
     derived("fanout.completed", &[fanout.as_bytes()])
+}
+
+/// The notice of a share of a fan-out's items, in ten-thousandths. A receiver tells a repeated notice by its id.
+#[must_use]
+pub fn progress_notice(fanout: Uuid, share: u16) -> Uuid {
+    derived("fanout.progress", &[fanout.as_bytes(), &share.to_be_bytes()])
 }
 
 /// A part of the notice of a batch's failures. A receiver tells a repeated notice by its id.
@@ -176,12 +183,12 @@ mod tests {
         pin(addition(a, "k"), "4dd06de9-9373-504f-8b4b-a0a41d6c16bb");
         pin(group(a, a, 0), "7394c2fb-d9af-5d0e-8be6-49d407409d19");
         pin(group(a, b, 1), "c8be679b-c501-54ec-8d04-b8bcc37e177d");
+        pin(page(a, 1, 2), "7d6b15c9-dc3e-58fe-97c7-de3474111129");
         assert_eq!(task("http:k", 1).to_string(), "fc2719cc-3fdd-5d0f-9877-f4d5d0418fc0");
         pin(request("http:k"), "990e1850-f422-5f8a-9a25-c82dddb7449a");
         let tasks = [(a, r#"{"n":1}"#), (b, r#"{"n":2}"#)].map(|(id, content)| (TaskId::Single(id), "parcel", content));
         pin(request_digest(tasks), "56964117-4338-55cb-9f79-cfea2dc26ae5");
         pin(key("parcel", "k"), "efd2e224-dfa4-58f7-a89f-1a0020389075");
-        assert_eq!(partition_hash("k"), 46_977_656_203_747_449_404_944_179_692_616_935_238);
         assert_eq!(shard_hash("parcel:0:117"), 29_547_995_451_461_952_509_886_967_692_757_326_194);
         pin(workflow(a, 1), "8a9a6555-276a-5372-8b28-e400f92b3b02");
         pin(batch(a, 1), "8c025572-e7f3-5ac6-bc5a-11a339bd2838");
@@ -189,6 +196,7 @@ mod tests {
         pin(led_on(a), "12d48b20-15f9-5505-8de8-529ebc1ffb6e");
         assert_eq!(then_task(a).to_string(), "1f86d086-4091-5dc7-b352-9bb00d2401ab");
         pin(end_notice(a), "951bc220-b330-5219-820a-f8e809f1a19d");
+        pin(progress_notice(a, 2_500), "9e5ce6bc-88cb-5a02-a58e-dbf9e69bd579");
         pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");
         pin(kind_notice("parcel", 1, Timestamp(2)), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");
         pin(policy_version(r#"{"kind":"parcel"}"#), "9d6ad059-da5a-5a0d-9ce4-d64e8608ac26");

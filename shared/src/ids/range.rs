@@ -48,6 +48,14 @@ pub struct ItemRange {
 const RANGE: &str = "a range of items (<fanout>:<group>:<first>-<last>: two UUIDs, and two numbers below 7168, of which the \
                      first is not beyond the last)";
 
+impl ItemRange {
+    /// Its name; a single item has its own.
+    #[must_use]
+    pub fn shortly(&self) -> String {
+        if self.first.index == self.last { self.first.to_string() } else { self.to_string() }
+    }
+}
+
 impl FromStr for ItemRange {
     type Err = IdError;
 

@@ -34,6 +34,12 @@ pub const NOTICES_AT_ONCE_MAX: usize = 10;
 /// A kind that stops and goes on again and again is told of at most once in this time.
 pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
+/// Shares of its items at which a fan-out's progress may be told: each takes some three writes of the header, in which the list stands.
+pub const PROGRESS_SHARES_MAX: usize = 20;
+
+/// Ranges of missing items that the notice of an end names: some 9 KB, and 5 KB in the header.
+pub const MISSING_RANGES_NAMED_MAX: usize = 100;
+
 /// One receiver of notices holds at most one in so many of the invocations of notify.
 pub const RECEIVER_SHARE: u32 = 4;
 

@@ -47,8 +47,8 @@ pub const IDLE_LIMITS: std::ops::RangeInclusive<Duration> =
 /// Failures that a fan-out may be said to tolerate: the largest whole number that every reader of JSON holds exactly.
 pub const TOLERATED_FAILURES_MAX: u64 = (1 << 53) - 1;
 
-/// Shards of the index by which sweeps find fan-outs that may be idle. Each is read by every sweep, and takes 1,000 fan-outs a second
-/// that are opened or end (DynamoDB: write units of a partition key).
+/// Shards of the indexes by which sweeps find fan-outs that may be idle, and by which fan-outs are listed. Each is read by every sweep, and
+/// takes 1,000 fan-outs a second that are opened or end (DynamoDB: write units of a partition key).
 pub const FEW_SHARDS: u64 = 16;
 
 /// Fan-outs of a shard that a sweep looks at, whether they are idle; the next sweep looks at the others.
@@ -73,6 +73,9 @@ pub const NAMED_BYTES_MAX: usize = 256;
 /// Fan-outs in one response of the HTTP API: one read of the table.
 pub const FANOUTS_PER_PAGE_MAX: usize = 100;
 
+/// Queries that a list of fan-outs makes at once, of 64: each takes a connection.
+pub const LIST_QUERIES_AT_ONCE_MAX: usize = 16;
+
 /// Bytes of the content of the task that follows a fan-out's end, as JSON. It stands in the header, and DynamoDB charges each write of
 /// the header by the KiB.
 pub const THEN_BYTES_MAX: usize = 2_048;
@@ -87,6 +90,10 @@ pub const ACKS_AT_ONCE_MAX: usize = 16;
 /// Item groups that one `POST /acks` may name: as many as fit a message of the ack queue one item each, and with their fan-outs' user keys
 /// and [`REFUSED_RANGES_NAMED_MAX`] ranges each within Lambda's answer of 6 MB, unless they are all in use.
 pub const GROUPS_PER_ACK_MAX: usize = 3_500;
+
+/// Entries of one `POST /counts`: each fan-out is a write of its own, some 10 ms, of which a worker has [`ACKS_AT_ONCE_MAX`] under way, and
+/// its answer holds a user key.
+pub const COUNTS_PER_REQUEST_MAX: usize = 1_000;
 
 /// Ranges of a group's items that the answer names when their acks are refused: some 1 KB.
 pub const REFUSED_RANGES_NAMED_MAX: usize = 100;

@@ -1,7 +1,8 @@
 //! A policy ready to place tasks.
 
 use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject};
-use crate::lane::{Lane, partition};
+use crate::lane::Lane;
+use crate::share::share;
 
 /// A policy with its expressions compiled.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl CompiledPolicy {
         let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
         let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
         let key = self.key.as_ref().map(|key| key.evaluate(&subject)).transpose().map_err(|error| ("key", error))?;
-        let partition = partition(key.as_deref().unwrap_or(fallback), self.policy.partitions);
+        let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
         Ok(Placement { lane: Lane { kind: self.policy.kind.clone(), partition, target }, key })
     }
 }

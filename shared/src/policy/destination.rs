@@ -87,6 +87,16 @@ impl Destination {
         }
     }
 
+    /// Who waits for the end of a fan-out, at a destination that can be told one thing only.
+    #[must_use]
+    pub fn waits(&self) -> Option<&'static str> {
+        match self {
+            Self::TaskToken(_) => Some("a Step Functions task"),
+            Self::DurableCallback(_) => Some("a durable function's callback"),
+            Self::Url(_) | Self::Queue(_) | Self::Sqs(_) | Self::EventBus(_) => None,
+        }
+    }
+
     /// The same for the destination of a policy, which is told many things.
     pub(super) fn check_for_policy(&self, field: &str, faults: &mut Faults) {
         let name = match self {

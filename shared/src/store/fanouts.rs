@@ -1,10 +1,17 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod estimated;
 mod follow;
 mod idle;
+mod list;
+mod missing;
 mod named;
+mod notify_on;
+mod opened;
 mod record;
+mod share;
 mod state;
+mod telling;
 mod tolerance;
 
 use std::collections::BTreeSet;
@@ -16,19 +23,22 @@ use super::groups::{Cleared, GroupRecord, TASKS};
 use super::notices::Notices;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, count, flag, number, text, time};
-use crate::aws::{Change, Part, Refusal, Segment, StoreError, Table, Write};
-use crate::clock::Timestamp;
-#[cfg(doc)]
-use crate::limits::FEW_SHARDS;
+use crate::aws::{Change, Refusal, Segment, StoreError, Table, Write};
 
+use self::estimated::MODE;
+pub use self::estimated::{Count, Mode};
 pub(crate) use self::follow::END;
 pub use self::follow::Then;
 pub use self::idle::IdleLimit;
-pub use self::named::{NamedPage, UserKeys};
+pub use self::list::{FanoutPage, Listing, UserKeys};
+pub use self::missing::Missing;
+pub use self::notify_on::{NotifyOn, ToldEnd};
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
-use self::record::{IDLE, LOOK_AT, TOLERATED};
+use self::record::{PRODUCER, TOLERATED};
+pub use self::share::ProgressShare;
 pub use self::state::FanoutState;
+pub use self::telling::{Reached, Telling};
 pub use self::tolerance::Tolerance;
 
 /// What became of the items of groups that end.
@@ -127,8 +137,8 @@ impl Fanouts {
         self.table.transact(actions).await
     }
 
-    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open, and only if failures
-    /// are counted in groups of it, or are not, as in these.
+    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open and has items at all, and
+    /// only if failures are counted in groups of it, or are not, as in these.
     pub(crate) fn add_action(
         &self,
         id: Uuid,
@@ -136,7 +146,7 @@ impl Fanouts {
         groups: u64,
         counted: bool,
     ) -> Result<TransactWriteItem, StoreError> {
-        let change = self.change(id);
+        let change = self.change(id).when_absent(MODE);
         let change = if counted { change.when_present(TOLERATED) } else { change.when_absent(TOLERATED) };
         change
             .add("total", number(items))
@@ -174,9 +184,9 @@ impl Fanouts {
         group: &GroupRecord,
         cleared: &Cleared,
     ) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
-        let after = old.after(cleared, self.table.world.now());
-        let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
-        let change = change.when_is("pending", binary(group.pending.as_bytes()));
+        let now = self.table.world.now();
+        let after = old.after(cleared, now).with_notice(now);
+        let change = self.becomes(old, &after).when_is("pending", binary(group.pending.as_bytes()));
         let change = change.when_is("state", text(old.state.as_str()));
         // What fails with these closes what nobody works on.
         let closes = after.missing > old.missing && !group.tasks;
@@ -203,9 +213,9 @@ impl Fanouts {
         old: &Fanout,
         state: FanoutState,
     ) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
-        let after = old.decided(state, self.table.world.now());
-        let change = self.table.change("id", old.id).differences(&old.encode(), &after.encode());
-        let mut change = change.when_is("state", text(old.state.as_str()));
+        let now = self.table.world.now();
+        let after = old.decided(state, now).with_notice(now);
+        let mut change = self.becomes(old, &after).when_is("state", text(old.state.as_str()));
         if let Some(inline) = &old.inline {
             change = change.when_is("pending", binary(inline.pending.as_bytes()));
             change = if inline.tasks { change } else { change.when_absent(TASKS) };
@@ -216,19 +226,25 @@ impl Fanouts {
         if state == FanoutState::Expired {
             change = change.when_is("updated_at", time(old.updated_at));
         }
+        // What is added to a counter may make few of too many failures.
+        if old.estimated() && state == FanoutState::Failed {
+            change = change.when_is("total", number(old.total));
+        }
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
-    /// No more items come. Returns the fan-out as it stands then, or none if it does not exist.
+    /// No more items come, as a user says, or as its producer says. Returns the fan-out as it stands then, or none if it does not exist. One with a
+    /// producer is sealed by that only.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn seal(&self, id: Uuid) -> Result<Option<Fanout>, StoreError> {
+    pub async fn seal(&self, id: Uuid, produced: bool) -> Result<Option<Fanout>, StoreError> {
         let change = self
             .change(id)
             .set("state", text(FanoutState::Sealed.as_str()))
             .set(ENDING, shard(id))
             .when_is("state", text(FanoutState::Open.as_str()));
+        let change = if produced { change.when_present(PRODUCER) } else { change.when_absent(PRODUCER) };
         Ok(change.send_for_new().await?.decode(Fanout::decode)?.stands())
     }
 
@@ -241,10 +257,9 @@ impl Fanouts {
         let now = self.table.world.now();
         let state = if drained.state.cut_short() { drained.state } else { FanoutState::Completed };
         let after = Fanout { state, look_at: None, ended_at: Some(now), updated_at: now, ..drained.clone() };
+        let after = after.with_notice(now);
         let change = self
-            .table
-            .change("id", drained.id)
-            .differences(&drained.encode(), &after.encode())
+            .becomes(drained, &after)
             .when_is("state", text(drained.state.as_str()))
             .when_is("open_groups", number(0_u32))
             .when_absent("ended_at");
@@ -278,25 +293,6 @@ impl Fanouts {
         };
         self.table.scan(Some(ENDING), segment, visit).await?;
         Ok(ids)
-    }
-
-    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], that are to be looked at by now, whether they are idle; at most so many.
-    ///
-    /// # Errors
-    /// The table cannot be read, or a record is corrupt.
-    pub async fn to_look_at(&self, shard: u64, limit: usize) -> Result<Vec<Uuid>, StoreError> {
-        let until = Some((LOOK_AT, time(self.table.world.now())));
-        let items = self.table.query(Part { until, limit, ..Part::all(IDLE, shard) }).await?;
-        items.iter().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
-    }
-
-    /// A sweep looks again at `then` whether this fan-out is idle.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub(crate) async fn look_again(&self, fanout: &Fanout, then: Timestamp) -> Result<(), StoreError> {
-        let change = self.table.change("id", fanout.id).set(LOOK_AT, time(then));
-        change.when_same(LOOK_AT, fanout.look_at.map(time)).when_present(IDLE).send().await.map(|_| ())
     }
 
     /// Begins a change of a header.

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, binary, flag, id};
-use crate::aws::{Change, Item, Part, StoreError, Table, Write};
+use crate::aws::{Change, Item, Part, Range, StoreError, Table, Write};
 use crate::ids::ItemGroup;
 
 pub use self::clear::{Cleared, Mask, clear, close};
@@ -75,8 +75,8 @@ impl Groups {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn listed(&self, fanout: Uuid, after: Option<Uuid>, limit: usize) -> Result<Vec<ItemGroup>, StoreError> {
-        let after = after.map(|after| (LISTED, id(after)));
-        let part = Part { after, limit, ..Part::keyed(LISTED, "fanout", id(fanout)) };
+        let range = after.map(|after| (LISTED, Range::After(id(after))));
+        let part = Part { range, limit, ..Part::keyed(LISTED, "fanout", id(fanout)) };
         let group = |item: &Item| {
             let reader = Reader::new("groups", "id", item);
             Ok(ItemGroup { id: reader.parsed("id")?, upto: reader.small("size")? })

@@ -8,6 +8,7 @@ pub mod locks;
 pub mod notices;
 pub mod places;
 pub mod policies;
+pub mod producers;
 mod shards;
 pub mod tasks;
 

@@ -20,6 +20,10 @@ pub use self::record::{Next, NoticeProgress};
 pub(super) const ANEW: [&str; 8] =
     ["tell_tries", "tell_lease", "tell_worker", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
 
+/// The same where the next change waits for a try that runs, so that they are told in their order.
+pub(super) const ANOTHER: [&str; 6] =
+    ["tell_tries", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
+
 /// The notices about the records of one table.
 #[derive(Clone, Debug)]
 pub struct Notices {
@@ -157,18 +161,31 @@ impl Notices {
         Ok(written.counts(|stands| stands.change == turn.change && stands.lease_until.is_none() && done(stands)))
     }
 
-    /// It was delivered, whoever's turn it is by now.
+    /// It was delivered, whoever's turn it is by now. False: another change is to be told meanwhile.
     ///
     /// # Errors
-    /// The table cannot be written.
-    pub async fn delivered(&self, turn: &Turn) -> Result<(), StoreError> {
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn delivered(&self, turn: &Turn) -> Result<bool, StoreError> {
         let change = self
             .change(&turn.key, turn.change)
             .when_absent("notified")
             .set("notified", time(self.table.world.now()))
             .remove(["tell_due", "tell_lease", "tell_worker", "tell_error", "undeliverable"])
             .remove(self.index());
-        change.send().await.map(|_| ())
+        self.counts(turn, change, |stands| stands.delivered.is_some()).await
+    }
+
+    /// The try is over, and so is its change, which another one followed meanwhile: the notice of that one need not wait for the try any
+    /// longer. Returns how far that notice is. None: it waits for nobody, or for somebody else.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn leave(&self, turn: &Turn) -> Result<Option<NoticeProgress>, StoreError> {
+        let change = self.table.change(self.key, &turn.key).remove(["tell_lease", "tell_worker"]);
+        let change = change.when_is("tell_worker", binary(turn.worker.as_bytes()));
+        let left = change.send_for_new().await?;
+        let decode = |item: &_| NoticeProgress::decode(&Reader::new("notices", self.key, item));
+        Ok(left.decode(decode)?.done())
     }
 
     /// The message for a try that is long due is taken for lost: another one is named, which is due now. None: somebody else

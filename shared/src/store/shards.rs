@@ -15,12 +15,26 @@ pub(super) fn shard(key: impl Display) -> AttributeValue {
 
 /// The same under few keys, for an index that is read by key, and not as a whole.
 pub(super) fn few(key: impl Display) -> AttributeValue {
-    text(derived::shard_hash(&key.to_string()) % u128::from(FEW_SHARDS))
+    text(one_of_few(key))
 }
 
 /// The partition key of one of those few.
 pub(super) fn nth(shard: u64) -> AttributeValue {
     text(shard)
+}
+
+/// The same under few keys of a sort.
+pub(super) fn few_of(sort: &str, key: impl Display) -> AttributeValue {
+    text(format_args!("{sort}:{}", one_of_few(key)))
+}
+
+/// The partition key of one of those few of a sort.
+pub(super) fn nth_of(sort: &str, shard: u64) -> AttributeValue {
+    text(format_args!("{sort}:{shard}"))
+}
+
+fn one_of_few(key: impl Display) -> u128 {
+    derived::shard_hash(&key.to_string()) % u128::from(FEW_SHARDS)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::acks::{AckRefusal, Acks, Refusal, Refused};
@@ -39,7 +40,11 @@ impl Tracking {
     ///
     /// # Errors
     /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
-    pub async fn ack(&self, acks: &Acks) -> Result<Refused, TrackingError> {
+    pub fn ack<'a>(&'a self, acks: &'a Acks) -> BoxFuture<'a, Result<Refused, TrackingError>> {
+        self.apply(acks).boxed()
+    }
+
+    async fn apply(&self, acks: &Acks) -> Result<Refused, TrackingError> {
         let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
         let groups: BTreeMap<Uuid, GroupRecord> =
             self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect();
@@ -190,6 +195,7 @@ impl Tracking {
                 Write::Done(after) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
                     self.tell_end(&after).await?;
+                    self.tell_share(&fanout, &after).await?;
                     return Ok(refusal);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,

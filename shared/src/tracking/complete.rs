@@ -1,11 +1,13 @@
 //! Sealing and ending: whoever sees a fan-out drained makes the one transition.
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::{Tracking, TrackingError};
 use crate::aws::Write;
 use crate::messages::{About, NotifyMessage};
-use crate::store::fanouts::Fanout;
+use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::notices::{NoticeProgress, Notices};
 
 impl Tracking {
@@ -13,19 +15,38 @@ impl Tracking {
     /// decided, changes nothing.
     ///
     /// # Errors
-    /// There is no such fan-out, or the tables cannot be written.
+    /// There is no such fan-out, its producer is not through, or the tables cannot be written.
     pub async fn seal(&self, id: Uuid) -> Result<Fanout, TrackingError> {
-        let sealed = self.fanouts.seal(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
+        let sealed = self.fanouts.seal(id, false).await?.ok_or(TrackingError::UnknownFanout(id))?;
+        if sealed.state == FanoutState::Open {
+            return Err(TrackingError::Produced(id));
+        }
+        self.finish(sealed).await
+    }
+
+    /// The same as its producer says.
+    ///
+    /// # Errors
+    /// There is no such fan-out, or the tables cannot be written.
+    pub async fn seal_produced(&self, id: Uuid) -> Result<Fanout, TrackingError> {
+        let sealed = self.fanouts.seal(id, true).await?.ok_or(TrackingError::UnknownFanout(id))?;
         self.finish(sealed).await
     }
 
     /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it if it is
-    /// drained.
+    /// drained; if it is not, a share of its items may be done that is to be told.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
-    pub async fn finish(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
-        if fanout.to_fail() { self.fail(fanout).await } else { self.end_drained(fanout).await }
+    pub fn finish(&self, fanout: Fanout) -> BoxFuture<'_, Result<Fanout, TrackingError>> {
+        async move {
+            match () {
+                () if fanout.to_fail() => self.fail(fanout).await,
+                () if fanout.drained() => self.end_drained(fanout).await,
+                () => self.note_share(fanout).await,
+            }
+        }
+        .boxed()
     }
 
     /// Ends a fan-out that is drained. Whoever ends it sends the message of its notice; later only `sweep` sends it again.

@@ -38,7 +38,7 @@ impl Tracking {
         };
         let mut groups: Vec<ItemGroup> = rest.iter().take(limit).copied().collect();
         let mut more = rest.len() > limit;
-        if !more && fanout.total > fanout.opened_with {
+        if !more && fanout.total > fanout.opened_with && !fanout.estimated() {
             let after = after.filter(|_| place.is_none());
             let left = limit - groups.len();
             // One more shows whether that was all.

@@ -3,13 +3,16 @@
 mod ack;
 mod acks;
 mod complete;
+mod count;
 mod cut_short;
 mod expire;
 mod groups;
 mod items;
+mod missing;
 mod nested;
 mod open;
 mod progress;
+mod shares;
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
@@ -19,9 +22,10 @@ use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
 pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_duplicates};
+pub use count::{Counted, Counts, collect_counts};
 pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
-pub use open::{OpenRequest, Opened};
+pub use open::{OpenRequest, Opened, page_groups};
 pub use progress::Progress;
 
 /// The protocols of tracking.
@@ -64,6 +68,23 @@ pub enum TrackingError {
         /// Its state.
         state: FanoutState,
     },
+    /// The fan-out is estimated, and has no items.
+    #[error("fan-out {0} is estimated, it has no items; what of it is done is counted by `POST /counts`")]
+    Estimated(uuid::Uuid),
+    /// The fan-out is exact, and is not counted.
+    #[error("fan-out {0} is exact, its items are acked; estimated ones (opened with `mode`) can be counted")]
+    Exact(uuid::Uuid),
+    /// Nothing can be added to the estimated fan-out any more.
+    #[error(
+        "fan-out {id} is {}; an estimated one can be added to while it is open, and then while something is outstanding",
+        state.as_str()
+    )]
+    CountedOut {
+        /// The fan-out.
+        id: uuid::Uuid,
+        /// Its state.
+        state: FanoutState,
+    },
     /// The fan-out ended otherwise than it was to.
     #[error("fan-out {id} is {} already; a fan-out that is open or sealed can be cancelled", state.as_str())]
     Ended {
@@ -72,6 +93,12 @@ pub enum TrackingError {
         /// Its state.
         state: FanoutState,
     },
+    /// Somebody else than its producer was to seal a fan-out.
+    #[error("fan-out {0} is sealed by its producer, when that is through; it can be cancelled")]
+    Produced(uuid::Uuid),
+    /// Its producer cannot be used.
+    #[error(transparent)]
+    Producer(#[from] crate::policy::PolicyError),
     /// More or fewer items than one call may bring.
     #[error("`{field}` is {value}, {allowed} is allowed")]
     OutOfRange {

@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What the header shows: all of a small fan-out, of others the groups that ended.
+    /// What the header shows: all of a small fan-out, of an estimated one what was counted, of others the groups that ended.
     #[must_use]
     pub fn of_header(fanout: &Fanout) -> Self {
         match &fanout.inline {
@@ -30,6 +30,12 @@ impl Progress {
                 duplicates: inline.duplicates.count(),
                 missing: inline.missing.count(),
                 exact: true,
+            },
+            None if fanout.estimated() => Self {
+                done: fanout.done,
+                failed: fanout.failed,
+                missing: if fanout.state.cut_short() { fanout.outstanding() } else { 0 },
+                ..Self::default()
             },
             None => Self {
                 done: (if fanout.open_groups == 0 { fanout.total } else { fanout.done }).saturating_sub(fanout.missing),
@@ -53,7 +59,7 @@ impl Tracking {
         let mut fanout = fanout;
         let mut progress = Progress::of_header(&fanout);
         for _ in 0..PROGRESS_TRIES_MAX {
-            if progress.exact || fanout.open_groups > GROUPS_COUNTED_MAX as u64 {
+            if progress.exact || fanout.estimated() || fanout.open_groups > GROUPS_COUNTED_MAX as u64 {
                 break;
             }
             let mut counted = progress;

@@ -95,6 +95,11 @@ ALL = {
 
 FUNCTIONS = {
     "Api": {"register a task": partiql(INSERT, "TasksTable"), "wake a lane": send("ElectQueue")},
+    "Produce": {
+        "delete a page": dynamodb("delete_item", "ProducersTable", Key=NOBODY),
+        "open a fan-out": dynamodb("put_item", "FanoutsTable", Item=NOBODY),
+        "call a batch": send("HandleQueue"),
+    },
     "Register": {
         "delete a group": dynamodb("delete_item", "GroupsTable", Key=NOBODY),
         "open a fan-out": partiql(INSERT, "FanoutsTable"),

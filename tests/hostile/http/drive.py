@@ -101,6 +101,9 @@ def prepare(server, journal):
     for number in range(24):
         items = [1, 9, 700, 9_000][number % 4]
         done("POST", "/fanouts", {"items": items, "seal": number % 3 == 0, "user_key": f"order {number}"})
+    for number in range(6):
+        opened = done("POST", "/fanouts", {"mode": "estimated", "items": number, "seal": number % 3 == 1})
+        done("POST", "/counts", {"counts": [{"fanout": opened["id"], "failed": number // 3}]})
     for number in range(12):
         kind = list(POLICIES)[number % 3]
         registered = done("POST", "/tasks", {"tasks": [{"kind": kind, "content": number}]})

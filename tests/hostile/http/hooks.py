@@ -26,8 +26,8 @@ KINDS = ["any", "parted", "keyed"]
 EXPRESSIONS = ["'all'", "kind", "string(content)", "content.id", "content[0]", "size(content) > 2", "[kind, 'x']",
                "has(content.a) ? content.a : 'none'"]  # fmt: skip
 
-# What was made so far: fan-outs, groups as (fan-out, group, upto), tasks, batches.
-known = {"fanouts": [], "groups": [], "tasks": [], "batches": []}
+# What was made so far: fan-outs, those of them that are estimated, groups as (fan-out, group, upto), tasks, batches.
+known = {"fanouts": [], "estimated": [], "groups": [], "tasks": [], "batches": []}
 
 
 def pick(choices, text):
@@ -62,7 +62,7 @@ def before_call(context, case, kwargs):
     if not (case.meta and case.meta.generation.mode.is_positive):
         return
     if case.path == "/fanouts" and case.method == "GET":
-        first_page_by_one_user_key(case.query)
+        first_page_of_one_list(case.query)
     elif case.path.startswith("/fanouts/{id}"):
         path["id"] = pick(known["fanouts"], path["id"]) or path["id"]
     elif case.path == "/tasks/{id}":
@@ -80,19 +80,23 @@ def before_call(context, case, kwargs):
             task["kind"] = kind or task["kind"]
             if isinstance(task.get("id"), str):
                 task["id"] = item(task["id"])
+    elif case.path == "/counts":
+        for entry in body["counts"]:
+            entry["fanout"] = pick(known["estimated"], entry["fanout"]) or entry["fanout"]
     elif case.path == "/acks":
         for field in ("items", "failed", "duplicates"):
             if field in body:
                 body[field] = [item(text) for text in body[field]]
 
 
-def first_page_by_one_user_key(query):
-    """A list is by a user key or by its beginning, and a later page is of the same ones: no description of parameters says that."""
+def first_page_of_one_list(query):
+    """A list is by a user key, by its beginning, which is an order, or by neither, and a later page is of the same one: no description
+    of parameters says that."""
     query.pop("after", None)
     if "user_key" in query:
         query.pop("user_key_prefix", None)
-    elif "user_key_prefix" not in query:
-        query["user_key"] = "job"
+    elif "user_key_prefix" in query:
+        query.pop("order", None)
 
 
 @schemathesis.hook
@@ -113,6 +117,8 @@ def learn(answer):
     if "groups" in answer and fanout:
         known["fanouts"].append(fanout)
         known["groups"] += [(fanout, group["id"], group["upto"]) for group in answer["groups"]]
+    if answer.get("mode") == "estimated":
+        known["estimated"].append(answer["id"])
     if "tasks" in answer:
         known["tasks"] += [task["id"] for task in answer["tasks"] if task["outcome"] != "duplicate"]
     if "batch" in answer:

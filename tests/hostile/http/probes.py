@@ -21,6 +21,7 @@ def bodies():
         ("POST", "/fanouts/{id}/seal", f"/fanouts/{NOBODY}/seal", {}),
         ("POST", "/tasks", "/tasks", {"tasks": [task]}),
         ("POST", "/acks", "/acks", {"items": []}),
+        ("POST", "/counts", "/counts", {"counts": [{"fanout": NOBODY}]}),
         ("PUT", "/policies/{kind}", "/policies/probe", policy),
     ]
 
@@ -44,6 +45,18 @@ def send(server):
     opened = send("POST", "/fanouts", "/fanouts", {})["id"]
     send("POST", "/fanouts/{id}/items", f"/fanouts/{sealed}/items", {"items": 1})
     send("POST", "/fanouts/{id}/items", f"/fanouts/{opened}/items", {"items": 0})
+    estimated = send("POST", "/fanouts", "/fanouts", {"mode": "estimated"})["id"]
+    send("POST", "/fanouts/{id}/items", f"/fanouts/{estimated}/items", {"items": 1})
+    send("POST", "/counts", "/counts", {"counts": [{"fanout": estimated, "add": 1}, {"fanout": opened}]})
+    send("POST", "/counts", "/counts", {"counts": [{"fanout": opened, "add": 1}]})
+    produced = send("POST", "/fanouts", "/fanouts", {"producer": {"source": {"url": "http://localhost:9/"}}})["id"]
+    resume = "/fanouts/{id}/producer/resume"
+    send("POST", resume, f"/fanouts/{produced}/producer/resume")
+    send("POST", "/fanouts/{id}/seal", f"/fanouts/{produced}/seal", {})
+    send("DELETE", "/fanouts/{id}", f"/fanouts/{produced}", None)
+    for named in (produced, sealed, NOBODY, "x:y"):
+        send("POST", resume, f"/fanouts/{named}/producer/resume")
+    send("POST", resume, f"/fanouts/{produced}/producer/resume", None, {"origin": "https://example.com"})
     send("POST", "/fanouts", "/fanouts", {"items": 2**31})
     send("POST", "/fanouts", "/fanouts", {"notify": {"url": "ftp://example.com/"}})
     for kind in ("any", "nothing here"):
@@ -74,7 +87,11 @@ def send(server):
             path = route.replace("{id}", named).replace("{kind}", named)
             send(method, route, path, {"items": 1} if "items" in route else {} if method in ("POST", "PUT") else None)
     send("GET", "/fanouts/{id}", f"/fanouts/{opened}?progress=none", None)
-    for query in ("", "?user_key=%ff", "?user_key=a&user_key_prefix=a", "?user_key_prefix=", "?user_key=a&after=00"):
+    for query in (
+        "", "?user_key=%ff", "?user_key=a&user_key_prefix=a", "?user_key_prefix=", "?user_key=a&after=00", "?after=00",
+        "?user_key_prefix=a&order=oldest", "?state=open,done", "?state=,", f"?after={'ff' * 24}",
+        "?state=open,sealed&order=oldest&limit=1", "?opened_after=9999999999999&opened_before=0",
+    ):  # fmt: skip
         send("GET", "/fanouts", f"/fanouts{query}", None)
     send("GET", "/fanouts", "/fanouts?user_key=a%00b&state=open&limit=1", None)
     done = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Applies each mutation to a copy of the tree and runs seeds until one fails, or small cases. Every mutation must be caught.
+# One that no seed reaches names a small case (`Small case: …`), which is run for it in place of seeds.
 # Usage: run.sh [mutation or patch file...]
 # Environment: SEEDS (at most, 3000), JOBS (2), WORK (where the copy and its target folder go); SMALL (names of small cases, or
 # `all`: they are run in place of seeds), FAULTS (in one of their schedules, 1).
@@ -9,14 +10,6 @@ root=$(cd "$here/../../.." && pwd)
 work=${WORK:-${TMPDIR:-/tmp}/fanfold-mutations}
 seeds=${SEEDS:-3000}
 cases=${SMALL:-}
-if [ -n "$cases" ]; then
-    what=schedules
-    [ "$cases" = all ] && cases=
-    runs="--faults ${FAULTS:-1} --small $cases"
-else
-    what=seeds
-    runs="--seeds $seeds"
-fi
 # The product's own crates are compiled quickly, what they depend on well: most time goes to waiting for either. Only the
 # former are named, so that the rest is as any release build leaves it: `cp -a target/release $WORK/target/` saves minutes.
 build="cargo build --quiet --release -p fanfold-simulation --target-dir $work/target"
@@ -35,6 +28,15 @@ for patch in "$@"; do
     */*) patch="$began/$patch" ;;
     *) patch="$here/$name.patch" ;;
     esac
+    small=${cases:-$(sed -n 's/^Small case: //p' "$patch")}
+    if [ -n "$small" ]; then
+        what=schedules
+        [ "$small" = all ] && small=
+        runs="--faults ${FAULTS:-1} --small $small"
+    else
+        what=seeds
+        runs="--seeds $seeds"
+    fi
     if ! patch --quiet -p1 <"$patch"; then
         echo "$name: DOES NOT APPLY"
         survivors=$((survivors + 1))

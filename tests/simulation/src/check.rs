@@ -66,7 +66,10 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     crate::keys::released(engine, sim, &model, &batches).await?;
     crate::ends::fanouts(engine, sim, &model, &batches).await?;
     crate::ends::failures(sim, &model, &batches);
+    crate::listed::complete(engine, sim).await?;
+    crate::estimated::check::rested(engine, sim, &model).await?;
     crate::kinds::told(engine, sim, &model).await?;
+    crate::produced::check(engine, sim, &model).await?;
     Ok(())
 }
 

@@ -90,6 +90,16 @@ impl Clients {
         self.until_tired(usize::MAX, step, what, call).await
     }
 
+    /// Makes a call that is not repeated, whether or not it is answered.
+    pub(crate) async fn once<T, E, F>(&self, step: &'static str, what: &str, call: F) -> Option<T>
+    where
+        T: Send + 'static,
+        E: Passing + std::fmt::Display + Send + 'static,
+        F: Fn(Arc<Steps>) -> BoxFuture<'static, Result<T, E>>,
+    {
+        self.until_tired(1, step, what, call).await
+    }
+
     /// Makes a call until it is answered, but no more often than `tries`.
     async fn until_tired<T, E, F>(&self, tries: usize, step: &'static str, what: &str, call: F) -> Option<T>
     where

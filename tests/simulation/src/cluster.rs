@@ -15,6 +15,7 @@ use crate::dice::Dice;
 use crate::lock;
 use crate::server::Server;
 use crate::sim::Sim;
+use crate::sources::SimulatedSources;
 use crate::steps::Steps;
 use crate::webhooks::SimulatedWebhooks;
 use crate::wire::Wire;
@@ -195,7 +196,10 @@ fn steps(sim: &Arc<Sim>, worker: &Arc<Worker>, of: &Surroundings, mood: &Mood) -
     let server = Server { sim: Arc::clone(sim), mood: mood.clone() };
     let api = SimulatedApi { server, worker: Arc::clone(worker) };
     let webhooks = SimulatedWebhooks { sim: Arc::clone(sim), worker: Arc::clone(worker) };
-    Steps::new(of, Arc::new(api), Arc::new(webhooks)).map(Arc::new).map_err(|error| error.to_string())
+    let sources = SimulatedSources { sim: Arc::clone(sim), worker: Arc::clone(worker) };
+    Steps::new(of, Arc::new(api), Arc::new(webhooks), Arc::new(sources))
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
 }
 
 /// Clients whose requests pass by the worker's end of the wire.

@@ -101,8 +101,16 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         let ends = asked.sealing && done || right;
         let notice = model.notices.get(&derived::end_notice(*id));
         let gone = model.hooks.gone(&derived::end_notice(*id));
-        ended(sim, &fanout, counts, ends, gone);
-        told(sim, &fanout, asked, ends, counts, notice);
+        let wanted = asked.told_as(&fanout, counts.failed).filter(|_| ends);
+        ended(sim, &fanout, counts, ends);
+        told(sim, &fanout, asked, counts, wanted, notice);
+        crate::told::marked(sim, &fanout, wanted.is_some(), gone);
+        crate::told::at_rest(sim, model, &fanout, asked);
+        if let Some(end) = notice.and_then(|notice| notice.event.end()) {
+            let items = asked.items.iter().zip(&outcomes);
+            let missing = items.filter(|(_, outcome)| **outcome == Some(End::Missing)).map(|(item, _)| *item);
+            crate::told::names(sim, end, &missing.collect());
+        }
         bits(sim, &fanout, &records, counts);
         tolerated(sim, &fanout, asked, counts);
         crate::nested::followed(sim, &fanout);
@@ -164,7 +172,7 @@ fn bits(sim: &Sim, fanout: &Fanout, records: &[GroupRecord], counts: Counts) {
     }
 }
 
-fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, ends: bool, gone: bool) {
+fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, ends: bool) {
     let of_header = (fanout.failed, fanout.duplicates, fanout.missing, fanout.open_groups);
     let at_the_end = of_header == (counts.failed, counts.duplicates, counts.missing, 0);
     if fanout.ended() != ends || fanout.total != counts.total || (ends && !at_the_end) {
@@ -174,24 +182,27 @@ fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, ends: bool, gone: bool) {
     if fanout.done > fanout.total || (ends && !counted) {
         sim.violate(format!("a fan-out of {counts:?} counts other items of groups that ended: {fanout:?}"));
     }
-    let told = fanout.notice.delivered.is_some() || (gone && fanout.notice.given_up.is_some());
-    if ends && fanout.notify.is_some() != told {
-        sim.violate(format!("the end of a fan-out was not marked as told: {fanout:?}"));
-    }
 }
 
-fn told(sim: &Sim, fanout: &Fanout, asked: &FanoutModel, ends: bool, counts: Counts, notice: Option<&Notice>) {
+fn told(
+    sim: &Sim,
+    fanout: &Fanout,
+    asked: &FanoutModel,
+    counts: Counts,
+    wanted: Option<&str>,
+    notice: Option<&Notice>,
+) {
     let right = |notice: &Notice| {
         notice.event.end().is_some_and(|end| {
             let FanoutEnded { total, succeeded, failed, duplicates, missing, .. } = *end;
             let told = Counts { total, succeeded, failed, duplicates, missing };
             let about = end.fanout == fanout.id && end.user_key.as_ref() == Some(&asked.user_key);
-            about && told == counts && end.state == fanout.state
+            let kind = wanted.is_some_and(|wanted| FanoutModel::is_told_as(notice, wanted));
+            about && kind && told == counts && end.state == fanout.state
         })
     };
-    let wanted = ends && asked.notify;
-    if wanted != notice.is_some() || !notice.is_none_or(right) {
-        sim.violate(format!("a fan-out of {counts:?}, to be told: {wanted}, was told by {notice:?}"));
+    if wanted.is_some() != notice.is_some() || !notice.is_none_or(right) {
+        sim.violate(format!("a fan-out of {counts:?}, to be told: {wanted:?}, was told by {notice:?}"));
     }
 }
 

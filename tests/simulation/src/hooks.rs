@@ -110,10 +110,10 @@ impl Hooks {
         }
     }
 
-    /// A message asks for the first try of a notice; what is wrong with that.
-    pub(crate) fn hinted(&mut self, body: &str) -> Option<String> {
+    /// A message asks for the first try of a notice, of which there are so many at most; what is wrong with that.
+    pub(crate) fn hinted(&mut self, body: &str, most: u32) -> Option<String> {
         let hints = self.hints.entry(body.to_owned()).or_default();
         *hints += 1;
-        (*hints > 1).then(|| format!("notify is asked {hints} times for {body}, although nothing failed"))
+        (*hints > most).then(|| format!("notify is asked {hints} times for {body}, although nothing failed"))
     }
 }

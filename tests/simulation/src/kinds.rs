@@ -54,6 +54,8 @@ pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<()
             | Event::FanoutCancelled(_)
             | Event::FanoutFailed(_)
             | Event::FanoutExpired(_)
+            | Event::FanoutSucceeded(_)
+            | Event::FanoutProgress(_)
             | Event::TasksFailed(_) => continue,
         };
         *lock(&sim.stats).brought.entry("notices of kinds").or_default() += 1;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aws_smithy_types::base64;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -65,8 +66,7 @@ impl Lag {
     pub(crate) fn age_index(&self, request: &Request, answer: &mut Value, lag: Duration, dice: &Dice) -> u64 {
         let table = request.table();
         let index = request.body["IndexName"].as_str().unwrap_or("");
-        let values = &request.body["ExpressionAttributeValues"];
-        let (partition, after) = (values.get(":key"), values[":after"]["S"].as_str());
+        let part = Part::of(request);
         let now = Instant::now();
         let Some(items) = answer["Items"].as_array_mut() else { return 0 };
         let recent = |past: &[Past]| past.last().is_some_and(|(until, _)| *until + lag > now);
@@ -75,21 +75,26 @@ impl Lag {
         for (record, _) in of_table.filter(|(_, past)| recent(past)) {
             let Some(past) = self.at(record, earlier(lag, dice)) else { continue };
             let shown = items.iter().position(|item| key_of(table, item) == record.1);
-            let item = past.as_ref().filter(|item| match partition {
-                Some(partition) => item[index] == *partition && after.is_none_or(|after| *record.1 > *after),
+            let item = past.as_ref().filter(|item| match &part {
+                // An index is named after one of its keys.
+                Some(part) => !item[index].is_null() && part.has(item),
                 None => !item[index].is_null() && segment_of(&record.1, &request.body),
             });
             match (shown, item) {
                 (Some(at), None) => {
                     items.remove(at);
                 }
-                (None, Some(item)) => items.push(keys_only(table, index, item)),
+                (None, Some(item)) => items.push(keys_only(table, index, part.as_ref(), item)),
                 _ => continue,
             }
             aged += 1;
         }
         if aged > 0 {
-            items.sort_by_key(|item| item["created_at"]["N"].as_str().and_then(|n| n.parse::<u64>().ok()));
+            let sort = part.as_ref().map_or("created_at", |part| part.sort);
+            items.sort_by_key(|item| sortable(&item[sort]));
+            if request.body["ScanIndexForward"] == false {
+                items.reverse();
+            }
             if let Some(limit) = request.body["Limit"].as_u64() {
                 items.truncate(limit as usize);
             }
@@ -111,8 +116,43 @@ fn segment_of(key: &str, body: &Value) -> bool {
     sum % of == body["Segment"].as_u64().unwrap_or(0)
 }
 
-fn keys_only(table: &str, index: &str, item: &Value) -> Value {
-    let names = [key_name(table), index, "created_at", "size"];
+/// The part of an index that a query is about.
+struct Part<'a> {
+    /// Its partition key and its sort key.
+    key: &'a str,
+    sort: &'a str,
+    values: &'a Value,
+}
+
+impl<'a> Part<'a> {
+    fn of(request: &'a Request) -> Option<Self> {
+        let (names, values) = (&request.body["ExpressionAttributeNames"], &request.body["ExpressionAttributeValues"]);
+        Some(Self { key: names["#key"].as_str()?, sort: names["#sort"].as_str().unwrap_or("created_at"), values })
+    }
+
+    fn has(&self, item: &Value) -> bool {
+        let at = sortable(&item[self.sort]);
+        let bound = |name: &str| self.values.get(name).map(sortable);
+        item[self.key] == self.values[":key"]
+            && bound(":after").is_none_or(|after| at > after)
+            && bound(":until").is_none_or(|until| at <= until)
+            && bound(":low").is_none_or(|low| at >= low)
+            && bound(":high").is_none_or(|high| at <= high)
+    }
+}
+
+/// An attribute, so that it sorts as the sort key that it is.
+fn sortable(value: &Value) -> Vec<u8> {
+    match (value["N"].as_str(), value["B"].as_str(), value["S"].as_str()) {
+        (Some(number), _, _) => number.parse::<u128>().unwrap_or(0).to_be_bytes().to_vec(),
+        (_, Some(bytes), _) => base64::decode(bytes).unwrap_or_default(),
+        (_, _, text) => text.unwrap_or("").as_bytes().to_vec(),
+    }
+}
+
+fn keys_only(table: &str, index: &str, part: Option<&Part<'_>>, item: &Value) -> Value {
+    let (key, sort) = part.map_or((index, "created_at"), |part| (part.key, part.sort));
+    let names = [key_name(table), index, key, sort, "created_at", "size"];
     let kept = names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(*name)?.clone())));
     Value::Object(kept.collect::<Map<_, _>>())
 }

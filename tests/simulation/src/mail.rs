@@ -8,6 +8,7 @@ use fanfold::notice::{FanoutEnded, Notice};
 use fanfold::store::fanouts::FanoutState;
 use serde_json::{Value, json};
 
+use crate::estimated;
 use crate::hooks::Answer;
 use crate::lock;
 use crate::observe;
@@ -79,10 +80,12 @@ impl Line {
         if let Some(end) = notice.event.end() {
             self.ended(end).await?;
         }
+        crate::told::called(&self.sim, &notice);
         let strictness = self.sim.strictness();
         let problem = lock(&self.sim.model).hooks.called(notice.id, strictness);
         problem.into_iter().for_each(|problem| self.sim.violate(problem));
         lock(&self.sim.model).hooks.answered(notice.id, Answer::Takes);
+        lock(&self.sim.model).heard.takes(&notice);
         let known = lock(&self.sim.model).notices.entry(notice.id).or_insert_with(|| notice.clone()).clone();
         if known != notice {
             self.sim.violate(format!("notice {} said {known:?}, and then {notice:?}", notice.id));
@@ -99,6 +102,11 @@ impl Line {
         let ended = images.get(&record).is_some_and(|item| !item["ended_at"].is_null());
         if state != end.state.as_str() || !ended {
             self.sim.violate(format!("the end of fan-out {id} was told while it was {state}"));
+        }
+        if lock(&self.sim.model).estimated.contains_key(&id) {
+            let header = images.get(&record).unwrap_or(&Value::Null);
+            estimated::check::told(end, header).into_iter().for_each(|problem| self.sim.violate(problem));
+            return Ok(());
         }
         let Some(fanout) = lock(&self.sim.model).fanouts.get(&id).cloned() else {
             self.sim.violate(format!("the end of fan-out {id} was told, which nobody opened"));

@@ -7,13 +7,16 @@ use fanfold::backoff::Backoff;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::notice::Notice;
-use fanfold::store::fanouts::{IdleLimit, Tolerance};
+use fanfold::store::fanouts::{IdleLimit, NotifyOn, Tolerance};
 use fanfold_batch_api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::estimated::EstimatedModel;
 use crate::hooks::Hooks;
 use crate::pace::Pace;
+use crate::produced::Produced;
+use crate::told::Heard;
 use crate::working::Working;
 
 /// Within this time a task gets to the batch API that waits for its own kind only, in a run in which nothing else hangs.
@@ -65,6 +68,8 @@ pub(crate) struct CallLimits {
 pub(crate) struct FanoutModel {
     pub(crate) user_key: String,
     pub(crate) notify: bool,
+    /// What is told, if not each end.
+    pub(crate) notify_on: NotifyOn,
     pub(crate) items: BTreeSet<ItemId>,
     /// Whether its user was answered.
     pub(crate) opened: bool,
@@ -105,6 +110,11 @@ pub(crate) struct Model {
     pub(crate) tasks: BTreeMap<TaskId, TaskModel>,
     pub(crate) by_key: BTreeMap<Key, BTreeSet<TaskId>>,
     pub(crate) fanouts: BTreeMap<Uuid, FanoutModel>,
+    /// Those of them that have a producer.
+    pub(crate) produced: BTreeMap<Uuid, Produced>,
+    pub(crate) estimated: BTreeMap<Uuid, EstimatedModel>,
+    /// What was counted, by the worker and its request.
+    pub(crate) counted: BTreeSet<(String, String)>,
     pub(crate) said: BTreeMap<TaskId, Said>,
     pub(crate) notices: BTreeMap<Uuid, Notice>,
     /// Members by idempotency key.
@@ -131,6 +141,8 @@ pub(crate) struct Model {
     pub(crate) hooks: Hooks,
     /// When batches may be called again.
     pub(crate) pace: Pace,
+    /// How far fan-outs had come as users know.
+    pub(crate) heard: Heard,
 }
 
 impl FanoutModel {

@@ -27,16 +27,19 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
             Some(url) => Destination::Url(url.to_owned()),
             None => Destination::Queue(NoticesQueue::Notices),
         }),
+        notify_on: Some(plan.notify_on.clone()),
         tolerated_failures: plan.tolerated,
         idle_limit: plan.idle_limit,
         parent: plan.parent,
         then: plan.then.clone(),
+        ..OpenRequest::default()
     };
     let key = plan.name.clone();
     let id = derived::fanout(&key);
     let model = FanoutModel {
         user_key: plan.name.clone(),
         notify: plan.notify,
+        notify_on: plan.notify_on.clone(),
         sealing: request.seal,
         idle_limit: plan.idle_limit,
         tolerated: plan.tolerated,
@@ -184,10 +187,10 @@ pub(crate) async fn seal(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid) {
 }
 
 /// Somebody cancels the fan-out, if it is to be so.
-pub(crate) async fn cancel(clients: Arc<Clients>, plan: FanoutPlan, id: Uuid) {
+pub(crate) async fn cancel(clients: Arc<Clients>, after: Option<Duration>, id: Uuid) {
     let sim = &clients.cluster.sim;
     // Where nobody sweeps, what nobody works on would never be taken for missing.
-    let Some(after) = plan.cancel.filter(|_| !sim.plan.calm) else { return };
+    let Some(after) = after.filter(|_| !sim.plan.calm) else { return };
     tokio::time::sleep(after).await;
     if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
         fanout.cancelling = true;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::clients::Clients;
 use crate::cluster::Pool;
-use crate::lock;
+use crate::{estimated, listed, lock};
 
 /// A function behind the HTTP API may take as long.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,6 +47,7 @@ pub(crate) async fn read_everything(clients: &Arc<Clients>) {
 fn paths(clients: &Clients) -> Vec<String> {
     let model = lock(&clients.cluster.sim.model);
     let mut paths = vec!["/policies".to_owned(), "/health".to_owned()];
+    paths.extend(listed::paths(&model));
     paths.extend(model.kinds.keys().map(|kind| format!("/policies/{kind}")));
     for id in model.fanouts.keys() {
         paths.extend([
@@ -55,6 +56,7 @@ fn paths(clients: &Clients) -> Vec<String> {
             format!("/fanouts/{id}/groups"),
         ]);
     }
+    paths.extend(model.estimated.keys().map(|id| format!("/fanouts/{id}")));
     // Of many, some will do.
     paths.extend(model.tasks.keys().step_by(1 + model.tasks.len() / 20).map(|id| format!("/tasks/{id}")));
     let called = model.called();
@@ -111,6 +113,8 @@ fn check(clients: &Clients, path: &str, body: &Value) {
         groups(clients, path, body)
     } else if path.starts_with("/fanouts/") {
         fanout(clients, body)
+    } else if path.starts_with("/fanouts") {
+        listed::page(&clients.cluster.sim, path, body)
     } else if let Some(id) = path.strip_prefix("/tasks/") {
         id.parse().ok().and_then(|id| task(clients, &id, body))
     } else if path.starts_with("/batches/") {
@@ -145,6 +149,9 @@ fn changed(clients: &Clients, path: &str, end: String) -> Option<String> {
 }
 
 fn fanout(clients: &Clients, body: &Value) -> Option<String> {
+    if body["mode"] == "estimated" {
+        return estimated::check::shown(&lock(&clients.cluster.sim.model), body);
+    }
     let number = |name: &str| body[name].as_u64().unwrap_or(u64::MAX);
     let (total, done, failed, succeeded) = (number("total"), number("done"), number("failed"), number("succeeded"));
     if done > total

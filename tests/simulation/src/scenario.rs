@@ -6,12 +6,14 @@ use std::time::Duration;
 use fanfold::backoff::Backoff;
 use fanfold::ids::ItemId;
 use fanfold::policy::{KeyAfterFailure, Policy, Span};
-use fanfold::store::fanouts::{IdleLimit, Then, Tolerance};
+use fanfold::store::fanouts::{IdleLimit, NotifyOn, Then, Tolerance};
 use serde_json::json;
 
 use crate::api::Mood;
 use crate::dice::Dice;
+use crate::estimated::EstimatedPlan;
 use crate::model::KindModel;
+use crate::produced::ProducedPlan;
 use crate::webhooks::RECEIVERS;
 
 /// A policy, and those that replace it.
@@ -47,6 +49,8 @@ pub(crate) struct FanoutPlan {
     pub(crate) notify: bool,
     /// The webhook that is told; otherwise the stack's own queue is.
     pub(crate) webhook: Option<&'static str>,
+    /// What is told, if not each end.
+    pub(crate) notify_on: NotifyOn,
     /// Share of items that users ack themselves, in ten-thousandths.
     pub(crate) own: u32,
     /// Share of these that failed.
@@ -89,6 +93,8 @@ pub(crate) struct Scenario {
     pub(crate) kinds: Vec<KindPlan>,
     pub(crate) fanouts: Vec<FanoutPlan>,
     pub(crate) singles: Vec<SinglesPlan>,
+    pub(crate) produced: Vec<ProducedPlan>,
+    pub(crate) estimated: Vec<EstimatedPlan>,
     /// Different targets, and different keys of one scope.
     pub(crate) targets: usize,
     pub(crate) keys: usize,
@@ -106,6 +112,8 @@ impl Scenario {
             kinds,
             fanouts: (0..dice.below(4)).map(|n| FanoutPlan::draw(&dice, n, busy)).collect(),
             singles: (0..1 + dice.below(3)).map(|n| SinglesPlan::draw(&dice, n, busy)).collect(),
+            produced: Vec::new(),
+            estimated: EstimatedPlan::draw_all(&Dice::new(seed, "estimated"), busy),
             targets: 1 + dice.below(4),
             keys: dice.pick(&[2, 4, 40, 40]),
             doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
@@ -124,6 +132,12 @@ impl Scenario {
         let dice = Dice::new(seed, "nested");
         for plan in &mut scenario.fanouts {
             plan.lead_on(&dice, &scenario.kinds, busy, 2);
+        }
+        let dice = Dice::new(seed, "told");
+        scenario.fanouts.iter_mut().for_each(|plan| plan.choose(&dice));
+        // Where a kind hangs, nothing else is to delay the others.
+        if !quiet {
+            scenario.produced = ProducedPlan::draw(seed, &scenario.kinds, busy);
         }
         if quiet { scenario.hanging() } else { scenario }
     }
@@ -161,6 +175,8 @@ impl Scenario {
         }
         lines.extend(self.fanouts.iter().map(|plan| format!("{plan:?}")));
         lines.extend(self.singles.iter().map(|plan| format!("{plan:?}")));
+        lines.extend(self.produced.iter().map(|plan| format!("{plan:?}")));
+        lines.extend(self.estimated.iter().map(|plan| format!("{plan:?}")));
         lines
     }
 
@@ -244,6 +260,7 @@ impl FanoutPlan {
             seal: if dice.chance(500) && !at_once { Seal::Never } else { seal },
             notify: dice.chance(8_000),
             webhook: dice.pick(&[None, Some(RECEIVERS[0]), Some(RECEIVERS[1])]),
+            notify_on: NotifyOn::default(),
             own: if huge { 10_000 } else { dice.pick(&[0, 0, 5_000, 10_000]) },
             own_failed: dice.pick(&[0, 1_000, 5_000]),
             left: if dice.chance(600) { 1 } else { 0 },

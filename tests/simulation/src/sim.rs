@@ -122,7 +122,9 @@ impl Sim {
 
     /// Whether the user who opened a fan-out was answered.
     pub(crate) fn is_opened(&self, id: uuid::Uuid) -> bool {
-        lock(&self.model).fanouts.get(&id).is_some_and(|fanout| fanout.opened)
+        let model = lock(&self.model);
+        model.fanouts.get(&id).is_some_and(|fanout| fanout.opened)
+            || model.estimated.get(&id).is_some_and(|fanout| fanout.opened)
     }
 
     pub(crate) fn healed(&self) -> bool {
@@ -232,7 +234,12 @@ impl Sim {
         let first =
             queue == "NotifyQueue" && delay.is_zero() && !body.contains("\"due\"") && !body.contains("\"waits\"");
         if first && self.plan.calm && body.contains("\"fanout\"") {
-            let problem = lock(&self.model).hooks.hinted(&body);
+            let problem = {
+                let mut model = lock(&self.model);
+                // Whoever told a share meanwhile sends it, too.
+                let most = 1 + u32::from(model.tells_progress(&body));
+                model.hooks.hinted(&body, most)
+            };
             problem.into_iter().for_each(|problem| self.violate(problem));
         }
         // A task that follows an end is made again from the header; other tasks are their users'.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
+use fanfold::producing::Producing;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
 use fanfold_batch_api::Caller;
 use fanfold_notify::Webhooks;
+use fanfold_produce::Sources;
 use fanfold_stack::Outside;
 
 /// Every step, and what is beside them.
@@ -17,6 +19,7 @@ pub(crate) struct Steps {
     pub(crate) all: fanfold_stack::Steps,
     /// What the step `api` works with.
     pub(crate) tracking: Tracking,
+    pub(crate) producing: Producing,
     /// Where the step `api` puts policies.
     pub(crate) policies: Policies,
     /// What an operator works with.
@@ -30,11 +33,13 @@ impl Steps {
         surroundings: &Surroundings,
         batch_apis: Arc<dyn Caller>,
         webhooks: Arc<dyn Webhooks>,
+        sources: Arc<dyn Sources>,
     ) -> Result<Self, ConfigError> {
-        let outside = Outside { batch_apis, webhooks, commands: false };
+        let outside = Outside { batch_apis, webhooks, sources, commands: false };
         let all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
+            producing: Producing::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
             dynamodb: surroundings.dynamodb.clone(),
             routes: fanfold_api::router(Arc::clone(&all.api)),
@@ -45,6 +50,7 @@ impl Steps {
     /// The step behind a queue, and its name.
     pub(crate) fn behind(&self, queue: &str) -> &dyn Step {
         match queue {
+            "ProduceQueue" => &*self.all.produce,
             "RegisterQueue" => &*self.all.register,
             "ElectQueue" => &*self.all.elect,
             "GroupQueue" => &*self.all.group,
@@ -58,6 +64,7 @@ impl Steps {
 /// The name of the step behind a queue.
 pub(crate) fn step_name(queue: &str) -> &'static str {
     match queue {
+        "ProduceQueue" => "produce",
         "RegisterQueue" => "register",
         "ElectQueue" => "elect",
         "GroupQueue" => "group",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lock;
 use crate::request::{Record, Request, key_name, key_of, statement_record, text};
 use crate::wire::{Line, WireAnswer};
-use crate::{contracts, nested, observe, transitions};
+use crate::{contracts, estimated, nested, observe, transitions};
 
 impl Line {
     pub(crate) async fn apply_dynamodb(&self, request: &Request, partial: bool) -> Result<WireAnswer, ConnectorError> {
@@ -113,6 +113,7 @@ impl Line {
         };
         if reply.status == 200 {
             observe::wrote(&mut lock(&self.sim.model), request);
+            lock(&self.sim.model).produces(request);
             observe::began(&mut lock(&self.sim.model), request, &reply.body);
             for ((_, batch), record) in leaving.iter().filter(|(_, record)| text(record, "status") != "done") {
                 self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
@@ -125,6 +126,7 @@ impl Line {
                     let problem = contracts::check(request, was.as_ref());
                     let problem = problem.or_else(|| observe::expires(&self.sim, request, record, was.as_ref()));
                     let problem = problem.or_else(|| nested::ends(&self.sim, request, record, was.as_ref()));
+                    let problem = problem.or_else(|| estimated::check::again(&self.sim, &self.worker.name, request));
                     let earlier = lock(&self.sim.lag).wrote(record.clone(), was.clone());
                     // Where a run may end with any write each is looked at at once, elsewhere with the next one.
                     let (earlier, now) = match &after {

@@ -9,10 +9,10 @@ use fanfold::store::fanouts::Tolerance;
 use fanfold::store::places::Party;
 use serde_json::Value;
 
-use crate::kinds;
 use crate::lock;
 use crate::request::{Record, fanout_of, text};
 use crate::sim::Sim;
+use crate::{estimated, kinds, listed};
 
 /// What is wrong with a record that is now as `now` and was as `earlier` before its latest write.
 pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, now: Option<&Value>) -> Option<String> {
@@ -38,8 +38,16 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
         "TasksTable" if key.starts_with("bundle:") => bundle(&earlier, now),
         "TasksTable" => task(&earlier, now).or_else(|| owner(sim, key, &earlier, now)),
         "BatchesTable" => batch(&earlier, now),
-        "FanoutsTable" => fanout(&earlier, now).or_else(|| fails(sim, key, &earlier, now)),
+        "FanoutsTable" => {
+            let changed = if text(now, "mode") == "estimated" {
+                estimated::check::transition(sim, key, &earlier, now)
+            } else {
+                fanout(&earlier, now).or_else(|| fails(sim, key, &earlier, now))
+            };
+            changed.or_else(|| listed::entry(now))
+        }
         "GroupsTable" => group(&earlier, now),
+        "ProducersTable" => crate::produced::transition(&earlier, now),
         _ => None,
     };
     let problem = problem.or_else(|| early(sim, record, &earlier, now));
@@ -184,6 +192,10 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
     }
     if rank(earlier) == 2 && earlier["state"] != now["state"] {
         return Some("ended twice".to_owned());
+    }
+    let change = |item: &Value| item["changes"]["N"].as_str().and_then(|n| n.parse::<u64>().ok());
+    if change(now) < change(earlier) {
+        return Some("tells of a share that comes before another one".to_owned());
     }
     let kept = ["failed", "duplicates", "missing", "open_groups", "ended_at", "updated_at"];
     if !earlier["ended_at"].is_null() && kept.iter().any(|name| earlier[name] != now[name]) {

@@ -43,13 +43,19 @@ impl SimulatedWebhooks {
         let strictness = sim.strictness();
         let problems = {
             let mut model = lock(&sim.model);
-            [model.hooks.called(notice.id, strictness), model.hooks.enter(url, &who, strictness)]
+            let begins = model.heard.begins(notice).filter(|_| strictness.exact);
+            [model.hooks.called(notice.id, strictness), model.hooks.enter(url, &who, strictness), begins]
         };
         problems.into_iter().flatten().for_each(|problem| sim.violate(problem));
+        crate::told::called(sim, notice);
         let (answer, result) = self.decide(notice).await;
         sim.trace.line(&who, &format!("{url} answers to {}: {answer:?}", notice.id));
         lock(&sim.model).hooks.leave(url, &who);
+        lock(&sim.model).heard.ends(notice);
         lock(&sim.model).hooks.answered(notice.id, answer);
+        if answer == Answer::Takes {
+            lock(&sim.model).heard.takes(notice);
+        }
         result
     }
 

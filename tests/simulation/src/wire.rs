@@ -31,7 +31,7 @@ pub(crate) struct Wire {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) sim: Arc<Sim>,
-    worker: Arc<Worker>,
+    pub(crate) worker: Arc<Worker>,
     inner: SharedHttpConnector,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn fanout(clients: Arc<Clients>, plan: FanoutPlan) -> BoxFuture<'stat
 async fn fanout_of_user(clients: Arc<Clients>, plan: FanoutPlan) {
     tokio::time::sleep(plan.start).await;
     let Some((id, mut items)) = open(&clients, &plan).await else { return };
-    clients.spawn(cancel(Arc::clone(&clients), plan.clone(), id));
+    clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
     for (n, count) in plan.adds.iter().enumerate() {
         pause(&clients, plan.pace).await;
         let Some(groups) = add(&clients, &plan, id, n, *count).await else { return };

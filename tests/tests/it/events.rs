@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fanfold::messages::{
-    AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, RegisterRequest, TaskRequest,
+    AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage, ProduceMessage, RegisterRequest, TaskRequest,
 };
 use fanfold::policy::Policy;
 use fanfold::tracking::OpenRequest;
@@ -32,6 +32,7 @@ fn messages_are_of_their_queue() {
     assert_eq!(messages::<GroupMessage>("group-queue.json"), 1);
     assert_eq!(messages::<HandleMessage>("handle-queue.json"), 1);
     assert_eq!(messages::<NotifyMessage>("notify-queue.json"), 1);
+    assert_eq!(messages::<ProduceMessage>("produce-queue.json"), 1);
     assert_eq!(messages::<AckRequest>("ack-queue.json"), 2);
     let event = event("register-queue.json");
     let body = |at: usize| event["Records"][at]["body"].as_str().unwrap();

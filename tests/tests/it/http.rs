@@ -2,15 +2,19 @@
 
 mod ack_shapes;
 mod acks;
+mod counts;
 mod description;
 mod duplicates;
 mod fanouts;
 mod follow;
 mod hostile;
 mod item_states;
+mod listed;
 mod named;
+mod notify_on;
 mod policies;
 mod problems;
+mod producers;
 mod reference;
 mod reused;
 mod shapes;

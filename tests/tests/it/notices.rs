@@ -3,9 +3,13 @@
 mod aws;
 mod batches;
 mod chain;
+mod chosen;
 mod crashes;
 mod kinds;
+mod missing;
 mod once;
+mod progress;
+mod progress_crashes;
 mod receivers;
 mod signatures;
 

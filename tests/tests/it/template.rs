@@ -33,7 +33,7 @@ fn resources(kind: &str) -> BTreeMap<String, Value> {
 #[test]
 fn messages_are_hidden_six_times_as_long_as_their_function_may_take() {
     let template = template();
-    assert_eq!(template.event_sources().len(), 6);
+    assert_eq!(template.event_sources().len(), 7);
     for source in template.event_sources() {
         let queue = template.queue(&source.queue).unwrap();
         let least = 6 * source.timeout + source.window;
@@ -135,7 +135,7 @@ fn every_queue_of_dead_letters_has_an_alarm() {
     let alarms = resources("AWS::CloudWatch::Alarm");
     let queues = resources("AWS::SQS::Queue").into_iter().filter(|(name, _)| name.ends_with("DeadLetterQueue"));
     let queues: Vec<String> = queues.map(|(name, _)| name).collect();
-    assert_eq!((queues.len(), alarms.len()), (6, 6));
+    assert_eq!((queues.len(), alarms.len()), (7, 7));
     for queue in queues {
         let alarm = &alarms[&queue.replace("Queue", "Alarm")];
         let dimension = json!([{"Name": "QueueName", "Value": {"Fn::GetAtt": format!("{queue}.QueueName")}}]);
@@ -165,7 +165,7 @@ fn everything_is_encrypted() {
 #[tokio::test]
 async fn every_variable_that_the_code_reads_is_given_and_no_other() {
     let template = template();
-    assert_eq!(template.functions().count(), 8);
+    assert_eq!(template.functions().count(), 9);
     let engine = Engine::memory().unwrap();
     let read = Arc::new(Mutex::new(BTreeMap::<String, BTreeSet<String>>::new()));
     let surroundings = |function: &str| {
@@ -178,7 +178,8 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
         Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup)
     };
     let webhooks = Arc::new(fanfold_notify::Http::from_environment(&surroundings("NotifyFunction")).unwrap());
-    let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, commands: false };
+    let sources = Arc::new(fanfold_produce::Http::default());
+    let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, sources, commands: false };
     let steps = Steps::new(surroundings, outside).unwrap();
     for function in template.functions() {
         // Those of AWS, which Lambda sets or an emulator has, are not the template's.

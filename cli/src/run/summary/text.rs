@@ -167,7 +167,8 @@ struct Told<'a>(&'a Notice);
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.event {
-            Event::FanoutCompleted(end)
+            Event::FanoutSucceeded(end)
+            | Event::FanoutCompleted(end)
             | Event::FanoutCancelled(end)
             | Event::FanoutFailed(end)
             | Event::FanoutExpired(end) => write!(
@@ -177,6 +178,13 @@ impl fmt::Display for Told<'_> {
                 end.state.as_str(),
                 HumanCount(end.succeeded),
                 HumanCount(end.failed)
+            ),
+            Event::FanoutProgress(progress) => write!(
+                f,
+                "fan-out {}: {} of {} items are done",
+                progress.fanout,
+                HumanCount(progress.done),
+                HumanCount(progress.total)
             ),
             Event::TasksFailed(failed) => write!(f, "{} failed", count(failed.failures.len() as u64, "task", "tasks")),
             Event::KindStopped(stopped) => write!(f, "kind {} stands still: {}", stopped.kind, stopped.answer),

@@ -1,11 +1,12 @@
-//! `/fanouts`: opened, shown, added to, sealed, cancelled.
+//! `/fanouts`: opened, shown, added to, sealed, cancelled, read from their producers.
 
 mod cancel;
 mod groups;
 mod items;
 mod list;
-mod named;
+mod listing;
 mod open;
+mod producer;
 mod seal;
 mod show;
 mod then;
@@ -31,7 +32,8 @@ pub(super) fn router() -> Router<Arc<Api>> {
         seal::router(),
         cancel::router(),
         list::router(),
-        named::router(),
+        listing::router(),
+        producer::router(),
     ];
     routers.into_iter().fold(Router::new(), Router::merge)
 }
@@ -45,7 +47,8 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     seal::describe(describer);
     cancel::describe(describer);
     list::describe(describer);
-    named::describe(describer);
+    listing::describe(describer);
+    producer::describe(describer);
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Fanout, Problem> {

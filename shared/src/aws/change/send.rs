@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::config::{Config, retry::RetryConfig};
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemError, UpdateItemOutput};
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -10,7 +13,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Change;
-use crate::aws::{Item, StoreError, Write};
+use crate::aws::{Item, StoreError, Table, Write};
+use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
+
+/// What DynamoDB answers when it did nothing: too much is asked of it, or the item is in somebody's transaction.
+const NOTHING_DONE: [&str; 4] = [
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "TransactionConflictException",
+];
 
 impl<'a> Change<'a> {
     /// Sends it.
@@ -29,29 +41,44 @@ impl<'a> Change<'a> {
         })
     }
 
-    fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<UpdateItemOutput>, StoreError>> {
+    /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other failure it
+    /// may have been applied.
+    pub(crate) fn send_once_for_new(self) -> BoxFuture<'a, Result<Write<Item>, StoreError>> {
         async move {
-            let (update, condition) = self.expressions();
-            let call = self.table.client.update_item().table_name(&self.table.name);
-            let call = call.key(self.key.0, AttributeValue::S(self.key.1)).return_values(wanted);
-            let call = call.set_update_expression(update).set_condition_expression(condition);
-            let call = call.set_expression_attribute_names(some(self.names));
-            let call = call.set_expression_attribute_values(some(self.values));
-            match call
-                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-                .send()
-                .await
-            {
-                Ok(answer) => Ok(Write::Done(answer)),
-                Err(error) => match error.as_service_error() {
-                    Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                        Ok(Write::Refused(refused.item.clone()))
-                    }
-                    _ => Err(StoreError::service("UpdateItem", &self.table.name, error)),
-                },
+            let (table, call) = self.request(ReturnValue::AllNew);
+            let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
+            loop {
+                let once = Config::builder().retry_config(RetryConfig::disabled());
+                let answer = call.clone().customize().config_override(once).send().await;
+                let nothing = |error: &SdkError<_, _>| error.code().is_some_and(|code| NOTHING_DONE.contains(&code));
+                if answer.as_ref().is_err_and(nothing)
+                    && let Some(pause) = pauses.next(table.world.random.next())
+                {
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
+                return Ok(read(table, answer)?.map(|answer| answer.attributes.unwrap_or_default()));
             }
         }
         .boxed()
+    }
+
+    fn call(self, wanted: ReturnValue) -> BoxFuture<'a, Result<Write<UpdateItemOutput>, StoreError>> {
+        async move {
+            let (table, call) = self.request(wanted);
+            read(table, call.send().await)
+        }
+        .boxed()
+    }
+
+    fn request(self, wanted: ReturnValue) -> (&'a Table, UpdateItemFluentBuilder) {
+        let (update, condition) = self.expressions();
+        let call = self.table.client.update_item().table_name(&self.table.name);
+        let call = call.key(self.key.0, AttributeValue::S(self.key.1)).return_values(wanted);
+        let call = call.set_update_expression(update).set_condition_expression(condition);
+        let call = call.set_expression_attribute_names(some(self.names));
+        let call = call.set_expression_attribute_values(some(self.values));
+        (self.table, call.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld))
     }
 
     /// The change as an action of a transaction.
@@ -67,6 +94,23 @@ impl<'a> Change<'a> {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let action = action.build().map_err(|error| self.table.unbuilt(&error))?;
         Ok(TransactWriteItem::builder().update(action).build())
+    }
+}
+
+/// What became of a change, as its answer says.
+fn read<R>(
+    table: &Table,
+    answer: Result<UpdateItemOutput, SdkError<UpdateItemError, R>>,
+) -> Result<Write<UpdateItemOutput>, StoreError>
+where
+    R: std::fmt::Debug + Send + Sync + 'static,
+{
+    match answer {
+        Ok(answer) => Ok(Write::Done(answer)),
+        Err(error) => match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(refused)) => Ok(Write::Refused(refused.item.clone())),
+            _ => Err(StoreError::service("UpdateItem", &table.name, error)),
+        },
     }
 }
 

@@ -2,13 +2,26 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::{Fanout, FanoutState};
+use super::opened::{OPENED, STANDS, Standing, looked_at_by};
+use super::{Fanout, FanoutState, Fanouts};
+use crate::aws::attributes::{Reader, binary, time};
+use crate::aws::{Part, Range, StoreError};
 use crate::clock::Timestamp;
+#[cfg(doc)]
+use crate::limits::FEW_SHARDS;
 use crate::limits::{IDLE_OPEN, IDLE_SEALED, IDLE_WITH_TASKS};
 use crate::policy::Span;
 use crate::store::groups::GroupRecord;
+use crate::store::shards::few;
+
+/// The index of fan-outs that are watched, by when a sweep looks whether they are idle: its partition key, and its sort key. New ones
+/// have the sort key only, and are not in it.
+pub(super) const IDLE: &str = "idle";
+pub(super) const LOOK_AT: &str = "look_at";
 
 /// For how long nothing may happen to a fan-out, before and after it is sealed, before it expires: no items added, none done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +51,41 @@ impl IdleLimit {
     /// The shorter of both. Whoever looks as often finds the end of either in time.
     pub(crate) fn least(self) -> Duration {
         self.of(FanoutState::Open, false).min(self.of(FanoutState::Sealed, false))
+    }
+
+    /// When a sweep looks for the first time at a fan-out that was opened then: at the end of the usual limit, at which it need not be
+    /// watched, or before if its own ends before.
+    pub(crate) fn first_look(self, opened: Timestamp) -> Timestamp {
+        opened.plus(self.least().min(Self::default().least()))
+    }
+}
+
+impl Fanouts {
+    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], that are to be looked at by now, whether they are idle; at most so many
+    /// that are watched, and so many that were not looked at since they were opened.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn to_look_at(&self, shard: u64, limit: usize) -> Result<Vec<Uuid>, StoreError> {
+        let now = self.table.world.now();
+        let (watched, new) = (Range::UpTo(time(now)), Range::UpTo(binary(&looked_at_by(now))));
+        let parts = [
+            Part { range: Some((LOOK_AT, watched)), limit, ..Part::all(IDLE, shard) },
+            Part { range: Some((OPENED, new)), limit, ..Part::keyed(OPENED, STANDS, Standing::New.nth(shard)) },
+        ];
+        let found = try_join_all(parts.map(|part| self.table.query(part))).await?;
+        found.iter().flatten().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
+    }
+
+    /// A sweep looks again at `then` whether this fan-out is idle: from now on it is watched.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn look_again(&self, fanout: &Fanout, then: Timestamp) -> Result<(), StoreError> {
+        let change = self.table.change("id", fanout.id).set(LOOK_AT, time(then)).set(IDLE, few(fanout.id));
+        let change = change.set(STANDS, Standing::Watched.key(fanout.id));
+        // It is there until the end is decided.
+        change.when_same(LOOK_AT, fanout.look_at.map(time)).when_present(LOOK_AT).send().await.map(|_| ())
     }
 }
 

@@ -2,9 +2,12 @@
 
 use uuid::Uuid;
 
+use super::estimated::{ESTIMATED, MODE};
 use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
+use super::idle::{IDLE, LOOK_AT};
 use super::named::{NAMED, NAMES, sort_key};
-use super::{FanoutState, IdleLimit, Then, Tolerance};
+use super::opened::{self, OPENED, STANDS, Standing};
+use super::{FanoutState, IdleLimit, Mode, Telling, Then, Tolerance};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -12,6 +15,7 @@ use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, ItemId};
 use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
+use crate::producing::Producer;
 use crate::store::groups::{Cleared, GroupRecord, TASKS, close};
 use crate::store::notices::NoticeProgress;
 use crate::store::shards::{few, shard};
@@ -38,6 +42,8 @@ pub struct Fanout {
     pub id: Uuid,
     /// How far it has come.
     pub state: FanoutState,
+    /// How it is tracked. Of an estimated one, `total`, `done` and `failed` are what was counted, and it has no groups.
+    pub mode: Mode,
     /// Items added.
     pub total: u64,
     /// Items it was opened with.
@@ -58,6 +64,8 @@ pub struct Fanout {
     pub user_key: Option<String>,
     /// Where its end is reported.
     pub notify: Option<Destination>,
+    /// What else is told there, or what is not.
+    pub telling: Telling,
     /// The item that its end acks.
     pub parent: Option<ItemId>,
     /// The task that is registered when it ends.
@@ -66,7 +74,7 @@ pub struct Fanout {
     pub then_due: Option<Timestamp>,
     /// When all that follows from its end was done, but for the notice.
     pub followed: Option<Timestamp>,
-    /// The state of the notice of its end.
+    /// The state of the notice of its end, and before that of a share of its items.
     pub notice: NoticeProgress,
     /// How many items may fail before it fails itself.
     pub tolerated: Option<Tolerance>,
@@ -76,7 +84,9 @@ pub struct Fanout {
     pub idle_limit: IdleLimit,
     /// Until its end is decided: when a sweep looks next whether it is idle.
     pub look_at: Option<Timestamp>,
-    /// Rows of a producer that are registered.
+    /// Where its tasks come from by themselves. As long as it is open, its producer seals it.
+    pub producer: Option<Producer>,
+    /// Rows of a file that are registered.
     pub cursor: u64,
     /// When it was opened.
     pub created_at: Timestamp,
@@ -91,7 +101,8 @@ impl Fanout {
     #[must_use]
     pub fn drained(&self) -> bool {
         let closed = self.state == FanoutState::Sealed || self.state.cut_short();
-        closed && !self.ended() && self.open_groups == 0 && self.inline.is_none()
+        let left = self.open_groups > 0 || (self.estimated() && self.outstanding() > 0);
+        closed && !self.ended() && !left && self.inline.is_none()
     }
 
     /// Whether it is complete.
@@ -115,16 +126,16 @@ impl Fanout {
     /// Whether its end is still to be reported.
     #[must_use]
     pub fn to_notify(&self) -> bool {
-        self.ended() && self.notify.is_some() && !self.notice.over()
+        self.told_as().is_some() && !self.notice.over()
     }
 
     /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, it drains,
     /// its failures are to be judged, something follows from its end, or that is to be reported. A small one is completed, or fails, by the write that clears
-    /// its bits.
+    /// its bits; its progress may have to be reported.
     #[must_use]
     pub fn ending(&self) -> bool {
         let judged = self.state == FanoutState::Open && self.failures > 0;
-        (self.state == FanoutState::Sealed && self.inline.is_none())
+        (self.state == FanoutState::Sealed && (self.inline.is_none() || self.tells_progress()))
             || judged
             || self.draining()
             || self.to_follow()
@@ -186,6 +197,7 @@ impl Fanout {
         Ok(Self {
             id: reader.parsed("id")?,
             state: reader.parsed("state")?,
+            mode: if reader.has(MODE) { Mode::Estimated } else { Mode::Exact },
             total: reader.number("total")?,
             opened_with: reader.number("opened_with")?,
             open_groups: reader.number("open_groups")?,
@@ -196,6 +208,7 @@ impl Fanout {
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
+            telling: Telling::decode(&reader)?,
             parent: if reader.has(PARENT) { Some(reader.parsed(PARENT)?) } else { None },
             then: if reader.has(THEN) { Some(reader.json(THEN)?) } else { None },
             then_due: reader.time(THEN_DUE)?,
@@ -205,6 +218,7 @@ impl Fanout {
             failures: reader.number("failures")?,
             idle_limit: if reader.has("idle_limit") { reader.json("idle_limit")? } else { IdleLimit::default() },
             look_at: reader.time(LOOK_AT)?,
+            producer: if reader.has(PRODUCER) { Some(reader.json(PRODUCER)?) } else { None },
             cursor: reader.number("cursor")?,
             created_at: Timestamp(reader.number("created_at")?),
             ended_at: reader.time("ended_at")?,
@@ -243,17 +257,25 @@ impl Fanout {
     }
 
     pub(super) fn encode(&self) -> Item {
+        self.encode_header().into_iter().chain(item(self.notice.encode())).collect()
+    }
+
+    /// All but the state of its notice.
+    pub(super) fn encode_header(&self) -> Item {
         let inline = self.inline.as_ref();
         let limited = self.idle_limit != IdleLimit::default();
+        let standing = Standing::of(self);
         // Tasks of one that was cut short may wait for as long as their keys are remembered, and must not be called then.
         let kept = if self.state.cut_short() { KEY_RETENTION } else { RETENTION };
         let attributes = [
             ("id", Some(text(self.id))),
             ("state", Some(text(self.state.as_str()))),
+            (MODE, self.estimated().then(|| text(ESTIMATED))),
             ("total", Some(number(self.total))),
             ("opened_with", Some(number(self.opened_with))),
             ("open_groups", Some(number(self.open_groups))),
-            ("done", count(self.done)),
+            // What counts compare is there, although it be zero.
+            ("done", if self.estimated() { Some(number(self.done)) } else { count(self.done) }),
             ("failed", count(self.failed)),
             ("duplicates", count(self.duplicates)),
             ("missing", count(self.missing)),
@@ -274,27 +296,29 @@ impl Fanout {
             ("idle_limit", limited.then(|| text(serde_json::to_string(&self.idle_limit).unwrap_or_default()))),
             (TOLERATED, self.tolerated.map(|tolerance| text(serde_json::to_string(&tolerance).unwrap_or_default()))),
             ("failures", count(self.failures)),
-            (IDLE, self.look_at.map(|_| few(self.id))),
+            (STANDS, Some(standing.key(self.id))),
+            (OPENED, Some(binary(&opened::sort_key(self.created_at, self.id)))),
+            (IDLE, self.look_at.filter(|_| standing == Standing::Watched).map(|_| few(self.id))),
             (LOOK_AT, self.look_at.map(time)),
+            (PRODUCER, self.producer.as_ref().map(|it| text(serde_json::to_string(it).unwrap_or_default()))),
             ("cursor", count(self.cursor)),
             ("created_at", Some(time(self.created_at))),
             ("ended_at", self.ended_at.map(time)),
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", self.ended_at.map(|ended_at| expiry(ended_at, kept))),
         ];
-        item(attributes.into_iter().chain(self.notice.encode()))
+        item(attributes.into_iter().chain(self.telling.encode()))
     }
 }
 
 /// The sparse index of fan-outs that a sweep looks at, and its partition key.
 pub(in crate::store) const ENDING: &str = "ending";
 
+/// The producer of a fan-out that has one.
+pub(super) const PRODUCER: &str = "producer";
+
 /// How many failures are tolerated: groups of a fan-out with this attribute have their failures counted in the header.
 pub(super) const TOLERATED: &str = "tolerated_failures";
-
-/// The index of fan-outs by when a sweep looks whether they are idle: its partition key, and its sort key.
-pub(super) const IDLE: &str = "idle";
-pub(super) const LOOK_AT: &str = "look_at";
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -303,11 +327,18 @@ mod tests {
 
     use super::*;
     use crate::policy::Span;
+    use crate::store::fanouts::telling::any_telling;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
     fn inline_of(([pending, failed, duplicates, missing], tasks): ([Bits; 4], bool)) -> Inline {
         Inline { pending, failed, duplicates, missing, tasks }
+    }
+
+    fn any_producer() -> Producer {
+        let source =
+            serde_json::json!({"source": {"url": "https://example.com/"}, "partitions": 4, "key": "content.id"});
+        serde_json::from_value(source).unwrap()
     }
 
     fn any_fanout() -> impl Strategy<Value = Fanout> {
@@ -328,6 +359,7 @@ mod tests {
                     Fanout {
                         id,
                         state,
+                        mode: if total % 2 == 0 { Mode::Estimated } else { Mode::Exact },
                         total,
                         opened_with,
                         open_groups,
@@ -338,12 +370,14 @@ mod tests {
                         inline,
                         user_key,
                         notify,
+                        telling: ended_at.map_or_else(Telling::default, |at| any_telling(at, total)),
                         parent: look_at.map(|_| ItemId { fanout: id, group: id, index: 7 }),
                         then: ended_at.map(|_| Then::new("report", serde_json::json!({"x": total}))),
                         then_due: look_at,
                         followed: ended_at,
                         notice,
                         tolerated: ended_at.map(|_| Tolerance::Share(25)),
+                        producer: look_at.map(|_| any_producer()),
                         failures,
                         idle_limit: IdleLimit { open: ended_at.map(|_| Span::from_secs(60)), sealed: None },
                         look_at,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::share::Share;
 use super::{Fanout, FanoutState};
 use crate::limits::TOLERATED_FAILURES_MAX;
 
@@ -16,28 +17,13 @@ pub enum Tolerance {
     Share(u16),
 }
 
-/// All of them, in ten-thousandths.
-const ALL: u16 = 10_000;
-
 impl Tolerance {
     /// Whether so many failures of so many items are more than tolerated.
-    fn exceeded(self, failures: u64, total: u64) -> bool {
+    pub(crate) fn exceeded(self, failures: u64, total: u64) -> bool {
         match self {
             Self::Count(most) => failures > most,
-            Self::Share(share) => u128::from(failures) * u128::from(ALL) > u128::from(total) * u128::from(share),
+            Self::Share(share) => Share(share).compare(failures, total).is_gt(),
         }
-    }
-
-    /// A share such as `5%` or `0.25%`.
-    fn share(text: &str) -> Option<Self> {
-        let number = text.strip_suffix('%')?;
-        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-        let digits = |text: &str, most| (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-        if (!digits(whole, 2) && whole != "100") || !digits(part, 2) {
-            return None;
-        }
-        let share = whole.parse::<u16>().ok()?.checked_mul(100)? + format!("{part:0<2}").parse::<u16>().ok()?;
-        (share <= ALL).then_some(Self::Share(share))
     }
 }
 
@@ -45,8 +31,7 @@ impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(most) => most.fmt(f),
-            Self::Share(share) if share % 100 == 0 => write!(f, "{}%", share / 100),
-            Self::Share(share) => write!(f, "{}.{:02}%", share / 100, share % 100),
+            Self::Share(share) => Share(*share).fmt(f),
         }
     }
 }
@@ -98,7 +83,10 @@ impl<'de> Deserialize<'de> for Tolerance {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Tolerance, E> {
-                Tolerance::share(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+                match Share::read(text) {
+                    Some(Share(share)) => Ok(Tolerance::Share(share)),
+                    None => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
             }
         }
         deserializer.deserialize_any(Visitor)

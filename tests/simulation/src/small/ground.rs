@@ -64,6 +64,8 @@ impl Ground {
             kinds: vec![KindPlan { versions: vec![(Duration::ZERO, policy)] }],
             fanouts: Vec::new(),
             singles: Vec::new(),
+            produced: Vec::new(),
+            estimated: Vec::new(),
             targets: 1,
             keys: 1,
             doomed: 0,

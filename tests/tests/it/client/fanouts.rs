@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanfold_client::{AckBuffer, ClientError, Entry, HttpAcks, Item, ItemsState, OpenFanout, State};
+use fanfold_client::{
+    AckBuffer, ClientError, Count, Entry, Fanout, HttpAcks, Item, ItemsState, ListFanouts, Mode, OpenFanout, State,
+};
+use fanfold_tests::QueueName;
 use futures::TryStreamExt;
+use serde_json::json;
 
 use super::stack;
 
@@ -68,9 +72,83 @@ async fn a_cancelled_fanout_ends() {
 }
 
 #[tokio::test]
+async fn what_is_told_is_chosen() {
+    let (stack, fanfold) = stack().await;
+    let notify_on = Some(json!({"ends": ["succeeded"], "progress": ["50%"]}));
+    let request = OpenFanout { items: 2, seal: true, notify_on, ..OpenFanout::default() };
+    let nowhere = fanfold.open(&request).await.unwrap_err();
+    assert_eq!(nowhere.code(), Some("invalid_destination"), "{nowhere}");
+    let notify = Some(json!({"queue": "notices"}));
+    let items: Vec<Item> = fanfold.open(&OpenFanout { notify, ..request }).await.unwrap().items().collect();
+    for item in items {
+        fanfold.ack(&[Entry::from(item)], &[]).await.unwrap();
+        while stack.deliver(QueueName::Notify).await > 0 {}
+    }
+    let told = stack.take(QueueName::Notices).await;
+    assert!(told[0].body.contains("\"fanout.progress\"") && told[1].body.contains("\"fanout.succeeded\""), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_estimate_is_counted_to_its_end() {
+    let (_stack, fanfold) = stack().await;
+    let estimated = OpenFanout { mode: Some(Mode::Estimated), items: 2, ..OpenFanout::default() };
+    let one = fanfold.open(&OpenFanout { seal: true, ..estimated.clone() }).await.unwrap();
+    let other = fanfold.open(&estimated).await.unwrap();
+    assert_eq!((one.total, one.groups.len()), (2, 0));
+    let nobody = Count { failed: 1, ..Count::default() };
+    let counts = [
+        Count { fanout: one.id, add: 1, succeeded: 1, failed: 0 },
+        Count { fanout: other.id, add: 7, ..Count::default() },
+        nobody,
+    ];
+    let answer = fanfold.count(&counts).await.unwrap();
+    let counted: BTreeSet<_> = answer.fanouts.iter().map(|fanout| (fanout.id, fanout.total, fanout.done)).collect();
+    assert_eq!(counted, BTreeSet::from([(one.id, 3, 1), (other.id, 9, 0)]));
+    assert_eq!((answer.refused[0].fanout, answer.refused[0].code.as_str()), (nobody.fanout, "unknown_fanout"));
+    let last = Count { fanout: one.id, add: 0, succeeded: 1, failed: 1 };
+    let last = fanfold.count(&[last]).await.unwrap().fanouts.remove(0);
+    assert_eq!((last.state, last.complete, last.ended, last.failed), (State::Completed, true, true, 1));
+    let refused = fanfold.count(&[nobody]).await.unwrap_err();
+    assert_eq!(refused.code(), Some("invalid_counts"), "{refused}");
+    assert_eq!(fanfold.add(other.id, 1, None).await.unwrap_err().code(), Some("wrong_mode"));
+    assert_eq!(fanfold.wait(one.id, SOON).await.unwrap().succeeded, 2);
+}
+
+#[tokio::test]
 async fn a_problem_has_its_code() {
     let (_stack, fanfold) = stack().await;
     let unknown = fanfold.seal(uuid::Uuid::nil()).await.unwrap_err();
     assert_eq!(unknown.code(), Some("unknown_fanout"), "{unknown}");
     assert!(fanfold_client::Fanfold::new("localhost:8080").is_err());
+}
+
+#[tokio::test]
+async fn fanouts_are_listed() {
+    let (_stack, fanfold) = stack().await;
+    let mut opened = Vec::new();
+    for n in 0..5 {
+        let user_key = Some(format!("list & {}", n % 2));
+        opened
+            .push(fanfold.open(&OpenFanout { items: 1, seal: true, user_key, ..OpenFanout::default() }).await.unwrap());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    fanfold.ack(&[Entry::from(opened[0].items().next().unwrap())], &[]).await.unwrap();
+    let ids: Vec<_> = opened.iter().map(|fanout| fanout.id).collect();
+    let listed = async |list: ListFanouts| {
+        let found: Vec<Fanout> = fanfold.fanouts(&list).try_collect().await.unwrap();
+        found.into_iter().map(|fanout| fanout.id).collect::<Vec<_>>()
+    };
+    let some = || ListFanouts { page: Some(2), ..ListFanouts::default() };
+    let newest: Vec<_> = ids.iter().rev().copied().collect();
+    assert_eq!(listed(ListFanouts::default()).await, newest);
+    assert_eq!(listed(some()).await, newest);
+    assert_eq!(listed(ListFanouts { oldest_first: true, ..some() }).await, ids);
+    assert_eq!(listed(ListFanouts { states: vec![State::Open, State::Sealed], ..some() }).await, newest[..4]);
+    assert_eq!(listed(ListFanouts { states: vec![State::Completed], ..some() }).await, ids[..1]);
+    assert_eq!(listed(ListFanouts { opened_after: Some(opened[2].created_at), ..some() }).await, newest[..2]);
+    assert_eq!(listed(ListFanouts { opened_before: Some(opened[2].created_at), ..some() }).await, newest[3..]);
+    assert_eq!(listed(ListFanouts { user_key: Some("list & 1".into()), ..some() }).await, [ids[3], ids[1]]);
+    assert_eq!(listed(ListFanouts { user_key_prefix: Some("list &".into()), ..some() }).await.len(), 5);
+    let first: Vec<Fanout> = fanfold.fanouts(&ListFanouts::default()).try_collect().await.unwrap();
+    assert_eq!((first[0].raw["user_key"].as_str(), first[0].created_at), (Some("list & 0"), opened[4].created_at));
 }

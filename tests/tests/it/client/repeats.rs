@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
-use fanfold_client::{Fanfold, OpenFanout};
+use fanfold_client::{Count, Fanfold, OpenFanout};
 use serde_json::{Value, json};
 
 use super::served;
@@ -50,6 +50,19 @@ async fn what_is_refused_is_not_repeated_and_attempts_end() {
     let nobody =
         Fanfold::new("http://127.0.0.1:1").unwrap().attempts(2).get(uuid::Uuid::nil()).await.unwrap_err().to_string();
     assert!(nobody.contains("no answer after 2 attempts"), "{nobody}");
+}
+
+#[tokio::test]
+async fn counts_are_not_repeated_unless_nothing_was_done() {
+    let counted = json!({"fanouts": [], "refused": []});
+    let (fanfold, asked) =
+        scripted(vec![(429, json!({})), (200, counted), (503, json!({"code": "unavailable"}))]).await;
+    fanfold.count(&[Count::default()]).await.unwrap();
+    assert_eq!(asked.lock().unwrap().len(), 2);
+    let lost = fanfold.count(&[Count::default()]).await.unwrap_err();
+    assert_eq!((lost.code(), asked.lock().unwrap().len()), (Some("unavailable"), 3));
+    let nobody = Fanfold::new("http://127.0.0.1:1").unwrap().count(&[]).await.unwrap_err().to_string();
+    assert!(nobody.contains("no answer after 1 attempt:"), "{nobody}");
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use super::assert_unharmed;
 fn refused(queue: QueueName) -> [String; 2] {
     let nobody = "01890000-0000-7000-8000-000000000001";
     let body = match queue {
+        QueueName::Produce => json!({"fanout": nobody, "partition": 0}),
         QueueName::Register => json!({"kind": "letter", "content": {}}),
         QueueName::Elect => json!({"lane": "letter:0:117", "workflow": nobody}),
         QueueName::Group => json!({"lane": "letter:0:117", "batch": nobody, "epoch": 1}),

@@ -2,6 +2,7 @@
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
+use fanfold::tracking::OpenRequest;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, delivery, order, policy};
 use serde_json::json;
 
@@ -12,6 +13,7 @@ use super::{assert_unharmed, hand};
 fn fields(queue: QueueName) -> Vec<(&'static str, Holds)> {
     let (waiting, bundles) = (("/waiting", Holds::Object), ("/waiting/bundles", Holds::Text));
     match queue {
+        QueueName::Produce => vec![("/fanout", Holds::Text), ("/partition", Holds::Small)],
         QueueName::Register => vec![
             ("/tasks", Holds::List),
             ("/tasks/0", Holds::Object),
@@ -79,6 +81,22 @@ async fn hostile_messages_at_every_queue_fail_alone() {
     let tasks: Vec<TaskId> = ids.into_iter().map(TaskId::Item).collect();
     assert_eq!(stack.api.seen().len(), 1, "one batch, one call");
     assert_unharmed(&stack, &tasks, 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_messages_to_producers_fail_alone() {
+    let stack = TestStack::with(json!({})).await;
+    let row = |n: usize| json!({"kind": "parcel", "content": {"depot": "117", "n": n}});
+    stack.sources.answer(move |_| Ok(json!({"tasks": (0..5).map(row).collect::<Vec<_>>()})));
+    let producer = json!({"source": {"url": "https://rows.example/"}, "partitions": 4, "key": "content.n"});
+    let producer = Some(serde_json::from_value(producer).unwrap());
+    let request = OpenRequest { producer, ..OpenRequest::default() };
+    let id = stack.producing.open(&stack.tracking, request, None).await.unwrap().fanout.id;
+    let right = stack.take(QueueName::Produce).await;
+    assert_eq!(mix(&stack, QueueName::Produce, right).await, 4);
+    stack.drain().await;
+    let fanout = stack.tracking.fanouts.get(id).await.unwrap().unwrap();
+    assert_eq!((fanout.complete(), fanout.total), (true, 5));
 }
 
 /// The other forms a message may have: a task on its own, acks by item, failures to be told.

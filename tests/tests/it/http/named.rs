@@ -95,7 +95,11 @@ async fn what_cannot_be_asked_is_refused() {
     let server = Server::start().await;
     let long = "x".repeat(1_025);
     for (query, said) in [
-        ("".to_owned(), "`user_key`: is missing"),
+        ("?user_key_prefix=a&order=oldest".to_owned(), "`order`: is there with `user_key_prefix`"),
+        ("?order=up".to_owned(), "`order`: is `up`, `newest`, `oldest` is allowed"),
+        ("?state=open,done".to_owned(), "`state`: is `open,done`, `open`, `sealed`"),
+        ("?after=00".to_owned(), "`after`: is of no page"),
+        (format!("?opened_before=1&after={}", "ff".repeat(24)), "`after`: is of no page"),
         ("?user_key=a&user_key_prefix=a".to_owned(), "`user_key_prefix`: is there with"),
         ("?user_key=%ff".to_owned(), "`user_key`: is `%ff`"),
         (format!("?user_key={long}"), "at most 1024 bytes"),

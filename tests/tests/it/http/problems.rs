@@ -15,6 +15,7 @@ fn taken(template: &str) -> Value {
     match template {
         "/fanouts" => json!({"items": 3}),
         "/fanouts/{id}/items" => json!({"items": 2}),
+        "/counts" => json!({"counts": [{"fanout": NOBODY}]}),
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
         "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
         _ => json!({}),
@@ -28,6 +29,7 @@ fn refused(code: &str, template: &str) -> Value {
         ("out_of_range", _) => json!({"items": 0}),
         ("invalid_destination", _) => json!({"items": 1, "notify": {"url": "ftp://example.com"}}),
         ("invalid_follow", _) => json!({"items": 1, "parent": format!("{NOBODY}:{NOBODY}:0")}),
+        ("invalid_producer", _) => json!({"producer": {"source": {"url": "ftp://example.com"}}}),
         ("invalid_tasks", _) => json!({"tasks": [{"kind": "nothing", "content": {}}]}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
@@ -58,6 +60,14 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             server.post_once(&path, "k", taken(template)).await;
             server.post_once(&path, "k", refused(code, template)).await
         }
+        "fanout_produced" | "fanout_not_open" if code == "fanout_produced" || template.contains("/producer/") => {
+            let producer = json!({"source": {"url": "https://example.com"}});
+            let opened = server.post("/fanouts", json!({"producer": producer})).await.ok(201);
+            if code == "fanout_not_open" {
+                server.stack.drain().await;
+            }
+            server.send(method, &path.replace(&fanout, opened["id"].as_str().unwrap()), &[], body).await
+        }
         "fanout_not_open" => {
             server.post(&format!("/fanouts/{id}/seal"), json!({})).await.ok(200);
             server.send(method, &path, &[], body).await
@@ -73,6 +83,10 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             let item = format!("{strict_id}:{}:0", strict["groups"][0]["id"].as_str().unwrap());
             server.post("/acks", json!({"failed": [item]})).await.ok(200);
             server.send(method, &path.replace(&fanout, strict_id), &[], body).await
+        }
+        "wrong_mode" => {
+            let estimated = server.post("/fanouts", json!({"mode": "estimated"})).await.ok(201);
+            server.send(method, &path.replace(&fanout, estimated["id"].as_str().unwrap()), &[], body).await
         }
         "fanout_completed" => {
             let empty = server.post("/fanouts", json!({"seal": true})).await.ok(201);

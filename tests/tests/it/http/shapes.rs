@@ -46,7 +46,7 @@ async fn json_of_a_wrong_shape_is_told_by_its_field() {
         (r#"{"seal": "yes"}"#, "seal", "expected a boolean"),
         (r#"{"user_key": {}}"#, "user_key", "expected a string"),
         (r#"{"user_key": "\ud800"}"#, "user_key", "surrogates"),
-        (r#"{"surprise": 1}"#, "surprise", "expected one of `items`, `seal`, `user_key`, `notify`"),
+        (r#"{"surprise": 1}"#, "surprise", "expected one of `mode`, `items`, `seal`, `user_key`, `notify`"),
     ]
     .into_iter()
     .map(|(body, field, named)| ("POST", "/fanouts", body.to_owned(), field, named))

@@ -15,8 +15,9 @@ use fanfold::clock::Timestamp;
 use fanfold::config::Surroundings;
 use fanfold::delivery::Step;
 use fanfold::messages::{About, NotifyMessage};
-use fanfold::notice::Notice;
+use fanfold::notice::{Event, Notice};
 use fanfold::policy::NoticesQueue;
+use fanfold::store::fanouts::NotifyOn;
 use fanfold_local::{Fate, Interceptor, ServiceRequest};
 use fanfold_notify::Notify;
 use fanfold_tests::message;
@@ -118,9 +119,17 @@ impl Aws {
 
     /// Opens a fan-out of three items that tells its end so.
     async fn open(&self, destination: Value) -> (Uuid, Vec<ItemId>) {
-        let notify: Destination = serde_json::from_value(destination).unwrap();
+        self.open_on(destination, json!({})).await
+    }
+
+    /// The same, of which that is told.
+    async fn open_on(&self, destination: Value, on: Value) -> (Uuid, Vec<ItemId>) {
+        let (notify, on): (Destination, NotifyOn) =
+            (serde_json::from_value(destination).unwrap(), serde_json::from_value(on).unwrap());
         notify.check("notify").unwrap();
-        let request = OpenRequest { items: 3, seal: true, notify: Some(notify), ..OpenRequest::default() };
+        on.check(Some(&notify)).unwrap();
+        let (notify, notify_on) = (Some(notify), Some(on));
+        let request = OpenRequest { items: 3, seal: true, notify, notify_on, ..OpenRequest::default() };
         let opened = self.stack.tracking.open(request, None).await.unwrap();
         (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect())
     }
@@ -223,6 +232,30 @@ async fn an_event_bus_gets_the_data_as_detail() {
     let mut expected = notice["data"].clone();
     expected["notice"] = notice["id"].clone();
     assert_eq!(detail, expected);
+}
+
+#[tokio::test]
+async fn an_event_bus_is_told_progress_and_waiting_tasks_that_all_succeeded() {
+    let aws = Aws::answering([(200, json!({"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]}))]).await;
+    let (fanout, ids) = aws.open_on(json!({"event_bus": "mine"}), json!({"progress": ["60%"]})).await;
+    aws.stack.ack.apply(&done(&ids[..2])).await.unwrap();
+    assert!(aws.tell(fanout).await.notice.delivered.is_some());
+    let entry = aws.heard()[0].json()["Entries"][0].clone();
+    let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&entry["DetailType"], &detail["share"], &detail["done"]),
+        (&json!("fanout.progress"), &json!("60%"), &json!(2))
+    );
+    for destination in [json!({"task_token": "AAAA"}), json!({"durable_callback": CALLBACK})] {
+        let ends = json!({"ends": ["succeeded", "completed", "failed", "cancelled", "expired"]});
+        let (fanout, ids) = aws.open_on(destination, ends).await;
+        aws.stack.ack.apply(&done(&ids)).await.unwrap();
+        assert!(aws.tell(fanout).await.notice.delivered.is_some());
+    }
+    let heard = aws.heard();
+    let output: Notice = serde_json::from_str(heard[1].json()["output"].as_str().unwrap()).unwrap();
+    assert_eq!(heard[1].header("x-amz-target"), "AWSStepFunctions.SendTaskSuccess");
+    assert!(matches!(output.event, Event::FanoutSucceeded(_)) && heard[2].path.ends_with("/succeed"));
 }
 
 /// `PutEvents` answers 200 even if it took nothing.

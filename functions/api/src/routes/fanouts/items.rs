@@ -27,6 +27,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .creates::<Added>("The groups of the items.")
         .problem(Code::UnknownFanout)
         .problem(Code::FanoutNotOpen)
+        .problem(Code::WrongMode)
         .problem(Code::OutOfRange)
         .end();
 }

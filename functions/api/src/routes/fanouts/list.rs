@@ -73,10 +73,8 @@ async fn list(
             more = true;
             break;
         }
-        items.extend(ranges.into_iter().map(|(first, to)| {
-            let first = ItemId { fanout: id, group, index: first };
-            if first.index == to { first.to_string() } else { ItemRange { first, last: to }.to_string() }
-        }));
+        let range = |(first, last)| ItemRange { first: ItemId { fanout: id, group, index: first }, last };
+        items.extend(ranges.into_iter().map(|ends| range(ends).shortly()));
         last = Some(group);
     }
     let next = last.filter(|_| more).map(|last| format!("/fanouts/{id}/items?state={name}&after={last}"));

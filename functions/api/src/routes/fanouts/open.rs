@@ -33,6 +33,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::OutOfRange)
         .problem(Code::InvalidDestination)
         .problem(Code::InvalidFollow)
+        .problem(Code::InvalidProducer)
         .end();
 }
 
@@ -51,18 +52,22 @@ async fn open(
     key: Option<IdempotencyKey>,
     Json(request): Json<OpenRequest>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Opened>), Problem> {
-    if let Some(notify) = &request.notify {
-        notify.check("notify").map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
-    }
+    destination(&request).map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
     let key = key.as_ref().map(IdempotencyKey::as_str);
     if let Some(error) = then::refusal(&api, &request).await?
         && !api.tracking.opened_before(key).await?
     {
         return Err(Problem::fields(Code::InvalidFollow, vec![error]));
     }
-    let opened = api.tracking.open(request, key).await?;
+    let opened = api.producing.open(&api.tracking, request, key).await?;
     let location = format!("/fanouts/{}", opened.fanout.id);
     // The index shows new groups late, so it is not asked.
     let body = Opened { fanout: FanoutView::of_header(opened.fanout), groups: opened.groups };
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)))
+}
+
+/// Whether what is to be told can be told there.
+fn destination(request: &OpenRequest) -> Result<(), PolicyError> {
+    request.notify.as_ref().map_or(Ok(()), |notify| notify.check("notify"))?;
+    request.notify_on.as_ref().map_or(Ok(()), |on| on.check(request.notify.as_ref()))
 }

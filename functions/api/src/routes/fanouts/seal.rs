@@ -24,6 +24,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .optional_body::<SealRequest>()
         .returns::<FanoutView>("The fan-out as it stands then: it may be complete.")
         .problem(fanfold_http::Code::UnknownFanout)
+        .problem(fanfold_http::Code::FanoutProduced)
         .end();
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::find;
+use super::producer::ProducerView;
 use super::view::FanoutView;
 use super::wait::{self, Wait};
 use crate::Api;
@@ -49,6 +50,9 @@ struct Shown {
     /// Its only group, if it was opened sealed with at most 7,168 items.
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<Vec<ItemGroup>>,
+    /// Its producer, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    producer: Option<ProducerView>,
 }
 
 async fn show(
@@ -59,6 +63,8 @@ async fn show(
 ) -> Result<Json<Shown>, Problem> {
     let fanout = wait::ended(&api, find(&api, id).await?, wait.value.unwrap_or_default()).await?;
     let groups = fanout.inline.is_some().then(|| fanout.inline_groups());
+    let partitions = api.producing.partitions(&fanout).await?;
+    let producer = fanout.producer.is_some().then(|| ProducerView::new(partitions));
     let fanout = match counted.value {
         None => FanoutView::of_header(fanout),
         Some(_) => {
@@ -66,5 +72,5 @@ async fn show(
             FanoutView::new(fanout, progress)
         }
     };
-    Ok(Json(Shown { fanout, groups }))
+    Ok(Json(Shown { fanout, groups, producer }))
 }

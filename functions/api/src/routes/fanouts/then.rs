@@ -43,11 +43,13 @@ fn sample(request: &OpenRequest) -> FanoutEnded {
         fanout: Uuid::nil(),
         user_key: request.user_key.clone(),
         state: FanoutState::Completed,
+        mode: request.mode,
         total: u64::from(request.items),
         succeeded: u64::from(request.items),
         failed: 0,
         duplicates: 0,
         missing: 0,
+        missing_items: None,
         opened_at: 1,
         ended_at: 1,
     }

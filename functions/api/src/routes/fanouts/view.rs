@@ -1,14 +1,14 @@
 //! A fan-out as the API shows it.
 
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::store::fanouts::{Fanout, FanoutState};
+use fanfold::store::fanouts::{Fanout, FanoutState, Mode};
 use fanfold::tracking::Progress;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::notice::NoticeView;
 
-/// A fan-out. Completion is exact, progress is if it says so.
+/// A fan-out. Completion is exact, unless the fan-out is estimated; progress is if it says so.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanout"))]
 pub(super) struct FanoutView {
@@ -16,6 +16,9 @@ pub(super) struct FanoutView {
     id: Uuid,
     /// How far it has come.
     state: FanoutState,
+    /// `estimated`, if it is: all its counts are what was counted.
+    #[serde(skip_serializing_if = "Mode::is_exact")]
+    mode: Mode,
     /// Whether it is sealed and every item was acked.
     complete: bool,
     /// Whether it ended, one way or another, and all counts are final. One that was cut short ends when nothing of it is in
@@ -50,7 +53,7 @@ pub(super) struct FanoutView {
     /// When the notice of its end was delivered, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     notified_at: Option<u64>,
-    /// The notice of its end, once it has ended.
+    /// The notice of its end, once it has ended and that is told. Before that, of the share of its items that it reached last.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<NoticeView>,
 }
@@ -76,20 +79,27 @@ enum Exactness {
     Exact,
     /// They are of the groups that ended: there may be more.
     AtLeast,
+    /// They are what was counted, perhaps twice or not at all.
+    Estimated,
 }
 
 impl FanoutView {
     /// A fan-out with the progress of its items.
     pub(super) fn new(fanout: Fanout, progress: Progress) -> Self {
         let Progress { done, failed, duplicates, missing, exact } = progress;
-        let tells = fanout.ended() && fanout.notify.is_some();
-        let notice = tells.then(|| NoticeView::of(&fanout.notice));
+        let notice = NoticeView::of_fanout(&fanout);
         let (id, parent) = (fanout.id, fanout.parent);
+        let progress = match (fanout.mode, exact) {
+            (Mode::Estimated, _) => Exactness::Estimated,
+            (Mode::Exact, true) => Exactness::Exact,
+            (Mode::Exact, false) => Exactness::AtLeast,
+        };
         let registered = fanout.followed.is_some();
         let then = fanout.then.as_ref().map(|then| ThenView { id: then.task(id), kind: then.kind.clone(), registered });
         Self {
             id,
             state: fanout.state,
+            mode: fanout.mode,
             complete: fanout.complete(),
             ended: fanout.ended(),
             total: fanout.total,
@@ -98,13 +108,13 @@ impl FanoutView {
             duplicates,
             succeeded: done.saturating_sub(failed).saturating_sub(duplicates),
             missing,
-            progress: if exact { Exactness::Exact } else { Exactness::AtLeast },
+            progress,
             user_key: fanout.user_key,
             parent,
             then,
             created_at: fanout.created_at.0,
             updated_at: fanout.updated_at.0,
-            notified_at: fanout.notice.delivered.map(|at| at.0),
+            notified_at: fanout.notice.delivered.filter(|_| fanout.ended_at.is_some()).map(|at| at.0),
             notice,
         }
     }
@@ -120,7 +130,7 @@ impl FanoutView {
 mod tests {
     use fanfold::bits::Bits;
     use fanfold::clock::Timestamp;
-    use fanfold::store::fanouts::{IdleLimit, Inline};
+    use fanfold::store::fanouts::{IdleLimit, Inline, Telling};
     use fanfold::store::notices::NoticeProgress;
 
     use super::*;
@@ -130,6 +140,7 @@ mod tests {
             opened_with: total,
             id: Uuid::nil(),
             state: FanoutState::Open,
+            mode: Mode::Exact,
             total,
             open_groups,
             done,
@@ -139,6 +150,7 @@ mod tests {
             inline: None,
             user_key: None,
             notify: None,
+            telling: Telling::default(),
             parent: None,
             then: None,
             then_due: None,
@@ -148,6 +160,7 @@ mod tests {
             failures: 0,
             idle_limit: IdleLimit::default(),
             look_at: None,
+            producer: None,
             cursor: 0,
             created_at: Timestamp(1),
             ended_at: None,
@@ -170,5 +183,14 @@ mod tests {
         let inline = Inline { pending, failed: bits(1), duplicates: bits(0), ..Inline::default() };
         let view = FanoutView::of_header(Fanout { inline: Some(inline), ..fanout(3, 0, 0) });
         assert_eq!((counts(&view), view.duplicates), ((2, 1, 0, Exactness::Exact), 1));
+    }
+
+    #[test]
+    fn an_estimated_one_shows_what_was_counted() {
+        let estimated = |total, state| Fanout { mode: Mode::Estimated, state, failed: 3, ..fanout(total, 0, 7) };
+        let open = FanoutView::of_header(estimated(5, FanoutState::Open));
+        assert_eq!((counts(&open), open.total, open.missing), ((7, 3, 4, Exactness::Estimated), 5, 0), "below zero");
+        let cancelled = FanoutView::of_header(estimated(10, FanoutState::Cancelled));
+        assert_eq!((counts(&cancelled), cancelled.missing), ((7, 3, 4, Exactness::Estimated), 3));
     }
 }

@@ -22,7 +22,7 @@ fn queue() -> Option<Destination> {
 }
 
 /// A user cancels the fan-out.
-fn cancel(stage: &Stage) -> Actor {
+pub(super) fn cancel(stage: &Stage) -> Actor {
     if let Some(model) = lock(&stage.sim.model).fanouts.get_mut(&fanout()) {
         model.cancelling = true;
     }

@@ -2,8 +2,10 @@
 
 mod acks;
 mod cancels;
+mod counts;
 mod groups;
 mod handles;
+mod looks;
 mod registers;
 
 use fanfold::ids::{ItemId, TaskId, derived, expand};
@@ -25,7 +27,9 @@ const KIND: &str = "kind0";
 /// Every case.
 #[must_use]
 pub fn cases() -> Vec<Case> {
-    [registers::CASES, groups::CASES, handles::CASES, acks::CASES, cancels::CASES].concat()
+    let all =
+        [registers::CASES, groups::CASES, handles::CASES, acks::CASES, cancels::CASES, counts::CASES, looks::CASES];
+    all.concat()
 }
 
 /// The policy of the kind, with these fields beside what all have.

@@ -1,0 +1,59 @@
+//! The command as a client: asks a stack that runs elsewhere, over its HTTP API.
+
+mod ack;
+mod add;
+mod cancel;
+mod connection;
+mod items;
+mod list;
+mod moment;
+mod open;
+mod print;
+mod refusal;
+mod seal;
+mod status;
+mod view;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use uuid::Uuid;
+
+pub(crate) use self::refusal::Refusal;
+use crate::failure::Failure;
+
+/// What a stack can be asked. Each command is a room of its own.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ask {
+    List(list::ListArgs),
+    Status(status::StatusArgs),
+    Wait(wait::WaitArgs),
+    Items(items::ItemsArgs),
+    Open(open::OpenArgs),
+    Add(add::AddArgs),
+    Seal(seal::SealArgs),
+    Ack(ack::AckArgs),
+    Cancel(cancel::CancelArgs),
+}
+
+/// Asks.
+pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
+    match ask {
+        Ask::List(args) => list::run(args).await,
+        Ask::Status(args) => status::run(args).await,
+        Ask::Wait(args) => wait::run(args).await,
+        Ask::Items(args) => items::run(args).await,
+        Ask::Open(args) => open::run(args).await,
+        Ask::Add(args) => add::run(args).await,
+        Ask::Seal(args) => seal::run(args).await,
+        Ask::Ack(args) => ack::run(args).await,
+        Ask::Cancel(args) => cancel::run(args).await,
+    }
+}
+
+/// A fan-out as it is named on the command line.
+fn fanout_id(text: &str) -> Result<Uuid, String> {
+    text.parse()
+        .map_err(|_| "the id of a fan-out is expected, as `fanfold open` and `fanfold list` print it".to_owned())
+}

@@ -1,0 +1,36 @@
+//! `fanfold status`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use uuid::Uuid;
+
+use super::connection::Connection;
+use super::{fanout_id, view};
+use crate::failure::Failure;
+
+/// Shows how far a fan-out has come.
+///
+/// The exit status is 0, whatever the fan-out's state is; 2 if there is no such fan-out; 1 if the
+/// stack does not answer.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct StatusArgs {
+    /// The fan-out.
+    #[arg(value_name = "ID", value_parser = fanout_id)]
+    fanout: Uuid,
+    /// Count what is done in groups that are not finished, too: exact at any time, but a read for each of them.
+    #[arg(long)]
+    exact: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: StatusArgs) -> Result<ExitCode, Failure> {
+    let stack = args.connection.stack()?;
+    let api = &stack.api;
+    let answer = if args.exact { api.get_exact(args.fanout).await } else { api.get(args.fanout).await };
+    let fanout = answer.map_err(|error| stack.failed(error))?;
+    stack.print(|| fanout.raw.clone(), || view::text(&fanout))?;
+    Ok(ExitCode::SUCCESS)
+}

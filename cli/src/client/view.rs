@@ -1,0 +1,76 @@
+//! A fan-out for people.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use fanfold::text::beginning;
+use fanfold_client::{Fanout, State};
+use indicatif::HumanCount;
+use serde_json::Value;
+
+/// Bytes of a text that are shown.
+const TEXT_BYTES_MAX: usize = 200;
+
+/// A fan-out in some lines.
+pub(super) fn text(fanout: &Fanout) -> String {
+    let mut lines = vec![format!("fan-out {}: {}\n", fanout.id, standing(fanout))];
+    let mut row = |name: &str, value: String| lines.push(format!("  {name:<12}{value}"));
+    if let Some(user_key) = &fanout.user_key {
+        row("user key", shown(user_key));
+    }
+    row("opened", moment(fanout.created_at));
+    for name in ["parent", "then", "notice"] {
+        row_of(&fanout.raw[name], |value| row(name, value));
+    }
+    let mut count = |name: &str, count: u64| row(name, format!("{:>9}", HumanCount(count).to_string()));
+    count("items", fanout.total);
+    count("succeeded", fanout.succeeded);
+    count("failed", fanout.failed);
+    if fanout.duplicates > 0 {
+        count("duplicates", fanout.duplicates);
+    }
+    if fanout.missing > 0 {
+        count("missing", fanout.missing);
+    }
+    if !fanout.has_ended() {
+        count("left", fanout.total.saturating_sub(fanout.done + fanout.missing));
+    }
+    if fanout.raw["progress"] == "at_least" {
+        lines.push("\n  At least as many are done: groups of items that are not done yet do not count. --exact counts them, too.".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// How it stands, in a few words.
+fn standing(fanout: &Fanout) -> String {
+    let drains = !fanout.has_ended() && !matches!(fanout.state, State::Open | State::Sealed);
+    format!("{}{}", fanout.state, if drains { ", what is in progress ends" } else { "" })
+}
+
+/// What else is known of it.
+fn row_of(value: &Value, row: impl FnOnce(String)) {
+    let text = |name: &str| value[name].as_str().unwrap_or_default();
+    match value {
+        Value::String(item) => row(item.clone()),
+        Value::Object(then) if then.contains_key("kind") => {
+            let registered = if then["registered"] == true { "registered" } else { "not registered yet" };
+            row(format!("task {} of kind {}, {registered}", text("id"), shown(text("kind"))));
+        }
+        Value::Object(notice) => {
+            let error = notice.get("error").and_then(Value::as_str).map(|error| format!(": {}", shown(error)));
+            row(format!("{}{}", text("state"), error.unwrap_or_default()));
+        }
+        _ => {}
+    }
+}
+
+/// A text of somebody's in one line, without what would change the terminal.
+pub(super) fn shown(text: &str) -> String {
+    beginning(text.as_bytes(), TEXT_BYTES_MAX)
+}
+
+/// A time, as milliseconds since 1970 say it.
+pub(super) fn moment(milliseconds: u64) -> String {
+    // The year 9999 is the last that the format has.
+    let since = Duration::from_millis(milliseconds).min(Duration::from_secs(253_402_300_799));
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
+}

@@ -1,0 +1,327 @@
+//! The command as a client of `fanfold serve`, as scripts and people use it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, stderr};
+use crate::serve::Server;
+
+/// An id that nothing has.
+const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
+
+fn command(endpoint: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
+    command.args(arguments).env("FANFOLD_ENDPOINT", endpoint).env_remove("RUST_LOG");
+    for variable in
+        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION"]
+    {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// A stack, and the command that asks it.
+struct Stack {
+    server: Server,
+    _folder: Folder,
+}
+
+impl Stack {
+    fn start() -> Self {
+        let folder = Folder::new();
+        Self { server: Server::start(&folder), _folder: folder }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        command(&format!("http://{}", self.server.address), arguments)
+    }
+
+    /// Runs the command to its end.
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What it prints, as it succeeds.
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output), "", "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// The JSON document that it prints.
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// Runs it with these lines on standard input.
+    fn fed(&self, arguments: &[&str], lines: &str) -> Output {
+        let mut command = self.command(arguments);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        process.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        process.wait_with_output().unwrap()
+    }
+
+    fn open(&self, arguments: &[&str]) -> String {
+        self.ok(&[&["open"], arguments].concat())
+    }
+
+    /// The ids of a list.
+    #[track_caller]
+    fn list(&self, arguments: &[&str]) -> Vec<String> {
+        let listed = self.json(&[&["list"], arguments].concat());
+        listed["fanouts"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+#[test]
+fn a_script_opens_acks_and_waits() {
+    let stack = Stack::start();
+    let id = stack.open(&["--items", "3", "--seal", "--user-key", "order 4711"]);
+    let items = stack.ok(&["items", &id]);
+    assert_eq!(items, format!("{id}:{id}:0-2"));
+    let each: Vec<String> = stack.ok(&["items", &id, "--each"]).lines().map(str::to_owned).collect();
+    assert_eq!(each, [0, 1, 2].map(|n| format!("{id}:{id}:{n}")));
+    let acked = stack.ok(&["ack", "--failed", &each[0]]);
+    assert!(acked.contains("sealed") && acked.contains("order 4711"), "{acked}");
+    let acked = stack.fed(&["ack", "-"], &format!("{items}\n"));
+    assert!(String::from_utf8_lossy(&acked.stdout).contains("completed"), "{}", stderr(&acked));
+    let waited = stack.run(&["wait", &id, "--timeout", "1m"]);
+    let text = String::from_utf8_lossy(&waited.stdout);
+    assert_eq!(code(&waited), 3, "{text}");
+    for part in [
+        &format!("fan-out {id}: completed"),
+        "user key    order 4711",
+        "succeeded           2",
+        "failed              1",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    assert_eq!(stack.ok(&["items", &id, "--state", "failed"]), each[0]);
+    assert_eq!(stack.ok(&["items", &id, "--state", "missing"]), "");
+    let listed = stack.ok(&["list", "--state", "completed"]);
+    assert!(listed.contains(&id) && listed.lines().count() == 2, "{listed}");
+}
+
+#[test]
+fn items_are_added_until_it_is_sealed() {
+    let stack = Stack::start();
+    let id = stack.open(&["--user-key", "pages"]);
+    let added = stack.ok(&["add", &id, "7170", "--idempotency-key", "page-1"]);
+    assert_eq!(stack.ok(&["add", &id, "7170", "--idempotency-key", "page-1"]), added);
+    assert!(added.lines().count() == 2 && added.contains(":0-7167") && added.contains(":0-1"), "{added}");
+    let one = stack.json(&["add", &id, "1"]);
+    assert_eq!((&one["fanout"], &one["groups"][0]["upto"]), (&json!(id), &json!(1)));
+    assert!(stack.ok(&["seal", &id]).starts_with(&format!("fan-out {id}: sealed\n")));
+    let refused = stack.run(&["add", &id, "1"]);
+    assert_eq!(code(&refused), 1);
+    assert!(stderr(&refused).contains("409 fanout_not_open"), "{}", stderr(&refused));
+    assert_eq!(code(&stack.fed(&["ack", "-"], &added)), 0);
+    let exact = stack.json(&["status", &id, "--exact"]);
+    assert_eq!((&exact["done"], &exact["total"], &exact["progress"]), (&json!(7_170), &json!(7_171), &json!("exact")));
+    assert_eq!(exact, stack.server.get(&format!("/fanouts/{id}?progress=exact")).1);
+}
+
+#[test]
+fn the_exit_status_of_a_wait_says_how_it_ended() {
+    let stack = Stack::start();
+    let waits = |id: &str, timeout: &str| stack.run(&["wait", id, "--timeout", timeout]);
+    let id = stack.open(&["--items", "1", "--seal"]);
+    let output = waits(&id, "50ms");
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    assert!(stderr(&output).contains("the time is up"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("left                1"));
+    stack.ok(&["ack", &format!("{id}:{id}:0")]);
+    assert_eq!(code(&waits(&id, "1m")), 0);
+    let id = stack.open(&["--items", "2"]);
+    assert!(stack.ok(&["cancel", &id]).contains("cancelled"));
+    stack.ok(&["cancel", &id]);
+    assert_eq!(code(&waits(&id, "1m")), 3);
+    let id = stack.open(&["--items", "1", "--seal", "--tolerated-failures", "0"]);
+    stack.ok(&["ack", "--failed", &format!("{id}:{id}:0")]);
+    assert_eq!(code(&waits(&id, "1m")), 3);
+    let refused = stack.run(&["cancel", &id]);
+    assert_eq!(code(&refused), 1, "{}", stderr(&refused));
+    assert_eq!(code(&waits(NOBODY, "1m")), 2);
+}
+
+#[test]
+fn a_wait_ends_with_the_fan_out() {
+    let stack = Stack::start();
+    let id = stack.open(&["--items", "1", "--seal"]);
+    let mut command = stack.command(&["wait", &id, "--json"]);
+    let mut waiting: Child = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(waiting.try_wait().unwrap().is_none());
+    stack.ok(&["ack", &format!("{id}:{id}:0")]);
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0);
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["state"], "completed");
+}
+
+#[test]
+fn fan_outs_are_listed_as_they_are_asked_for() {
+    let stack = Stack::start();
+    let empty = stack.ok(&["list"]);
+    assert_eq!(empty.split_whitespace().next(), Some("ID"));
+    let mut opened = Vec::new();
+    for key in ["order 1", "order 2", "nightly"] {
+        opened.push(stack.open(&["--items", "1", "--user-key", key]));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    stack.ok(&["cancel", &opened[2]]);
+    let [first, second, third] = opened.iter().map(String::as_str).collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!(stack.list(&[]), [third, second, first]);
+    assert_eq!(stack.list(&["--oldest"]), [first, second, third]);
+    assert_eq!(stack.list(&["--state", "open,sealed"]), [second, first]);
+    assert_eq!(stack.list(&["--state", "cancelled", "--opened-after", "1h"]), [third]);
+    assert_eq!(stack.list(&["--user-key", "order 1"]), [first]);
+    assert_eq!(stack.list(&["--user-key-prefix", "order "]), [first, second]);
+    assert!(stack.list(&["--opened-before", "1h"]).is_empty());
+    assert!(stack.list(&["--opened-after", "2100-01-01"]).is_empty());
+    let created = stack.json(&["status", second])["created_at"].to_string();
+    assert_eq!(stack.list(&["--opened-before", &created]), [first]);
+    let listed = stack.json(&["list", "--limit", "2"]);
+    assert_eq!((listed["fanouts"].as_array().unwrap().len(), &listed["more"]), (2, &json!(true)));
+    assert_eq!(stack.json(&["list", "--limit", "3"])["more"], false);
+    let told = stack.run(&["list", "--limit", "1"]);
+    assert!(stderr(&told).contains("There are more: --limit 1"));
+}
+
+#[test]
+fn what_acks_do_not_fit_is_named_and_the_others_count() {
+    let stack = Stack::start();
+    let id = stack.open(&["--items", "3", "--seal"]);
+    let nobody = format!("{NOBODY}:{NOBODY}:0");
+    let refused = stack.run(&["ack", &format!("{id}:{id}:0"), &format!("{id}:{id}:9"), &nobody]);
+    assert_eq!(code(&refused), 2, "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("there is no item 9") && stderr(&refused).contains(NOBODY),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(stack.json(&["status", &id])["done"], 1);
+    let refused = stack.run(&["ack", &nobody, &format!("{NOBODY}:{NOBODY}:3-4"), "--json"]);
+    assert_eq!(code(&refused), 2, "{}", stderr(&refused));
+    let document: Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!(document["refused"][0]["fanout"], NOBODY, "{document}");
+    assert_eq!(document["refused"][0]["items"], json!(["0", "3-4"]));
+    // What is no item spoils all: nothing was sent.
+    let refused = stack.fed(&["ack", "-"], &format!("{id}:{id}:1\n\nnonsense\n"));
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("`nonsense` is not an item id"), "{}", stderr(&refused));
+    assert_eq!(stack.json(&["status", &id])["done"], 1);
+}
+
+#[test]
+fn what_else_may_be_said_of_a_new_fan_out_is_said() {
+    let stack = Stack::start();
+    let parent = stack.open(&["--items", "1"]);
+    let item = stack.ok(&["items", &parent]);
+    let arguments = [
+        "open",
+        "--items",
+        "2",
+        "--idle-open",
+        "2h",
+        "--idle-sealed",
+        "3h",
+        "--tolerated-failures",
+        "5%",
+        "--parent",
+        &item,
+        "--then",
+        r#"{"kind": "row", "content": {"ref": 1, "shop": "a"}}"#,
+        "--notify",
+        r#"{"url": "http://localhost:9/ended"}"#,
+        "--idempotency-key",
+        "once",
+    ];
+    let opened = stack.json(&arguments);
+    assert_eq!((&opened["total"], &opened["then"]["kind"]), (&json!(2), &json!("row")), "{opened}");
+    assert_eq!(stack.json(&arguments)["id"], opened["id"]);
+    let shown = stack.ok(&["status", opened["id"].as_str().unwrap()]);
+    for part in [&format!("parent      {item}"), "of kind row, not registered yet", "opened      20"] {
+        assert!(shown.contains(part), "`{part}` is not in: {shown}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    let stack = Stack::start();
+    for (arguments, part) in [
+        (&["status", "x"][..], "`fanfold list` print it"),
+        (&["status", NOBODY], "404 unknown_fanout"),
+        (&["wait", NOBODY, "--timeout", "soon"], "`10m`"),
+        (&["list", "--state", "done"], "possible values: open, sealed"),
+        (&["list", "--opened-after", "yesterday"], "`2026-11-23`"),
+        (&["list", "--limit", "0"], "--limit"),
+        (&["list", "--user-key", "a", "--user-key-prefix", "a"], "cannot be used with"),
+        (&["items", NOBODY, "--state", "open"], "possible values: pending"),
+        (&["open", "--items", "800000"], "422"),
+        (&["open", "--tolerated-failures", "many"], "`5%`"),
+        (&["open", "--notify", "{"], "is not JSON"),
+        (&["open", "--then", "[]"], "a JSON object is expected"),
+        (&["add", NOBODY, "0"], "0 is not in"),
+        (&["ack"], "<ITEM>"),
+        (&["list", "--endpoint", "localhost:8080"], "--endpoint: `localhost:8080`: the address of the HTTP API"),
+        (&["list", "--endpoint", "http://0.0.0.0:1"], "AWS_ACCESS_KEY_ID"),
+    ] {
+        let output = stack.run(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "`{part}` is not in: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn where_nobody_answers_the_error_says_what_to_do() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = command(&format!("http://{free}"), &["list"]).output().unwrap();
+    assert_eq!(code(&output), 1);
+    for part in
+        [&format!("nobody answers at http://{free}"), "refused", "GET /fanouts", "tried 3 times", "`fanfold serve`"]
+    {
+        assert!(stderr(&output).contains(part), "`{part}` is not in: {}", stderr(&output));
+    }
+}
+
+/// The head of the request that a command sends to an address that is not on this machine for all it knows.
+fn sent(arguments: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://0.0.0.0:{}", listener.local_addr().unwrap().port());
+    let mut process =
+        command(&endpoint, arguments).envs(variables.iter().copied()).stdout(Stdio::null()).spawn().unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(|line| line.unwrap().to_lowercase());
+    let head = lines.take_while(|line| !line.is_empty()).collect();
+    let body = json!({"fanouts": []}).to_string();
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
+    assert!(process.wait().unwrap().success());
+    head
+}
+
+#[test]
+fn requests_to_elsewhere_are_signed_unless_they_are_not_to_be() {
+    let keys = [("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "secret"), ("AWS_REGION", "eu-west-1")];
+    let head = sent(&["list"], &[&keys[..], &[("AWS_SESSION_TOKEN", "token")]].concat());
+    let signature = head.iter().find(|line| line.starts_with("authorization: ")).unwrap();
+    assert!(signature.contains("aws4-hmac-sha256 credential=akidexample/"), "{signature}");
+    assert!(signature.contains("/eu-west-1/execute-api/aws4_request"), "{signature}");
+    assert!(head.contains(&"x-amz-security-token: token".to_owned()), "{head:?}");
+    let head = sent(&["list", "--no-sign"], &[]);
+    assert!(
+        head[0].starts_with("get /fanouts") && !head.iter().any(|line| line.starts_with("authorization")),
+        "{head:?}"
+    );
+}

@@ -1,0 +1,77 @@
+//! When the fan-outs of a list were opened.
+
+use fanfold_http::QueryParameter;
+
+/// The latest time: some day in the year 2286, in milliseconds since 1970.
+const LATEST: u64 = 9_999_999_999_999;
+
+/// `?opened_after=…`
+pub(super) struct OpenedAfter;
+
+/// `?opened_before=…`
+pub(super) struct OpenedBefore;
+
+/// The time, if it is written as numbers are.
+fn time(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|at: &u64| *at <= LATEST && at.to_string() == text)
+}
+
+fn allowed() -> String {
+    format!("milliseconds since 1970, at most {LATEST},")
+}
+
+#[cfg(feature = "openapi")]
+fn schema() -> serde_json::Value {
+    serde_json::json!({"type": "integer", "minimum": 0, "maximum": LATEST})
+}
+
+impl QueryParameter for OpenedAfter {
+    const NAME: &str = "opened_after";
+    const ABOUT: &str = "Those that were opened later than this, in milliseconds since 1970.";
+    type Value = u64;
+
+    fn read(text: &str) -> Option<u64> {
+        time(text)
+    }
+
+    fn allowed() -> String {
+        allowed()
+    }
+
+    #[cfg(feature = "openapi")]
+    fn schema() -> serde_json::Value {
+        schema()
+    }
+}
+
+impl QueryParameter for OpenedBefore {
+    const NAME: &str = "opened_before";
+    const ABOUT: &str = "Those that were opened earlier than this, in milliseconds since 1970. The newest first, the list begins there.";
+    type Value = u64;
+
+    fn read(text: &str) -> Option<u64> {
+        time(text)
+    }
+
+    fn allowed() -> String {
+        allowed()
+    }
+
+    #[cfg(feature = "openapi")]
+    fn schema() -> serde_json::Value {
+        schema()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_one_form() {
+        assert_eq!((OpenedAfter::read("0"), OpenedBefore::read("17")), (Some(0), Some(17)));
+        for text in ["", "01", "+1", "-1", "1.0", "10000000000000"] {
+            assert_eq!(OpenedAfter::read(text), None, "{text}");
+        }
+    }
+}

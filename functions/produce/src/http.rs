@@ -1,0 +1,88 @@
+//! Sources behind a URL: the question is posted, the answer is the response.
+
+use std::time::Duration;
+
+use fanfold::clock::Timestamp;
+use fanfold::limits::{EXCERPT_BYTES_MAX, SOURCE_ANSWER_BYTES_MAX, SOURCE_RETRY_AFTER_MAX, SOURCE_TIMEOUT};
+use fanfold::producing::Source;
+use fanfold::text::beginning;
+use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+
+use crate::{Ask, SourceError, Sources};
+
+/// Asks HTTP endpoints. Follows no redirects.
+#[derive(Clone, Debug, Default)]
+pub struct Http(HttpClient);
+
+impl Http {
+    async fn post(&self, url: &str, ask: &Ask, now: Timestamp) -> Result<Vec<u8>, SourceError> {
+        let body = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
+        let post = self.0.post(url).map_err(SourceError::again)?;
+        let post = post.header(CONTENT_TYPE, "application/json").timeout(SOURCE_TIMEOUT).body(body);
+        let response = post.send().await.map_err(|error| failure(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return read(response).await;
+        }
+        let wait = retry_after(response.headers()).map_or(Duration::ZERO, |asked| asked.delay(now));
+        let said = match excerpt(response).await {
+            said if said.is_empty() => said,
+            said => format!(": {said}"),
+        };
+        let message = format!("the source answered {status}{said}");
+        Err(SourceError { retry_after: wait.min(SOURCE_RETRY_AFTER_MAX), ..SourceError::again(message) })
+    }
+}
+
+impl Sources for Http {
+    fn ask<'a>(
+        &'a self,
+        source: &'a Source,
+        ask: &'a Ask,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<u8>, SourceError>> {
+        let Source::Url(url) = source;
+        self.post(url, ask, now).boxed()
+    }
+}
+
+/// Reads an answer's body, as far as is allowed.
+async fn read(mut response: Response) -> Result<Vec<u8>, SourceError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
+        if body.len() + chunk.len() > SOURCE_ANSWER_BYTES_MAX {
+            let message =
+                format!("the answer has more than {SOURCE_ANSWER_BYTES_MAX} bytes; fewer rows a page are allowed");
+            return Err(SourceError::for_good(message));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The beginning of a body that is no answer, to be shown.
+async fn excerpt(mut response: Response) -> String {
+    let mut body = Vec::new();
+    while body.len() < EXCERPT_BYTES_MAX {
+        let Ok(Some(chunk)) = response.chunk().await else { break };
+        body.extend_from_slice(&chunk);
+    }
+    beginning(&body, EXCERPT_BYTES_MAX)
+}
+
+fn failure(error: &reqwest::Error) -> SourceError {
+    let what = match NoAnswer::of(error) {
+        NoAnswer::Unreachable => "the source cannot be reached",
+        NoAnswer::Tls => "no secure connection to the source",
+        NoAnswer::TimedOut => {
+            return SourceError::again(format!("the source did not answer within {} s", SOURCE_TIMEOUT.as_secs()));
+        }
+        NoAnswer::BrokenOff => "the answer of the source broke off",
+    };
+    let why = innermost(error).map(|why| format!(": {why}")).unwrap_or_default();
+    SourceError::again(format!("{what}{why}"))
+}

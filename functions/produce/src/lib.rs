@@ -1,0 +1,90 @@
+//! The step `produce`: reads a partition of a fan-out's source page by page, adds its items, registers its tasks, and moves the partition on.
+//!
+//! A page is written down before anything of it is used, by a conditional write under the partition's page number: the first worker's counts,
+//! whoever else reads the source meanwhile or later, and whatever that answers. Everything that follows is the same if it is done again:
+//! the items' ids follow from (fan-out, partition, page), a task is stored once under its item, and the partition moves on from a page once.
+
+mod http;
+mod read;
+mod source;
+mod turn;
+
+use std::sync::Arc;
+
+use fanfold::aws::{QueueError, StoreError};
+use fanfold::clock::World;
+use fanfold::config::{ConfigError, Surroundings};
+use fanfold::delivery::{Delivery, Failures, Step, parse};
+use fanfold::messages::ProduceMessage;
+use fanfold::producing::Producing;
+use fanfold::registering::{RegisterError, Registrar};
+use fanfold::tracking::{Tracking, TrackingError};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+pub use http::Http;
+pub use source::{Ask, SourceError, Sources};
+
+/// Reads sources.
+pub struct Produce {
+    producing: Producing,
+    tracking: Tracking,
+    registrar: Registrar,
+    sources: Arc<dyn Sources>,
+    world: World,
+}
+
+impl std::fmt::Debug for Produce {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Produce").finish_non_exhaustive()
+    }
+}
+
+/// A partition could not be moved on; the message is delivered again.
+#[derive(Debug, thiserror::Error)]
+enum ProduceError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    #[error(transparent)]
+    Tracking(#[from] TrackingError),
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    #[error("there is no partition {} of fan-out {}", .0.partition, .0.fanout)]
+    Unknown(ProduceMessage),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+impl Produce {
+    /// The step in the tables and queues that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings, sources: Arc<dyn Sources>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            producing: Producing::from_environment(surroundings)?,
+            tracking: Tracking::from_environment(surroundings)?,
+            registrar: Registrar::from_environment(surroundings)?,
+            sources,
+            world: surroundings.world.clone(),
+        })
+    }
+}
+
+impl Step for Produce {
+    fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
+        async move {
+            let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
+            for (delivery, message) in messages {
+                if let Err(error) = self.turn(message).await {
+                    tracing::error!(%error, ?message, "a partition could not be moved on");
+                    failures.push(delivery.message_id);
+                }
+            }
+            failures
+        }
+        .boxed()
+    }
+}

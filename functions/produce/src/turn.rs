@@ -1,0 +1,119 @@
+//! A turn: an invocation goes on with a partition for as long as its time lasts.
+
+use fanfold::aws::Write;
+use fanfold::ids::{TaskId, expand};
+use fanfold::limits::{PRODUCE_TURN, SOURCE_PAUSES, SOURCE_TRIES_MAX};
+use fanfold::messages::{ProduceMessage, TaskRequest};
+use fanfold::metrics::{PARTITIONS_FAILED, ROWS_DROPPED, ROWS_READ, SOURCE_TRIES_FAILED};
+use fanfold::producing::Producer;
+use fanfold::registering::{RegisterError, Registration};
+use fanfold::store::fanouts::{Fanout, FanoutState};
+use fanfold::store::producers::{Page, Partition, PartitionState};
+use fanfold::tracking::TrackingError;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::{Produce, ProduceError, SourceError};
+
+impl Produce {
+    /// Goes on with a partition from where its record says.
+    pub(crate) async fn turn(&self, message: ProduceMessage) -> Result<(), ProduceError> {
+        let until = Instant::now() + PRODUCE_TURN;
+        let unknown = || ProduceError::Unknown(message);
+        let found = self.producing.producers.get(message.fanout, message.partition).await?;
+        let mut at = found.ok_or_else(unknown)?;
+        let fanout = self.tracking.fanouts.get(message.fanout).await?.ok_or_else(unknown)?;
+        let producer = fanout.producer.as_ref().ok_or_else(unknown)?;
+        let (worker, mut known) = (self.world.uuid(), true);
+        while at.state == PartitionState::Running {
+            if !at.wait(self.world.now()).is_zero() {
+                return Ok(self.producing.go_on(&at).await?);
+            }
+            if fanout.state != FanoutState::Open {
+                return self.give_up(&at, &not_open(&fanout)).await;
+            }
+            match self.next(producer, &at, known, worker).await {
+                Ok(Write::Done(behind)) => at = behind,
+                // Somebody else is at it.
+                Ok(Write::Refused(_)) => return Ok(()),
+                Err(error) => return self.failed(&at, error).await,
+            }
+            known = false;
+            if at.state == PartitionState::Running && Instant::now() >= until {
+                return Ok(self.producing.go_on(&at).await?);
+            }
+        }
+        if at.state == PartitionState::Done {
+            self.producing.settle(&self.tracking, &fanout, &at).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings the page that a partition is at, and moves the partition on.
+    async fn next(
+        &self,
+        producer: &Producer,
+        at: &Partition,
+        known: bool,
+        worker: Uuid,
+    ) -> Result<Write<Partition, Option<Partition>>, ProduceError> {
+        let page = self.page(producer, at, known).await?;
+        let duplicates = self.bring(at, &page).await?;
+        let moved = self.producing.producers.advance(at, &page, duplicates, worker).await?;
+        if moved.is_done() {
+            metrics::counter!(ROWS_READ).increment(page.rows);
+            metrics::counter!(ROWS_DROPPED).increment(page.dropped);
+        }
+        Ok(moved)
+    }
+
+    /// Adds the items of a page and registers its tasks. Returns how many were dropped as duplicates.
+    async fn bring(&self, at: &Partition, page: &Page) -> Result<u64, ProduceError> {
+        if page.tasks.is_empty() {
+            return Ok(0);
+        }
+        let groups = self.tracking.add_page(at, u32::try_from(page.tasks.len()).unwrap_or(u32::MAX)).await?;
+        let with_id = |(task, item): (&TaskRequest, _)| TaskRequest { id: Some(TaskId::Item(item)), ..task.clone() };
+        let tasks = page.tasks.iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
+        // Tasks are known by their items, so the request needs no id of its own.
+        let registered = self.registrar.register(tasks, "").await?;
+        let duplicate = |outcome: &Registration| matches!(outcome, Registration::Duplicate { .. });
+        Ok(registered.iter().filter(|task| duplicate(&task.outcome)).count() as u64)
+    }
+
+    /// What follows from a page that could not be brought.
+    async fn failed(&self, at: &Partition, error: ProduceError) -> Result<(), ProduceError> {
+        let error = match error {
+            ProduceError::Source(error) => error,
+            // Policies changed since it was read.
+            ProduceError::Register(error @ RegisterError::Refused(_)) => SourceError::again(error),
+            ProduceError::Tracking(error @ TrackingError::NotOpen { .. }) => SourceError::for_good(error),
+            error => return Err(error),
+        };
+        metrics::counter!(SOURCE_TRIES_FAILED).increment(1);
+        let tries = at.tries + 1;
+        if error.for_good || tries >= SOURCE_TRIES_MAX {
+            return self.give_up(at, &error.message).await;
+        }
+        let wait = SOURCE_PAUSES.after(tries, self.world.random.next()).max(error.retry_after);
+        let due = self.world.now().plus(wait);
+        tracing::warn!(%error, fanout = %at.fanout, partition = at.number, tries, "a source failed and is asked again");
+        match self.producing.producers.failed(at, &error.message, Some(due)).await? {
+            Write::Done(waits) => Ok(self.producing.go_on(&waits).await?),
+            Write::Refused(_) => Ok(()),
+        }
+    }
+
+    /// Fails a partition, until somebody resumes it.
+    async fn give_up(&self, at: &Partition, error: &str) -> Result<(), ProduceError> {
+        tracing::error!(error, fanout = %at.fanout, partition = at.number, "a partition of a producer fails");
+        if self.producing.producers.failed(at, error, None).await?.is_done() {
+            metrics::counter!(PARTITIONS_FAILED).increment(1);
+        }
+        Ok(())
+    }
+}
+
+fn not_open(fanout: &Fanout) -> String {
+    TrackingError::NotOpen { id: fanout.id, state: fanout.state }.to_string()
+}

@@ -1,0 +1,32 @@
+//! Partitions of producers that no message may be left for.
+
+use fanfold::limits::KEYS_PER_READ_MAX;
+
+use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+
+impl Sweep {
+    /// Sends the messages of partitions again that are read, or done and perhaps the last of their fan-out, and of which nobody was heard.
+    pub(crate) async fn sweep_producers(
+        &self,
+        request: SweepRequest,
+        report: &mut SweepReport,
+    ) -> Result<(), SweepError> {
+        let producers = &self.producing.producers;
+        for segment in self.segments() {
+            for names in producers.unfinished(segment).await?.chunks(KEYS_PER_READ_MAX) {
+                for partition in producers.get_many(names).await? {
+                    // The index may lag behind.
+                    if !partition.unfinished() {
+                        continue;
+                    }
+                    let lost = partition.lost(self.horizon(request), self.world.now());
+                    if request.workers_dead || lost && producers.remind(&partition).await? {
+                        self.producing.go_on(&partition).await?;
+                        report.partitions += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! Producers: what is read from sources.
+
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+
+/// Partitions of one producer: with the fan-out's header their records fit one transaction (DynamoDB: 100 actions), and one read shows all.
+pub const PRODUCER_PARTITIONS_MAX: u32 = 64;
+
+/// Bytes of a page's tasks as they are kept, packed: with its counts the record stays below DynamoDB's 400 KB. As much JSON fits in any case,
+/// most JSON takes a fifth of its size.
+pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
+
+/// Bytes of a source's answer. Lambda gives no more than 6 MB.
+pub const SOURCE_ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;
+
+/// Bytes of a cursor as JSON: it is written with every page.
+pub const CURSOR_BYTES_MAX: usize = 2_048;
+
+/// How long a source may take. With a turn, and what registering a page takes, this stays below the time-out of the produce function in
+/// template.yaml.
+pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// How long an invocation goes on to the next page.
+pub const PRODUCE_TURN: Duration = Duration::from_secs(30);
+
+/// Pauses after a source failed.
+pub const SOURCE_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(300) };
+
+/// The longest pause a source may ask for (`Retry-After`).
+pub const SOURCE_RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
+
+/// Tries of one page in a row before its partition fails: some 20 minutes.
+pub const SOURCE_TRIES_MAX: u32 = 12;
+
+/// Bad rows that a partition shows.
+pub const BAD_ROWS_SHOWN_MAX: usize = 10;
+
+/// Bytes shown of what is wrong with a row.
+pub const BAD_ROW_BYTES_MAX: usize = 256;
+
+/// Rows from which a share of bad rows is judged; fewer are judged when the partition ends.
+pub const BAD_SHARE_FROM: u64 = 1_000;
+
+/// How long what a producer has read is kept from when it was read, for workers that come late.
+pub const PAGE_RETENTION: Duration = super::KEY_RETENTION;
+
+/// How long a partition's record is kept from when it last changed, and the page of one that failed: longer than a fan-out may be idle.
+pub const PARTITION_RETENTION: Duration = Duration::from_secs(400 * 24 * 3_600);

@@ -1,0 +1,14 @@
+//! What `produce` is asked to go on with.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A partition of a fan-out's producer is to go on from where its record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProduceMessage {
+    /// The fan-out.
+    pub fanout: Uuid,
+    /// The partition, from 0.
+    pub partition: u32,
+}

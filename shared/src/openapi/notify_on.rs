@@ -1,0 +1,46 @@
+//! What of a fan-out is told.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::limits::PROGRESS_SHARES_MAX;
+use crate::store::fanouts::ToldEnd;
+
+/// More than no items, and less than all.
+const SHARE: &str = "^(00?\\.(0[1-9]|[1-9][0-9]?)|(0?[1-9]|[1-9][0-9])(\\.[0-9]{1,2})?)%$";
+
+/// Ends of a fan-out that are told.
+pub(crate) fn ends(_: &mut SchemaGenerator) -> Schema {
+    let names = ToldEnd::ALL.map(ToldEnd::as_str);
+    json_schema!({"type": ["array", "null"], "items": {"type": "string", "enum": names}})
+}
+
+/// Shares of a fan-out's items at which its progress is told.
+pub(crate) fn progress_shares(_: &mut SchemaGenerator) -> Schema {
+    let share = json_schema!({"type": "string", "pattern": SHARE, "examples": ["25%", "99.5%"]});
+    json_schema!({"type": ["array", "null"], "maxItems": PROGRESS_SHARES_MAX, "items": share})
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::string::string_regex;
+    use regex_lite::Regex;
+
+    use super::*;
+    use crate::store::fanouts::ProgressShare;
+
+    proptest! {
+        #[test]
+        fn what_a_share_may_be_is_read(text in string_regex(&SHARE.replace(['^', '$'], "")).unwrap()) {
+            let read = serde_json::from_value::<ProgressShare>(text.clone().into());
+            prop_assert!(read.is_ok(), "{}", text);
+        }
+
+        #[test]
+        fn what_is_read_may_be_a_share(text in "[0-9]{0,3}(\\.[0-9]{0,3})?%?") {
+            let read = serde_json::from_value::<ProgressShare>(text.clone().into());
+            prop_assert_eq!(Regex::new(SHARE).unwrap().is_match(&text), read.is_ok(), "{}", text);
+        }
+    }
+}

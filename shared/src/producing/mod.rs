@@ -1,0 +1,144 @@
+//! Producing: fan-outs whose tasks come from a source, read page by page in disjoint partitions.
+
+mod page;
+mod spec;
+
+use uuid::Uuid;
+
+pub use self::page::{BadRow, Sieve, Sifted};
+pub use self::spec::{Producer, Source};
+use crate::aws::{Queue, QueueError, StoreError, Write};
+use crate::clock::World;
+use crate::config::{ConfigError, Surroundings, variables};
+use crate::messages::ProduceMessage;
+use crate::store::fanouts::{Fanout, FanoutState};
+use crate::store::producers::{Partition, PartitionState, Producers};
+use crate::tracking::{OpenRequest, Opened, Tracking, TrackingError};
+
+/// The protocols of producers, but for reading them.
+#[derive(Clone, Debug)]
+pub struct Producing {
+    /// Partitions and pages.
+    pub producers: Producers,
+    queue: Queue<ProduceMessage>,
+    world: World,
+}
+
+/// A fan-out's producer could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// The fan-out has none.
+    #[error("fan-out {0} has no producer")]
+    NoProducer(Uuid),
+    /// Nothing can be added to the fan-out any more.
+    #[error("fan-out {id} is {}; a producer can go on while its fan-out is open", state.as_str())]
+    NotOpen {
+        /// The fan-out.
+        id: Uuid,
+        /// Its state.
+        state: FanoutState,
+    },
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A message could not be sent. It is made again by a sweep.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+impl Producing {
+    /// In the table and queue that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            producers: Producers::new(surroundings.table(variables::PRODUCERS_TABLE)?),
+            queue: surroundings.queue(variables::PRODUCE_QUEUE_URL)?,
+            world: surroundings.world.clone(),
+        })
+    }
+
+    /// Opens a fan-out, with the partitions of its producer if it has one: one transaction. Then each partition is begun; a message that is
+    /// lost is made again by a sweep.
+    ///
+    /// # Errors
+    /// The request cannot be fulfilled, or tables and queues cannot be written.
+    pub async fn open(
+        &self,
+        tracking: &Tracking,
+        request: OpenRequest,
+        key: Option<&str>,
+    ) -> Result<Opened, TrackingError> {
+        let Some(of) = request.producer.as_ref().map(|producer| producer.partitions) else {
+            return tracking.open(request, key).await;
+        };
+        let opened = tracking.open_with(request, key, |fanout| self.producers.insert_actions(fanout, of)).await?;
+        if opened.new {
+            let message = |partition| ProduceMessage { fanout: opened.fanout.id, partition };
+            self.send_all((0..of).map(message)).await?;
+        }
+        Ok(opened)
+    }
+
+    /// The partitions of a fan-out's producer; none if it has none.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn partitions(&self, fanout: &Fanout) -> Result<Vec<Partition>, StoreError> {
+        match &fanout.producer {
+            Some(producer) => self.producers.all(fanout.id, producer.partitions).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Lets the partitions of a fan-out's producer go on that failed. Returns all as they stand then.
+    ///
+    /// # Errors
+    /// It has no producer, or is not open, or tables and queues cannot be reached.
+    pub async fn resume(&self, fanout: &Fanout) -> Result<Vec<Partition>, ResumeError> {
+        if fanout.producer.is_none() {
+            return Err(ResumeError::NoProducer(fanout.id));
+        }
+        if fanout.state != FanoutState::Open {
+            return Err(ResumeError::NotOpen { id: fanout.id, state: fanout.state });
+        }
+        let mut resumed = Vec::new();
+        for partition in self.partitions(fanout).await? {
+            if partition.state == PartitionState::Failed
+                && let Write::Done(partition) = self.producers.resume(&partition).await?
+            {
+                resumed.push(ProduceMessage { fanout: fanout.id, partition: partition.number });
+            }
+        }
+        self.send_all(resumed).await?;
+        Ok(self.partitions(fanout).await?)
+    }
+
+    /// Seals the fan-out of a partition that is done if all of them are, then forgets the partition. Each marks itself before it looks at the
+    /// others, so that the last one sees all. Doing it again does no harm.
+    ///
+    /// # Errors
+    /// Tables and queues cannot be reached.
+    pub async fn settle(&self, tracking: &Tracking, fanout: &Fanout, done: &Partition) -> Result<(), TrackingError> {
+        let all = self.partitions(fanout).await?;
+        if all.iter().all(|partition| partition.state == PartitionState::Done) {
+            tracking.seal_produced(fanout.id).await?;
+        }
+        Ok(self.producers.settle(done).await?)
+    }
+
+    /// Has a partition go on when its source may be asked, or now.
+    ///
+    /// # Errors
+    /// The message cannot be sent.
+    pub async fn go_on(&self, partition: &Partition) -> Result<(), QueueError> {
+        let message = ProduceMessage { fanout: partition.fanout, partition: partition.number };
+        self.queue.send_all([(&message, partition.wait(self.world.now()))]).await
+    }
+
+    async fn send_all(&self, messages: impl IntoIterator<Item = ProduceMessage>) -> Result<(), QueueError> {
+        let messages: Vec<ProduceMessage> = messages.into_iter().collect();
+        self.queue.send_all(messages.iter().map(|message| (message, std::time::Duration::ZERO))).await
+    }
+}

@@ -1,0 +1,189 @@
+//! A page as a source answers it: which of its rows are this partition's, and which are no tasks.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Producer;
+use crate::content;
+use crate::json::shape;
+use crate::limits::{BAD_ROW_BYTES_MAX, BAD_ROWS_SHOWN_MAX};
+use crate::messages::TaskRequest;
+use crate::policy::{CompiledPolicy, Expression, ExpressionError, KIND_ALLOWED, Subject, is_kind};
+use crate::share::share;
+use crate::text::shorten;
+
+/// A row as a source gives it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    kind: String,
+    content: Value,
+}
+
+/// What is taken of a page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sifted {
+    /// The tasks of this partition, without ids.
+    pub tasks: Vec<TaskRequest>,
+    /// Rows of the page.
+    pub rows: u64,
+    /// Those of other shares.
+    pub dropped: u64,
+    /// Those that are no tasks that can be accepted.
+    pub bad: u64,
+    /// What is wrong with the first of these.
+    pub bad_rows: Vec<BadRow>,
+}
+
+/// A row that is no task.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct BadRow {
+    /// Its position among all rows that the source gave this partition, from 0.
+    pub row: u64,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Sifts the rows of one partition.
+#[derive(Debug)]
+pub struct Sieve {
+    /// The partition.
+    partition: u32,
+    of: u32,
+    key: Option<Expression>,
+    /// Rows that the partition had before.
+    before: u64,
+}
+
+impl Sieve {
+    /// Of a partition, after so many rows.
+    ///
+    /// # Errors
+    /// The producer's key is no expression.
+    pub fn new(producer: &Producer, partition: u32, before: u64) -> Result<Self, ExpressionError> {
+        let key = producer.key.as_deref().map(Expression::compile).transpose()?;
+        Ok(Self { partition, of: producer.partitions, key, before })
+    }
+
+    /// The kind that a row names, so that its policy can be looked up.
+    #[must_use]
+    pub fn kind(row: &Value) -> Option<&str> {
+        row.get("kind")?.as_str().filter(|kind| is_kind(kind))
+    }
+
+    /// Takes what is this partition's. `policy`: the policy of a kind.
+    pub fn sift<'p>(&self, rows: Vec<Value>, policy: impl Fn(&str) -> Option<&'p CompiledPolicy>) -> Sifted {
+        let mut sifted = Sifted::default();
+        for row in rows {
+            match self.task(row, &policy) {
+                Ok((task, true)) => sifted.tasks.push(task),
+                Ok((_, false)) => sifted.dropped += 1,
+                Err(problem) => {
+                    if sifted.bad_rows.len() < BAD_ROWS_SHOWN_MAX {
+                        let problem = shorten(&problem, BAD_ROW_BYTES_MAX).into_owned();
+                        sifted.bad_rows.push(BadRow { row: self.before + sifted.rows, problem });
+                    }
+                    sifted.bad += 1;
+                }
+            }
+            sifted.rows += 1;
+        }
+        sifted
+    }
+
+    /// The task of a row, and whether it is this partition's. A row without a key is: its source is trusted.
+    fn task<'p>(
+        &self,
+        row: Value,
+        policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
+    ) -> Result<(TaskRequest, bool), String> {
+        let Row { kind, content } = shape(row).map_err(|error| error.to_string())?;
+        if !is_kind(&kind) {
+            return Err(format!("`kind`: is `{kind}`, {KIND_ALLOWED} are allowed"));
+        }
+        let policy = policy(&kind).ok_or_else(|| format!("`kind`: is `{kind}`, there is no policy of this kind"))?;
+        content::encode(&content).map_err(|error| format!("`content`: {error}"))?;
+        let placement = policy.place(&content, "").map_err(|(field, error)| format!("`{field}`: {error}"))?;
+        let key = match &self.key {
+            Some(key) => {
+                let subject = Subject::new(&kind, &content).map_err(|error| format!("`content`: {error}"))?;
+                Some(key.evaluate(&subject).map_err(|error| format!("`producer.key`: {error}"))?)
+            }
+            None => placement.key,
+        };
+        let ours = key.is_none_or(|key| share(&key, self.of) == self.partition);
+        Ok((TaskRequest { id: None, kind, content }, ours))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(key: Option<&str>) -> CompiledPolicy {
+        let mut policy =
+            json!({"kind": "mail", "target": "content.city", "batch_api": {"url": "https://example.com/mails"}});
+        policy["key"] = json!(key);
+        CompiledPolicy::new(serde_json::from_value(policy).unwrap()).unwrap()
+    }
+
+    fn producer(key: Option<&str>) -> Producer {
+        let mut producer = json!({"source": {"url": "https://example.com/"}, "partitions": 3});
+        producer["key"] = json!(key);
+        serde_json::from_value(producer).unwrap()
+    }
+
+    fn rows(n: usize) -> Vec<Value> {
+        (0..n).map(|n| json!({"kind": "mail", "content": {"city": "Bonn", "to": n.to_string()}})).collect()
+    }
+
+    #[test]
+    fn each_row_is_in_one_partition_by_either_key() {
+        for (of_policy, of_producer) in [(Some("content.to"), None), (None, Some("content.to"))] {
+            let policy = policy(of_policy);
+            let mut taken = 0;
+            for partition in 0..3 {
+                let sieve = Sieve::new(&producer(of_producer), partition, 0).unwrap();
+                let sifted = sieve.sift(rows(100), |_| Some(&policy));
+                assert_eq!((sifted.rows, sifted.bad), (100, 0));
+                assert_eq!(sifted.tasks.len() as u64 + sifted.dropped, 100);
+                let ours = |task: &TaskRequest| share(task.content["to"].as_str().unwrap(), 3) == partition;
+                assert!(sifted.tasks.iter().all(ours));
+                taken += sifted.tasks.len();
+            }
+            assert_eq!(taken, 100);
+        }
+        let sieve = Sieve::new(&producer(None), 2, 0).unwrap();
+        let unkeyed = policy(None);
+        assert_eq!(sieve.sift(rows(9), |_| Some(&unkeyed)).tasks.len(), 9, "without a key none is dropped");
+    }
+
+    #[test]
+    fn what_is_no_task_is_named_by_its_row() {
+        let sieve = Sieve::new(&producer(Some("content.to")), 0, 40).unwrap();
+        let policy = policy(None);
+        let mut rows = vec![
+            json!(7),
+            json!({"kind": "mail"}),
+            json!({"kind": "mail", "content": {}, "id": "x"}),
+            json!({"kind": "letter", "content": {}}),
+            json!({"kind": "no/kind", "content": {}}),
+            json!({"kind": "mail", "content": {"city": "Bonn"}}),
+            json!({"kind": "mail", "content": {"to": "x"}}),
+            json!({"kind": "mail", "content": {"city": "Bonn", "to": "x".repeat(2_000)}}),
+        ];
+        rows.extend((0..5).map(|_| json!(null)));
+        let sifted = sieve.sift(rows, |kind| (kind == "mail").then_some(&policy));
+        assert_eq!((sifted.rows, sifted.bad, sifted.tasks.len()), (13, 13, 0));
+        let at: Vec<u64> = sifted.bad_rows.iter().map(|bad| bad.row).collect();
+        assert_eq!(at, (40..50).collect::<Vec<u64>>());
+        let starts = ["", "`content`", "`id`", "`kind`", "`kind`", "`producer.key`", "`target`", "`producer.key`"];
+        for (bad, start) in sifted.bad_rows.iter().zip(starts) {
+            assert!(bad.problem.starts_with(start) && bad.problem.len() <= BAD_ROW_BYTES_MAX + 3, "{bad:?}");
+        }
+    }
+}

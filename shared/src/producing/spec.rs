@@ -1,0 +1,127 @@
+//! What a fan-out's producer is: where its rows come from, in how many partitions, and what of them is taken.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "openapi")]
+use crate::limits::EXPRESSION_BYTES_MAX;
+use crate::limits::PRODUCER_PARTITIONS_MAX;
+use crate::policy::{Destination, Expression, FieldError, PolicyError};
+use crate::store::fanouts::Tolerance;
+
+/// A source of a fan-out's tasks, read page by page in disjoint partitions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Producer {
+    /// Where the rows come from.
+    pub source: Source,
+    /// Partitions that are read side by side, each row by one of them; fixed for the fan-out's life.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PRODUCER_PARTITIONS_MAX)))]
+    #[serde(default = "one", deserialize_with = "crate::whole::u32")]
+    pub partitions: u32,
+    /// CEL expression over `kind` and `content`: decides the partition of a row. If not given, the `key` of its kind's policy does.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// How many rows of a partition may be no task that can be accepted: a number, or a share of its rows as text such as `1%`. They are left out,
+    /// counted and shown. If not given, none may.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerated_bad_rows: Option<Tolerance>,
+}
+
+/// Where a producer's rows come from: exactly one of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Source {
+    /// An HTTP endpoint; `https`, or `http` on the local machine.
+    Url(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::url"))] String),
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Producer {
+    /// Names what is wrong with it.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        let mut errors = Vec::new();
+        let mut add = |field: &str, problem: String| {
+            errors.push(FieldError { field: format!("producer.{field}"), problem });
+        };
+        if !(1..=PRODUCER_PARTITIONS_MAX).contains(&self.partitions) {
+            add("partitions", format!("is {}, 1 to {PRODUCER_PARTITIONS_MAX} is allowed", self.partitions));
+        }
+        if let Some(Err(error)) = self.key.as_deref().map(Expression::compile) {
+            add("key", error.to_string());
+        }
+        let Source::Url(url) = &self.source;
+        if let Err(PolicyError(of_url)) = Destination::Url(url.clone()).check("producer.source") {
+            errors.extend(of_url);
+        }
+        if errors.is_empty() { Ok(()) } else { Err(PolicyError(errors)) }
+    }
+
+    /// Whether so many bad rows among so many are more than tolerated. A share is judged once it says something; `last`: no more rows come.
+    #[must_use]
+    pub fn too_many_bad(&self, bad: u64, rows: u64, last: bool) -> bool {
+        match self.tolerated_bad_rows {
+            None => bad > 0,
+            Some(Tolerance::Share(_)) if !last && rows < crate::limits::BAD_SHARE_FROM => false,
+            Some(tolerance) => tolerance.exceeded(bad, rows),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::json::shape;
+
+    fn producer(changes: &Value) -> Producer {
+        let mut producer = json!({"source": {"url": "https://example.com/rows"}, "partitions": 4});
+        for (field, value) in changes.as_object().unwrap() {
+            producer[field] = value.clone();
+        }
+        shape(producer).unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_field() {
+        assert_eq!(producer(&json!({})).check(), Ok(()));
+        assert_eq!(producer(&json!({"partitions": PRODUCER_PARTITIONS_MAX, "key": "content.id"})).check(), Ok(()));
+        for (changes, field) in [
+            (json!({"partitions": 0}), "producer.partitions"),
+            (json!({"partitions": PRODUCER_PARTITIONS_MAX + 1}), "producer.partitions"),
+            (json!({"key": "content."}), "producer.key"),
+            (json!({"source": {"url": "http://example.com/"}}), "producer.source.url"),
+        ] {
+            let PolicyError(errors) = producer(&changes).check().unwrap_err();
+            assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), [field]);
+        }
+        for changes in [json!({"source": {}}), json!({"source": {"file": "x"}}), json!({"rows": 1})] {
+            let mut value = json!({"source": {"url": "https://example.com/"}});
+            value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            assert!(shape::<Producer>(value).is_err(), "{changes}");
+        }
+    }
+
+    #[test]
+    fn no_bad_row_is_tolerated_unless_it_is_said() {
+        let none = producer(&json!({}));
+        assert!(none.too_many_bad(1, 1_000_000, false) && !none.too_many_bad(0, 1, true));
+        let two = producer(&json!({"tolerated_bad_rows": 2}));
+        assert!(two.too_many_bad(3, 1_000_000, false) && !two.too_many_bad(2, 2, true));
+        let share = producer(&json!({"tolerated_bad_rows": "1%"}));
+        assert!(!share.too_many_bad(9, 10, false), "too few rows to judge by");
+        assert!(share.too_many_bad(9, 10, true) && share.too_many_bad(11, 1_000, false));
+        assert!(!share.too_many_bad(10, 1_000, false));
+    }
+}

@@ -1,0 +1,119 @@
+//! Tasks of one lane that come together are stored as bundles.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::aws::StoreError;
+use crate::bits::Bits;
+use crate::clock::World;
+use crate::grouping::{Bundle, cut};
+use crate::ids::TaskId;
+use crate::lane::Lane;
+use crate::store::tasks::{NewTask, Waits};
+use crate::waiting::Waiting;
+use uuid::Uuid;
+
+use super::Registrar;
+
+/// What is to be told of, by lane: it waits, and perhaps nobody knows.
+#[derive(Debug, Default)]
+pub(crate) struct Awake(BTreeMap<Lane, (Vec<TaskId>, BTreeMap<Uuid, u16>)>);
+
+impl Awake {
+    /// Adds a task that waits.
+    pub(crate) fn add(&mut self, lane: &Lane, id: TaskId, waits: Waits) {
+        let (tasks, bundles) = self.0.entry(lane.clone()).or_default();
+        match waits {
+            Waits::Alone | Waits::Freed => tasks.push(id),
+            Waits::In(bundle, waiting) => drop(bundles.insert(bundle, waiting)),
+        }
+    }
+
+    /// What waits in each lane.
+    pub(crate) fn lanes(self) -> impl Iterator<Item = (Lane, Waiting)> {
+        let waiting = |(lane, (tasks, bundles))| (lane, Waiting { bundles, ..Waiting::alone(tasks) });
+        self.0.into_iter().map(waiting)
+    }
+}
+
+/// Says for each task which bundle it is stored for. Returns the bundles. A task that comes alone to its lane has none: it
+/// waits on its own, which costs less. `max_batch`: of each kind.
+pub(crate) fn bundle(tasks: &mut [NewTask], max_batch: &HashMap<&str, usize>, world: &World) -> Vec<Bundle> {
+    let mut lanes: BTreeMap<&Lane, Vec<TaskId>> = BTreeMap::new();
+    for task in tasks.iter() {
+        lanes.entry(&task.lane).or_default().push(task.id);
+    }
+    let mut bundles = Vec::new();
+    for (lane, ids) in lanes {
+        let max_batch = max_batch.get(lane.kind.as_str()).copied().unwrap_or(1);
+        let cut = cut(ids.into_iter().collect(), lane, max_batch).into_iter().filter(|members| members.len() > 1);
+        bundles.extend(cut.map(|members| Bundle::filling(world.uuid(), lane.clone(), members, world.now())));
+    }
+    let of: HashMap<TaskId, Uuid> =
+        bundles.iter().flat_map(|bundle| bundle.members.ids().iter().map(|id| (*id, bundle.id))).collect();
+    for task in tasks {
+        task.bundle = of.get(&task.id).copied();
+    }
+    bundles
+}
+
+impl Registrar {
+    /// Lets batches claim what was stored: all tasks but those at the positions `known`. Returns what waits now.
+    pub(crate) async fn open(
+        &self,
+        bundles: &[Bundle],
+        tasks: &[NewTask],
+        known: &HashSet<usize>,
+    ) -> Result<Awake, StoreError> {
+        let mut awake = Awake::default();
+        let mut stored: HashMap<Uuid, Vec<TaskId>> = HashMap::new();
+        for (_, task) in tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)) {
+            match task.bundle {
+                Some(bundle) => stored.entry(bundle).or_default().push(task.id),
+                None => awake.add(&task.lane, task.id, Waits::Alone),
+            }
+        }
+        let slots = |bundle: &Bundle| {
+            let stored = stored.get(&bundle.id).into_iter().flatten();
+            stored.filter_map(|id| bundle.members.slot(id)).collect::<Bits>()
+        };
+        let opened: Vec<Bundle> = bundles.iter().map(|bundle| bundle.opened(slots(bundle))).collect();
+        let dead = self.tasks.open_bundles(&opened).await?;
+        for bundle in opened {
+            let ids: Vec<TaskId> = bundle.tasks(&bundle.free).collect();
+            if dead.contains(&bundle.id) {
+                self.tasks.free_from(&bundle, &ids).await?;
+                ids.iter().for_each(|id| awake.add(&bundle.lane, *id, Waits::Alone));
+            } else if let Some(id) = ids.first() {
+                awake.add(&bundle.lane, *id, Waits::In(bundle.id, bundle.waiting()));
+            }
+        }
+        Ok(awake)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn task(id: u128, lane: &str) -> NewTask {
+        let (id, lane) = (TaskId::Single(Uuid::from_u128(id)), lane.parse().unwrap());
+        NewTask { id, lane, content: "{}".to_owned(), key: None, bundle: None }
+    }
+
+    #[test]
+    fn tasks_of_one_lane_come_in_bundles_and_a_single_one_alone() {
+        let mut tasks: Vec<NewTask> = (0..60).map(|id| task(id, "parcel:0:NY")).collect();
+        tasks.push(task(60, "parcel:0:NJ"));
+        tasks.extend((61..63).map(|id| task(id, "letter:0:NY")));
+        let bundles = bundle(&mut tasks, &HashMap::from([("parcel", 100)]), &World::system());
+        let sizes: Vec<usize> = bundles.iter().map(|bundle| bundle.members.len()).collect();
+        assert_eq!(sizes, [2, 50, 10]);
+        assert_eq!(tasks[60].bundle, None);
+        for task in tasks.iter().filter(|task| task.bundle.is_some()) {
+            let of = bundles.iter().find(|bundle| Some(bundle.id) == task.bundle).unwrap();
+            assert_eq!(of.lane, task.lane);
+            assert!(of.members.slot(&task.id).is_some());
+        }
+    }
+}

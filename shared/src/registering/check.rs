@@ -1,0 +1,138 @@
+//! Whether tasks can be accepted, and where they belong.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::aws::StoreError;
+use crate::content;
+use crate::ids::{TaskId, derived};
+use crate::limits::{PROBLEM_FIELDS_MAX, TASKS_PER_REQUEST_MAX};
+use crate::messages::TaskRequest;
+use crate::policy::{CompiledPolicy, KIND_ALLOWED, is_kind};
+use crate::store::tasks::Key;
+use serde::Serialize;
+
+use super::{Placed, RegisterError, Registrar};
+
+/// Why a task cannot be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskFault {
+    /// Its position in the request.
+    pub index: usize,
+    /// The field.
+    pub field: String,
+    /// Its value and what is allowed.
+    pub problem: String,
+}
+
+impl fmt::Display for TaskFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path(), self.problem)
+    }
+}
+
+/// The field of a fault in the list itself, which belongs to no task.
+const LIST: &str = "tasks";
+
+impl TaskFault {
+    /// The field in the request.
+    #[must_use]
+    pub fn path(&self) -> String {
+        if self.field == LIST { LIST.to_owned() } else { format!("tasks[{}].{}", self.index, self.field) }
+    }
+
+    /// Refuses a request that has faults.
+    pub(crate) fn refuse(mut faults: Vec<Self>) -> Result<(), RegisterError> {
+        faults.truncate(PROBLEM_FIELDS_MAX);
+        if faults.is_empty() { Ok(()) } else { Err(RegisterError::Refused(faults)) }
+    }
+}
+
+/// Checks how many tasks a request of a client has.
+///
+/// # Errors
+/// It has none, or too many.
+pub fn check_count(tasks: &[TaskRequest]) -> Result<(), RegisterError> {
+    if (1..=TASKS_PER_REQUEST_MAX).contains(&tasks.len()) {
+        return Ok(());
+    }
+    let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks.len());
+    Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]))
+}
+
+impl Registrar {
+    /// Checks tasks and computes lane and key of each. `answered`: whether the client gets the ids that tasks are given.
+    pub(crate) async fn place(
+        &self,
+        tasks: Vec<TaskRequest>,
+        request_id: &str,
+        answered: bool,
+    ) -> Result<Vec<Placed>, RegisterError> {
+        let policies = self.policies_of(&tasks).await?;
+        let mut faults = Vec::new();
+        let mut placed = Vec::with_capacity(tasks.len());
+        let mut ids = HashSet::with_capacity(tasks.len());
+        for (index, task) in tasks.into_iter().enumerate() {
+            let told = answered || task.id.is_some();
+            let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
+            let checked = if ids.insert(id) {
+                let policy = policies.get(&task.kind).and_then(Option::as_deref);
+                place(id, &task, policy, told)
+            } else {
+                Err(("id", format!("`{id}` is given to two tasks of this request")))
+            };
+            match checked {
+                Ok(task) => placed.push(task),
+                Err((field, problem)) => faults.push(TaskFault { index, field: field.to_owned(), problem }),
+            }
+        }
+        TaskFault::refuse(faults).map(|()| placed)
+    }
+
+    /// The policies of the kinds that tasks name; none, where a kind has none.
+    async fn policies_of(
+        &self,
+        tasks: &[TaskRequest],
+    ) -> Result<HashMap<String, Option<Arc<CompiledPolicy>>>, StoreError> {
+        let mut policies = HashMap::new();
+        for task in tasks {
+            // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
+            if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
+                policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
+            }
+        }
+        Ok(policies)
+    }
+}
+
+/// A task in its lane, or the field that is wrong, and why.
+fn place(
+    id: TaskId,
+    task: &TaskRequest,
+    policy: Option<&CompiledPolicy>,
+    told: bool,
+) -> Result<Placed, (&'static str, String)> {
+    let Some(policy) = policy else {
+        let kind: String = task.kind.chars().take(80).collect();
+        let problem = if is_kind(&task.kind) {
+            format!("is `{kind}`, there is no policy of this kind")
+        } else {
+            format!("is `{kind}`, {KIND_ALLOWED} are allowed")
+        };
+        return Err(("kind", problem));
+    };
+    let content = content::encode(&task.content).map_err(|error| ("content", error.to_string()))?;
+    let placement = policy.place(&task.content, &id.to_string());
+    let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
+    let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
+    Ok(Placed { id, lane: placement.lane, key, content, max_batch: policy.policy.max_batch as usize, told })
+}
+
+/// A key is unique among the tasks of its kind: those of its fan-out, or those on their own.
+fn scope(id: &TaskId, kind: &str) -> String {
+    match id {
+        TaskId::Item(item) => format!("{kind}:{}", item.fanout),
+        TaskId::Single(_) => kind.to_owned(),
+    }
+}

@@ -1,0 +1,47 @@
+//! Whether the items that tasks name exist: a task whose ack nobody would take is not accepted.
+
+use crate::ids::{ItemId, TaskId};
+use crate::tracking::{AckRefusal, Sizes};
+
+use super::{Placed, RegisterError, Registrar, TaskFault};
+
+impl Registrar {
+    /// Refuses tasks that name items which do not exist, as far as can be seen now. Returns the groups of the others.
+    pub(crate) async fn check_items(&self, placed: &[Placed]) -> Result<Sizes, RegisterError> {
+        let sizes = self.tracking.sizes(&items(placed)).await?;
+        check(placed, &sizes).map(|()| sizes)
+    }
+}
+
+/// The items that tasks are.
+pub(crate) fn items<'a>(placed: impl IntoIterator<Item = &'a Placed>) -> Vec<ItemId> {
+    placed.into_iter().filter_map(|task| item(&task.id)).collect()
+}
+
+/// Names the tasks of a request whose items do not exist.
+pub(crate) fn check(placed: &[Placed], sizes: &Sizes) -> Result<(), RegisterError> {
+    let fault = |(index, task): (usize, &Placed)| {
+        let refusal = sizes.refusal(&item(&task.id)?)?;
+        Some(TaskFault { index, field: "id".to_owned(), problem: problem(&task.id, &refusal) })
+    };
+    TaskFault::refuse(placed.iter().enumerate().filter_map(fault).collect())
+}
+
+fn item(id: &TaskId) -> Option<ItemId> {
+    match id {
+        TaskId::Item(item) => Some(*item),
+        TaskId::Single(_) => None,
+    }
+}
+
+fn problem(id: &TaskId, refusal: &AckRefusal) -> String {
+    match refusal {
+        AckRefusal::UnknownGroup { fanout, group } => format!(
+            "is `{id}`: fan-out {fanout} has no item group {group}; items of the groups that opening and adding answered are \
+             allowed"
+        ),
+        AckRefusal::OutOfRange { group, index, size, .. } => {
+            format!("is `{id}`: item group {group} has {size} items, there is no {index}; 0 to {} is allowed", size - 1)
+        }
+    }
+}

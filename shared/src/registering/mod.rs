@@ -1,0 +1,260 @@
+//! Registering tasks: their lanes are computed, they are stored, and the lanes are woken.
+
+mod bundles;
+mod check;
+mod compiled;
+mod each;
+mod items;
+mod once;
+mod owners;
+mod wake;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::aws::{Queue, QueueError, StoreError};
+use crate::clock::World;
+use crate::config::{ConfigError, Surroundings, variables};
+use crate::ids::{ItemId, TaskId};
+use crate::lane::Lane;
+use crate::messages::{ElectMessage, GroupMessage, TaskRequest};
+use crate::metrics::TASKS_DUPLICATE;
+use crate::policy::CompiledPolicy;
+use crate::store::locks::Locks;
+use crate::store::policies::Policies;
+use crate::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
+use crate::tracking::{Acks, Sizes, Tracking, TrackingError, collect_duplicates};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::Serialize;
+
+use self::bundles::bundle;
+pub use self::check::{TaskFault, check_count};
+use self::compiled::CompiledPolicies;
+pub use self::once::request_id;
+use self::owners::Owners;
+
+/// Stores tasks and wakes their lanes.
+#[derive(Debug)]
+pub struct Registrar {
+    tasks: Tasks,
+    policies: CompiledPolicies,
+    tracking: Tracking,
+    locks: Locks,
+    elect: Queue<ElectMessage>,
+    group: Queue<GroupMessage>,
+    world: World,
+}
+
+/// What became of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Registered {
+    /// Its id.
+    pub id: TaskId,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Registration,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Registration {
+    /// It was stored.
+    Registered,
+    /// It is stored already: an earlier delivery of the same request did it.
+    Known,
+    /// Another task has its key. It was dropped; if it is an item of a fan-out, the item was acked.
+    Duplicate {
+        /// The task that has the key.
+        of: TaskId,
+    },
+}
+
+/// Tasks could not be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// Some cannot be accepted; none was stored.
+    #[error("{} of the tasks cannot be accepted, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
+    Refused(Vec<TaskFault>),
+    /// The idempotency key was used for another request; nothing was stored.
+    #[error("the idempotency key was used before with other values: {}", differs(*.first, *.tasks))]
+    KeyReused {
+        /// Tasks of this request.
+        tasks: u64,
+        /// Tasks of the first request under the key.
+        first: u64,
+    },
+    /// A table could not be read or written. Some tasks may have been stored; repeating the request is safe.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A lane could not be woken. Repeating the request is safe.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The item of a duplicate could not be acked. Repeating the request is safe.
+    #[error(transparent)]
+    Tracking(#[from] TrackingError),
+}
+
+/// A task that was checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) id: TaskId,
+    pub(crate) lane: Lane,
+    pub(crate) key: Option<Key>,
+    pub(crate) content: String,
+    /// Members of a batch of its kind at most.
+    pub(crate) max_batch: usize,
+    /// Whether a client knows its id, and may ask for it.
+    pub(crate) told: bool,
+}
+
+impl Registrar {
+    /// In the tables and queues that the environment names.
+    ///
+    /// # Errors
+    /// A variable is missing.
+    pub fn from_environment(surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            policies: CompiledPolicies::new(Policies::new(surroundings.table(variables::POLICIES_TABLE)?)),
+            tracking: Tracking::from_environment(surroundings)?,
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
+            group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
+            world: surroundings.world.clone(),
+        })
+    }
+
+    /// The policy of a kind, compiled, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn policy(&self, kind: &str) -> Result<Option<Arc<CompiledPolicy>>, StoreError> {
+        self.policies.get(kind).await
+    }
+
+    /// An id for a request that brought none. Repeating such a request registers its tasks again.
+    #[must_use]
+    pub fn new_request_id(&self) -> String {
+        self.world.uuid().to_string()
+    }
+
+    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
+    /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
+    /// `request_id` and position, so that no repetition stores one twice.
+    ///
+    /// # Errors
+    /// A task cannot be accepted, or tables or queues cannot be reached.
+    pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
+        let placed = self.place(tasks, request_id, true).await?;
+        let sizes = self.check_items(&placed).await?;
+        self.store(&placed, &sizes).await
+    }
+
+    /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists. Then the bundles,
+    /// so that `sweep` finds a task whose worker died right after it was stored.
+    pub(crate) fn store<'a>(
+        &'a self,
+        placed: &'a [Placed],
+        sizes: &'a Sizes,
+    ) -> BoxFuture<'a, Result<Vec<Registered>, RegisterError>> {
+        self.store_all(placed, sizes).boxed()
+    }
+
+    async fn store_all(&self, placed: &[Placed], sizes: &Sizes) -> Result<Vec<Registered>, RegisterError> {
+        self.tracking.mark(sizes, &items::items(placed)).await?;
+        let owners = self.owners(placed).await?;
+        let mut tasks = to_store(placed, &owners);
+        let max_batch = placed.iter().map(|task| (task.lane.kind.as_str(), task.max_batch)).collect();
+        let bundles = bundle(&mut tasks, &max_batch, &self.world);
+        self.tasks.begin_bundles(&bundles).await?;
+        let known = self.tasks.insert(&tasks).await?;
+        let mut awake = self.open(&bundles, &tasks, &known).await?;
+        owners.freed.iter().for_each(|(id, lane)| awake.add(lane, *id, Waits::Alone));
+        let dropped = to_drop(placed, &owners);
+        let noted = self.tasks.insert_duplicates(&dropped).await?;
+        let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
+        let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
+        let new: HashSet<TaskId> =
+            tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)).map(|(_, task)| task.id).collect();
+        let mut duplicates = Vec::new();
+        let mut registered = Vec::with_capacity(placed.len());
+        for (task, owner) in placed.iter().zip(&owners.of) {
+            let id = task.id;
+            let outcome = match before.get(&id) {
+                // The hint of the delivery that stored it may never have been sent. Once a batch has it, it needs none.
+                Some(Stored::Task { lane, waits }) => {
+                    waits.iter().for_each(|waits| awake.add(lane, id, *waits));
+                    Registration::Known
+                }
+                Some(Stored::Duplicate(of)) => Registration::Duplicate { of: *of },
+                None if *owner != id => Registration::Duplicate { of: *owner },
+                None if new.contains(&id) => Registration::Registered,
+                None => Registration::Known,
+            };
+            if matches!(outcome, Registration::Duplicate { .. }) {
+                duplicates.push(id);
+            }
+            registered.push(Registered { id, outcome });
+        }
+        metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);
+        self.wake(awake).await?;
+        self.drop_items(&duplicates).await?;
+        Ok(registered)
+    }
+
+    /// Acks the items of dropped duplicates here and now: no record would show `sweep` an ack that got lost.
+    async fn drop_items(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
+        let items: Vec<ItemId> = duplicates
+            .iter()
+            .filter_map(|id| match id {
+                TaskId::Item(item) => Some(*item),
+                TaskId::Single(_) => None,
+            })
+            .collect();
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut acks = Acks::new();
+        collect_duplicates(&mut acks, items);
+        for refusal in self.tracking.ack(&acks).await?.values() {
+            tracing::warn!(refusal = %refusal.problem, "the item of a duplicate was not acked");
+        }
+        Ok(())
+    }
+}
+
+/// How two requests under one idempotency key differ.
+fn differs(first: u64, tasks: u64) -> String {
+    if first == tasks {
+        "a task of `tasks` differs".to_owned()
+    } else {
+        format!("`tasks` had {first} tasks, now {tasks}")
+    }
+}
+
+/// The tasks to store: every owner of a key as it is itself, if it is in the request. Otherwise its first duplicate stands in
+/// for it under its id, if it is not stored: the owner's request may have died between key and task.
+fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
+    let all = || placed.iter().zip(&owners.of);
+    let themselves = all().filter(|(task, owner)| task.id == **owner);
+    let others = all().filter(|(task, owner)| task.id != **owner && !owners.stored.contains(*owner));
+    let mut seen = HashSet::with_capacity(placed.len());
+    let new = |(task, owner): (&Placed, &TaskId)| NewTask {
+        id: *owner,
+        lane: task.lane.clone(),
+        content: task.content.clone(),
+        key: task.key.clone(),
+        bundle: None,
+    };
+    themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()
+}
+
+/// The duplicates that somebody can ask for.
+fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
+    let told = placed.iter().zip(&owners.of).filter(|(task, owner)| task.told && task.id != **owner);
+    told.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
+}

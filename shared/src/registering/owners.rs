@@ -1,0 +1,88 @@
+//! Who has the keys of tasks.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::aws::StoreError;
+use crate::ids::TaskId;
+use crate::lane::Lane;
+use crate::limits::CONTENTION_TRIES_MAX;
+use crate::store::tasks::{Holding, Key, KeyClaim, Stored, Takeover};
+
+use super::{Placed, RegisterError, Registrar};
+
+/// The tasks that own the keys of a request's tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    /// For every task: itself, if it has no key or got it.
+    pub(crate) of: Vec<TaskId>,
+    /// Those that belong to other requests, and for which nobody has to stand in: they are stored, or ended long ago.
+    pub(crate) stored: HashSet<TaskId>,
+    /// Those of them that were freed from dead bundles: their lanes are to be woken.
+    pub(crate) freed: Vec<(TaskId, Lane)>,
+}
+
+impl Registrar {
+    /// Takes the keys of tasks. One that another task has is taken over if that task gave it back, or will never be handled.
+    pub(crate) async fn owners(&self, placed: &[Placed]) -> Result<Owners, RegisterError> {
+        let keyed: Vec<(usize, &Key)> =
+            placed.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
+        let claim = |(at, key): &(usize, &Key)| KeyClaim { key: (*key).clone(), owner: placed[*at].id };
+        let claims: Vec<KeyClaim> = keyed.iter().map(claim).collect();
+        let mut freed = Vec::new();
+        for _ in 0..CONTENTION_TRIES_MAX {
+            let mut holdings = self.tasks.take_keys(&claims).await?;
+            let others: Vec<TaskId> = foreign(&claims, &holdings).map(|(_, holding)| holding.owner).collect();
+            let owners = self.tasks.stored(&others).await?;
+            freed.extend(owners.iter().filter_map(|(id, stored)| Some((*id, stored.freed()?.clone()))));
+            let free: Vec<usize> =
+                (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners)).collect();
+            // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
+            let claimants: Vec<TaskId> = free.iter().map(|at| claims[*at].owner).collect();
+            let done = self.tasks.stored(&claimants).await?;
+            let takeovers = takeovers(&claims, &holdings, &free, &done);
+            if !takeovers.is_empty() {
+                self.tasks.take_over(&takeovers).await?;
+                continue;
+            }
+            let mut stored: HashSet<TaskId> = owners.into_keys().collect();
+            for at in free {
+                match done.get(&claims[at].owner) {
+                    Some(Stored::Task { .. }) => holdings[at].owner = claims[at].owner,
+                    // It was dropped, so it stands in for nobody.
+                    _ => drop(stored.insert(holdings[at].owner)),
+                }
+            }
+            let mut of: Vec<TaskId> = placed.iter().map(|task| task.id).collect();
+            keyed.iter().zip(&holdings).for_each(|((at, _), holding)| of[*at] = holding.owner);
+            return Ok(Owners { of, stored, freed });
+        }
+        Err(StoreError::Contended { what: "taking keys over".to_owned() }.into())
+    }
+}
+
+/// The claims whose keys other tasks have.
+fn foreign<'a>(claims: &'a [KeyClaim], holdings: &'a [Holding]) -> impl Iterator<Item = (&'a KeyClaim, &'a Holding)> {
+    claims.iter().zip(holdings).filter(|(claim, holding)| claim.owner != holding.owner)
+}
+
+/// Whether another task has the key and need not keep it: it released the key, it was itself dropped as a duplicate, or it
+/// ended so long ago that its record is gone.
+fn is_free(claim: &KeyClaim, holding: &Holding, owners: &HashMap<TaskId, Stored>) -> bool {
+    let owner = owners.get(&holding.owner);
+    let dropped = matches!(owner, Some(Stored::Duplicate(_)));
+    claim.owner != holding.owner && (holding.released || dropped || (holding.old && owner.is_none()))
+}
+
+/// The free keys that go to tasks which are not stored: of several in one request, the first.
+fn takeovers(
+    claims: &[KeyClaim],
+    holdings: &[Holding],
+    free: &[usize],
+    done: &HashMap<TaskId, Stored>,
+) -> Vec<Takeover> {
+    let mut seen = HashSet::new();
+    let new = free.iter().filter(|at| !done.contains_key(&claims[**at].owner) && seen.insert(&claims[**at].key));
+    let takeover =
+        |at: &usize| Takeover { key: claims[*at].key.clone(), from: holdings[*at].owner, to: claims[*at].owner };
+    new.map(takeover).collect()
+}

@@ -1,0 +1,82 @@
+//! Lanes are told of what waits in them: by an election, or, where nobody is to wait, by making a leader at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::aws::{StoreError, Write};
+use crate::ids::derived;
+use crate::lane::Lane;
+use crate::limits::LED_BY_REQUEST_MAX;
+use crate::messages::{ElectMessage, GroupMessage};
+use crate::store::locks::Lock;
+use crate::waiting::Waiting;
+use futures::{StreamExt, stream};
+
+use super::bundles::Awake;
+use super::{RegisterError, Registrar};
+
+impl Registrar {
+    /// One message per lane, naming what waits there.
+    pub(crate) async fn wake(&self, awake: Awake) -> Result<(), RegisterError> {
+        let lanes: Vec<(Lane, Vec<Waiting>)> =
+            awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
+        let leaders = self.leaders(&lanes).await;
+        let mut messages = Vec::new();
+        for (lane, portions) in &lanes {
+            let led = usize::from(leaders.contains_key(lane));
+            let message = |portion: &Waiting| ElectMessage::stored(lane.clone(), portion.clone(), self.world.uuid());
+            messages.extend(portions.iter().skip(led).map(message));
+        }
+        self.group.send_all(leaders.values().map(|message| (message, Duration::ZERO))).await?;
+        Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
+    }
+
+    /// Makes leaders of lanes whose batches do not linger, if a request is about few of them. Returns their messages; other
+    /// lanes hold elections, which are gathered first and so cost less.
+    async fn leaders(&self, lanes: &[(Lane, Vec<Waiting>)]) -> BTreeMap<Lane, GroupMessage> {
+        let mut hasty = BTreeMap::new();
+        for (lane, portions) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
+            let policy = self.policies.get(&lane.kind).await.ok().flatten();
+            if let Some(compiled) = policy.filter(|compiled| compiled.policy.linger.0.is_zero()) {
+                hasty.insert(lane, (compiled.policy.max_in_flight, portions.first().cloned().unwrap_or_default()));
+            }
+        }
+        let names: Vec<Lane> = hasty.keys().copied().cloned().collect();
+        let locks = self.locks.get_many(&names, false).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "lanes are not looked at");
+            Vec::new()
+        });
+        let mut seen: BTreeMap<Lane, Lock> = locks.into_iter().map(|lock| (lock.lane.clone(), lock)).collect();
+        let leads = hasty.into_iter().map(|(lane, (max_in_flight, waiting))| {
+            let lock = seen.remove(lane).unwrap_or_else(|| Lock::free(lane.clone()));
+            self.lead(lock, max_in_flight, waiting)
+        });
+        let mut leads = stream::iter(leads.collect::<Vec<_>>()).buffer_unordered(LED_BY_REQUEST_MAX);
+        let mut leaders = BTreeMap::new();
+        while let Some(led) = leads.next().await {
+            match led {
+                Ok(message) => leaders.extend(message.map(|message| (message.lane.clone(), message))),
+                Err(error) => tracing::warn!(%error, "nobody was made the leader; there is an election"),
+            }
+        }
+        leaders
+    }
+
+    /// Makes the leader of a lane, or has the lane's next batch led on to when one ends. `lock`: as it was seen.
+    async fn lead(&self, lock: Lock, max_in_flight: u32, waiting: Waiting) -> Result<Option<GroupMessage>, StoreError> {
+        let (lane, batch) = (lock.lane.clone(), derived::batch(self.world.uuid(), 0));
+        let lock = if lock.open_to(batch, max_in_flight) {
+            match self.locks.acquire(&lane, batch, max_in_flight).await? {
+                Write::Done(lock) => return Ok(Some(GroupMessage::elected(&lock, batch, waiting))),
+                Write::Refused(lock) => lock,
+            }
+        } else {
+            lock
+        };
+        // A leader may have looked before these tasks came.
+        if !lock.waiting {
+            self.locks.wait(&lane).await?;
+        }
+        Ok(None)
+    }
+}

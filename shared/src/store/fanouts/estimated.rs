@@ -1,0 +1,111 @@
+//! Estimated fan-outs: counters in the header, and no items. Whoever counts twice is counted twice.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::record::{ENDING, TOLERATED};
+use super::{Fanout, FanoutState, Fanouts};
+use crate::aws::attributes::{count, text};
+use crate::aws::{StoreError, Write};
+use crate::store::shards::shard;
+
+/// How a fan-out is tracked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// By its items, each of which counts once.
+    #[default]
+    Exact,
+    /// By counters, which count again what is counted twice. It has no items.
+    Estimated,
+}
+
+impl Mode {
+    /// Whether it is the exact one, which is said by saying nothing.
+    #[must_use]
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    pub fn is_exact(&self) -> bool {
+        *self == Self::Exact
+    }
+}
+
+/// The attribute that only estimated fan-outs have.
+pub(super) const MODE: &str = "mode";
+pub(super) const ESTIMATED: &str = "estimated";
+
+/// What is counted at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// So many more are outstanding.
+    pub add: u64,
+    /// So many of them are done, and succeeded.
+    pub succeeded: u64,
+    /// So many of them are done, and failed.
+    pub failed: u64,
+}
+
+impl Count {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            add: self.add + other.add,
+            succeeded: self.succeeded + other.succeeded,
+            failed: self.failed + other.failed,
+        }
+    }
+
+    /// Whether nothing is counted.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl Fanout {
+    /// Whether it is estimated: it has counters, and no items.
+    #[must_use]
+    pub fn estimated(&self) -> bool {
+        self.mode == Mode::Estimated
+    }
+
+    /// Of an estimated one: how many were added and not counted as done. Zero if more were counted as done.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.total.saturating_sub(self.done)
+    }
+}
+
+impl Fanouts {
+    /// Counts in the header of an estimated fan-out: while it is open, and once it is sealed as long as something is outstanding. So
+    /// what is sealed and drained changes no more, whoever ends it. `judged`: it tolerates only so many failures. Returns the fan-out
+    /// it leaves. Refused: nothing can be counted, or failures are judged where this does not say so, or the other way round.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by itself.
+    pub(crate) async fn count(
+        &self,
+        id: Uuid,
+        of: Count,
+        judged: bool,
+    ) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+        let change = self
+            .change(id)
+            .add_some("total", count(of.add))
+            .add_some("done", count(of.succeeded + of.failed))
+            .add_some("failed", count(of.failed))
+            .when_is(MODE, text(ESTIMATED))
+            .when(
+                "#state = :open OR #state = :sealed AND #done < #total",
+                [(":open", text(FanoutState::Open.as_str())), (":sealed", text(FanoutState::Sealed.as_str()))],
+            );
+        let change = match (of.failed, judged) {
+            (0, _) => change,
+            (_, false) => change.when_absent(TOLERATED),
+            // A sweep judges what whoever counts dies before.
+            (_, true) => change.add_some("failures", count(of.failed)).set(ENDING, shard(id)).when_present(TOLERATED),
+        };
+        change.send_once_for_new().await?.decode(Fanout::decode)
+    }
+}

@@ -1,0 +1,157 @@
+//! Lists of fan-outs: pages of an index, in its order.
+
+use std::ops::RangeInclusive;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::{StreamExt, TryStreamExt, stream};
+use uuid::Uuid;
+
+use super::{Fanout, FanoutState, Fanouts, named, opened};
+use crate::aws::attributes::{Reader, binary};
+use crate::aws::{Part, Range, StoreError};
+use crate::clock::Timestamp;
+use crate::limits::LIST_QUERIES_AT_ONCE_MAX;
+
+/// Which user keys are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum UserKeys {
+    /// Any, and none.
+    #[default]
+    Any,
+    /// This one.
+    Exactly(String),
+    /// Those that begin with this.
+    Beginning(String),
+}
+
+/// Which fan-outs are asked for, and in which order.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Those with these user keys.
+    pub user_keys: UserKeys,
+    /// Those in these states; none: in any.
+    pub states: Vec<FanoutState>,
+    /// Those that were opened later.
+    pub opened_after: Option<Timestamp>,
+    /// Those that were opened earlier.
+    pub opened_before: Option<Timestamp>,
+    /// Oldest first, otherwise newest first. Those whose user keys begin alike are sorted by user key, and of one user key newest first.
+    pub oldest_first: bool,
+}
+
+/// A page of fan-outs.
+#[derive(Clone, Debug, Default)]
+pub struct FanoutPage {
+    /// Those of it that exist and are asked for: there may be none although more follow.
+    pub fanouts: Vec<Fanout>,
+    /// What the next page comes after, if there may be more.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Where in an index, which is named after its sort key, a list looks.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    pub(super) index: &'static str,
+    /// Its partition key.
+    pub(super) key: &'static str,
+    pub(super) partitions: Vec<AttributeValue>,
+    /// The sort keys lie between these two.
+    pub(super) low: Vec<u8>,
+    pub(super) high: Vec<u8>,
+    /// How long they are.
+    pub(super) lengths: RangeInclusive<usize>,
+    /// Whether the list begins with the highest one.
+    pub(super) backward: bool,
+}
+
+impl Span {
+    fn contains(&self, sort_key: &[u8]) -> bool {
+        self.lengths.contains(&sort_key.len()) && (self.low.as_slice()..=self.high.as_slice()).contains(&sort_key)
+    }
+
+    /// What is left of it where a page ended, which is found again.
+    fn rest(self, after: Option<&[u8]>) -> Self {
+        match after {
+            None => self,
+            Some(after) if self.backward => Self { high: after.to_vec(), ..self },
+            Some(after) => Self { low: after.to_vec(), ..self },
+        }
+    }
+}
+
+impl Listing {
+    fn span(&self) -> Span {
+        match &self.user_keys {
+            UserKeys::Any => opened::span(self),
+            UserKeys::Exactly(key) => named::span(key, self),
+            UserKeys::Beginning(prefix) => named::span_of_prefix(prefix),
+        }
+    }
+
+    /// Whether a page of this list can have ended with this sort key.
+    #[must_use]
+    pub fn may_follow(&self, sort_key: &[u8]) -> bool {
+        self.span().contains(sort_key)
+    }
+
+    /// Whether it is one of those that are asked for.
+    fn takes(&self, fanout: &Fanout) -> bool {
+        let key = fanout.user_key.as_deref();
+        let named = match &self.user_keys {
+            UserKeys::Any => true,
+            UserKeys::Exactly(wanted) => key == Some(wanted),
+            UserKeys::Beginning(prefix) => key.is_some_and(|key| key.starts_with(prefix.as_str())),
+        };
+        named
+            && (self.states.is_empty() || self.states.contains(&fanout.state))
+            && self.opened_after.is_none_or(|after| fanout.created_at > after)
+            && self.opened_before.is_none_or(|before| fanout.created_at < before)
+    }
+}
+
+impl Fanouts {
+    /// A page of these fan-outs, after this sort key: it looks at `limit`. The index may lag, so that a fan-out is found soon after
+    /// it was opened, or its end was decided; what is found is as it stands.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn list(&self, listing: &Listing, after: Option<&[u8]>, limit: usize) -> Result<FanoutPage, StoreError> {
+        let mut entries = self.entries(listing.span().rest(after), limit + 2).await?;
+        entries.retain(|(sort_key, _)| Some(sort_key.as_slice()) != after);
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries.last().filter(|_| more).map(|(sort_key, _)| sort_key.clone());
+        let ids: Vec<Uuid> = entries.into_iter().map(|(_, id)| id).collect();
+        let mut fanouts = self.get_many(&ids).await?;
+        fanouts.retain(|fanout| listing.takes(fanout));
+        fanouts.sort_by_cached_key(|fanout| ids.iter().position(|id| *id == fanout.id));
+        Ok(FanoutPage { fanouts, next })
+    }
+
+    /// At least the first `limit` entries there, sort keys and ids, in the order of the list. One that goes from one partition to another
+    /// may be in both.
+    async fn entries(&self, span: Span, limit: usize) -> Result<Vec<(Vec<u8>, Uuid)>, StoreError> {
+        if span.low > span.high {
+            return Ok(Vec::new());
+        }
+        let Span { index, key, partitions, backward, .. } = span;
+        let range = Range::Between(binary(&span.low), binary(&span.high));
+        let part = |partition| {
+            let range = Some((index, range.clone()));
+            Part { range, backward, limit, ..Part::keyed(index, key, partition) }
+        };
+        let queries = partitions.into_iter().map(|partition| self.table.query(part(partition)));
+        let found: Vec<_> = stream::iter(queries).buffered(LIST_QUERIES_AT_ONCE_MAX).try_collect().await?;
+        let mut entries = Vec::new();
+        for item in found.iter().flatten() {
+            let reader = Reader::new("fanouts", "id", item);
+            entries.push((reader.bytes(index)?.to_vec(), reader.parsed("id")?));
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        if backward {
+            entries.reverse();
+        }
+        Ok(entries)
+    }
+}

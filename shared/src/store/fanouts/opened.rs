@@ -1,0 +1,149 @@
+//! The index of fan-outs by when they were opened, apart by how they stand: those that have not ended are found without reading
+//! those that have, and those that were cut short without reading all that completed.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+use super::list::Span;
+use super::{Fanout, FanoutState, IdleLimit, Listing};
+use crate::clock::Timestamp;
+use crate::limits::FEW_SHARDS;
+use crate::store::shards::{few_of, nth_of};
+
+/// The index, which is named after its sort key, and its partition key. Of a fan-out's writes, two cost a unit or two more: the one
+/// that opens it, and the one that decides its end.
+pub(super) const OPENED: &str = "opened";
+pub(super) const STANDS: &str = "stands";
+
+/// Bytes of a sort key: the time, the id.
+pub(super) const OPENED_BYTES: usize = 8 + 16;
+
+/// How a fan-out stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Its end is not decided. A sweep looks for the first time whether it is idle when the usual limit has passed since it was opened,
+    /// which its sort key tells: most have ended by then, and never were in the index of those that are watched.
+    New,
+    /// Its end is not decided, and the index of those that are watched says when a sweep looks.
+    Watched,
+    /// It is complete.
+    Completed,
+    /// It ended otherwise, or drains.
+    Cut,
+}
+
+impl Standing {
+    const UNFINISHED: [Self; 2] = [Self::New, Self::Watched];
+
+    pub(super) fn of(fanout: &Fanout) -> Self {
+        match fanout.state {
+            FanoutState::Completed => Self::Completed,
+            state if state.cut_short() => Self::Cut,
+            _ if fanout.look_at == Some(IdleLimit::default().first_look(fanout.created_at)) => Self::New,
+            _ => Self::Watched,
+        }
+    }
+
+    /// How those in this state stand.
+    fn in_state(state: FanoutState) -> &'static [Self] {
+        match state {
+            FanoutState::Open | FanoutState::Sealed => &Self::UNFINISHED,
+            FanoutState::Completed => &[Self::Completed],
+            FanoutState::Cancelled | FanoutState::Failed | FanoutState::Expired => &[Self::Cut],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Watched => "watched",
+            Self::Completed => "completed",
+            Self::Cut => "cut",
+        }
+    }
+
+    /// The partition key of a fan-out that stands so.
+    pub(super) fn key(self, id: Uuid) -> AttributeValue {
+        few_of(self.name(), id)
+    }
+
+    /// The n-th of the [`FEW_SHARDS`] partition keys of those that stand so.
+    pub(super) fn nth(self, shard: u64) -> AttributeValue {
+        nth_of(self.name(), shard)
+    }
+}
+
+/// Fan-outs that are new, and were opened so long ago that a sweep looks at them by now, have a sort key below this one.
+pub(super) fn looked_at_by(now: Timestamp) -> Vec<u8> {
+    from(after(now.minus(IdleLimit::default().least())))
+}
+
+/// Under which a fan-out is found.
+pub(super) fn sort_key(created_at: Timestamp, id: Uuid) -> Vec<u8> {
+    [created_at.0.to_be_bytes().as_slice(), id.as_bytes()].concat()
+}
+
+/// All that were opened then, or later, have a sort key above this one, and the others below it.
+fn from(opened: Timestamp) -> Vec<u8> {
+    opened.0.to_be_bytes().to_vec()
+}
+
+fn after(moment: Timestamp) -> Timestamp {
+    Timestamp(moment.0.saturating_add(1))
+}
+
+/// Where those are that a list of all, or of all in some states, is about.
+pub(super) fn span(listing: &Listing) -> Span {
+    let asked = if listing.states.is_empty() { &FanoutState::ALL } else { listing.states.as_slice() };
+    let mut stand: Vec<Standing> = Vec::new();
+    for standing in asked.iter().flat_map(|state| Standing::in_state(*state)) {
+        if !stand.contains(standing) {
+            stand.push(*standing);
+        }
+    }
+    let shards = stand.into_iter().flat_map(|standing| (0..FEW_SHARDS).map(move |shard| standing.nth(shard)));
+    Span {
+        index: OPENED,
+        key: STANDS,
+        partitions: shards.collect(),
+        low: from(listing.opened_after.map_or(Timestamp(0), after)),
+        high: from(listing.opened_before.unwrap_or(Timestamp(u64::MAX))),
+        lengths: OPENED_BYTES..=OPENED_BYTES,
+        backward: !listing.oldest_first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::limits::IDLE_OPEN;
+
+    #[test]
+    fn a_bound_is_between_those_opened_before_and_then() {
+        let (earlier, then) = (Timestamp(1_795_244_646_753), Timestamp(1_795_244_646_754));
+        assert!(sort_key(earlier, Uuid::max()) < from(then));
+        assert!(from(then) < sort_key(then, Uuid::nil()));
+        assert_eq!(sort_key(then, Uuid::nil()).len(), OPENED_BYTES);
+    }
+
+    #[test]
+    fn a_new_one_is_looked_at_when_the_usual_limit_is_over() {
+        let opened = Timestamp(1_795_244_646_754);
+        let looked_at = |after: Duration| sort_key(opened, Uuid::nil()) < looked_at_by(opened.plus(after));
+        assert!(looked_at(IDLE_OPEN));
+        assert!(!looked_at(IDLE_OPEN - Duration::from_millis(1)));
+        assert_eq!(IdleLimit::default().first_look(opened), opened.plus(IDLE_OPEN));
+    }
+
+    #[test]
+    fn every_state_stands_somewhere() {
+        let all = Listing { states: Vec::new(), ..Listing::default() };
+        let each = Listing { states: FanoutState::ALL.to_vec(), ..Listing::default() };
+        assert_eq!(span(&all).partitions, span(&each).partitions);
+        assert_eq!(span(&all).partitions.len() as u64, 4 * FEW_SHARDS);
+        let unfinished = Listing { states: vec![FanoutState::Sealed, FanoutState::Open], ..Listing::default() };
+        assert_eq!(span(&unfinished).partitions.len() as u64, 2 * FEW_SHARDS);
+    }
+}

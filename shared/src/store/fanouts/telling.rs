@@ -1,0 +1,173 @@
+//! How a fan-out's progress is told: a share of its items that is found done is noted in the header, and told by the chain of tries that
+//! tells its end later. Each change that is to be told ends the chain of the one before.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Deserialize, Serialize};
+
+use super::idle::IDLE;
+use super::share::ALL;
+use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressShare};
+use crate::aws::attributes::{Reader, flag, number, text, time};
+use crate::aws::{Change, StoreError, Write};
+use crate::clock::Timestamp;
+use crate::store::notices::{ANOTHER, NoticeProgress};
+
+/// What of a fan-out is told, and what was found to be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    /// What is told.
+    pub on: NotifyOn,
+    /// How far it had come when it reached the share that was told last, or is to be.
+    pub reached: Option<Reached>,
+    /// Which items are missing, once that was found out for the notice of its end.
+    pub missing: Option<Missing>,
+}
+
+/// How far a fan-out had come when it was found to have reached a share of its items.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// The share.
+    pub share: ProgressShare,
+    /// When, epoch milliseconds.
+    pub at: u64,
+    /// Items that were done: of a large fan-out, those of the groups that had ended.
+    pub done: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Those of them that were dropped as duplicates.
+    pub duplicates: u64,
+}
+
+/// The change that a notice of an end reports: all of the items, after every share of them.
+const END: u64 = ALL as u64;
+
+const ON: &str = "notify_on";
+const REACHED: &str = "reached";
+const MISSING: &str = "named_missing";
+
+impl Telling {
+    pub(super) fn encode(&self) -> [(&'static str, Option<AttributeValue>); 3] {
+        let on = (self.on != NotifyOn::default()).then_some(&self.on);
+        [(ON, on.map(json)), (REACHED, self.reached.as_ref().map(json)), (MISSING, self.missing.as_ref().map(json))]
+    }
+
+    pub(super) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            on: if reader.has(ON) { reader.json(ON)? } else { NotifyOn::default() },
+            reached: if reader.has(REACHED) { Some(reader.json(REACHED)?) } else { None },
+            missing: if reader.has(MISSING) { Some(reader.json(MISSING)?) } else { None },
+        })
+    }
+}
+
+fn json(value: &impl Serialize) -> AttributeValue {
+    text(serde_json::to_string(value).unwrap_or_default())
+}
+
+impl Fanout {
+    /// The shares at which its progress is told; none if nobody is.
+    fn shares(&self) -> Option<&BTreeSet<ProgressShare>> {
+        self.notify.as_ref()?;
+        Some(&self.telling.on.progress).filter(|shares| !shares.is_empty())
+    }
+
+    /// Whether its progress is told.
+    #[must_use]
+    pub fn tells_progress(&self) -> bool {
+        self.shares().is_some()
+    }
+
+    /// What is to be told of its progress now, as far as its header knows: the largest share that it reached since it was sealed, if that
+    /// is another one than before. When every item is done its end is to be told, and nothing else.
+    #[must_use]
+    pub fn reaches(&self, now: Timestamp) -> Option<Reached> {
+        let shares = self.shares().filter(|_| self.state == FanoutState::Sealed)?;
+        let pending = self.inline.as_ref().map(|inline| inline.pending.count());
+        let done = pending.map_or(self.done, |pending| self.total.saturating_sub(pending));
+        let share = shares.iter().rev().find(|share| share.is_reached(done, self.total) && done < self.total)?;
+        let (failed, duplicates) = (self.failed, self.duplicates);
+        let reached = Reached { share: *share, at: now.0, done, failed, duplicates };
+        (Some(change(*share)) > self.notice.change).then_some(reached)
+    }
+
+    /// The share that it reached whose notice is still to be delivered. From the decision of its end on there is none.
+    #[must_use]
+    pub fn reached_to_tell(&self) -> Option<&Reached> {
+        self.telling.reached.as_ref().filter(|_| self.state == FanoutState::Sealed && !self.notice.over())
+    }
+
+    /// The fan-out with another notice to be told: of the share that it reached, or, if its end is decided, of that one only. Whatever
+    /// was told of it before is over then.
+    pub(super) fn with_notice(self, now: Timestamp) -> Self {
+        let decided = !matches!(self.state, FanoutState::Open | FanoutState::Sealed);
+        if decided && self.tells_progress() && self.notice.change != Some(END) {
+            return Self { notice: NoticeProgress { change: Some(END), ..NoticeProgress::default() }, ..self };
+        }
+        let Some(reached) = self.reaches(now) else { return self };
+        let notice =
+            NoticeProgress { change: Some(change(reached.share)), due: Some(now), ..NoticeProgress::default() };
+        Self { telling: Telling { reached: Some(reached), ..self.telling }, notice, ..self }
+    }
+}
+
+/// The change that the notice of a share reports.
+fn change(share: ProgressShare) -> u64 {
+    share.ten_thousandths().into()
+}
+
+impl Fanouts {
+    /// The change of a header from `old` to `after`. Of its notice it says which change that reports, and nothing of how far it came,
+    /// which others write. A try that runs goes on: what is to be told now waits for its end, so that it comes after it. Whose end is
+    /// decided is not watched any more, although a sweep may have begun to since it was read.
+    pub(super) fn becomes(&self, old: &Fanout, after: &Fanout) -> Change<'_> {
+        let mut before = old.encode_header();
+        if after.look_at.is_none() {
+            before.entry(IDLE.to_owned()).or_insert_with(flag);
+        }
+        let change = self.table.change("id", old.id).differences(&before, &after.encode_header());
+        match after.notice.change {
+            Some(another) if old.notice.change != Some(another) => {
+                change.set("changes", number(another)).remove(ANOTHER).put([("tell_due", after.notice.due.map(time))])
+            }
+            _ => change,
+        }
+    }
+
+    /// Notes that a share of the items is done, which is to be told. Returns the fan-out it leaves. Refused: somebody else noted another
+    /// one, or its end is decided.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub(crate) async fn reach(&self, old: &Fanout) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
+        let after = old.clone().with_notice(self.table.world.now());
+        let change = self.becomes(old, &after).when_is("state", text(FanoutState::Sealed.as_str()));
+        let change = change.when_same("changes", old.notice.change.map(number));
+        Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
+    }
+
+    /// Writes down which items of a fan-out that ended are missing, unless somebody did before: what stands then is told at every
+    /// delivery. None: the fan-out is gone.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub(crate) async fn name_missing(&self, fanout: Fanout, missing: Missing) -> Result<Option<Fanout>, StoreError> {
+        let change = self.table.change("id", fanout.id).set(MISSING, json(&missing));
+        let written = change.when_present("id").when_absent(MISSING).send().await?.decode_refused(Fanout::decode)?;
+        let telling = Telling { missing: Some(missing), ..fanout.telling.clone() };
+        Ok(written.map(|()| Fanout { telling, ..fanout }).stands())
+    }
+}
+
+#[cfg(test)]
+pub(super) fn any_telling(at: Timestamp, done: u64) -> Telling {
+    use crate::store::fanouts::ToldEnd;
+
+    let shares = ProgressShare::new(2_500);
+    let reached = shares.map(|share| Reached { share, at: at.0, done, failed: 1, duplicates: 2 });
+    let on = NotifyOn { ends: Some([ToldEnd::Failed].into()), progress: shares.into_iter().collect() };
+    let mut missing = Missing::default();
+    missing.add(uuid::Uuid::from_u128(done.into()), vec![(1, 7)]);
+    Telling { on, reached, missing: Some(missing) }
+}

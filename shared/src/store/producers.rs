@@ -1,0 +1,177 @@
+//! Producers: a record per partition, which says how far it has come, and one per page, which keeps what was read until it is registered and
+//! decides what the page is, whatever the source answers later.
+
+mod page;
+mod partition;
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use uuid::Uuid;
+
+use crate::aws::attributes::{Reader, expiry, number, time};
+use crate::aws::{Segment, StoreError, Table, Write};
+use crate::clock::Timestamp;
+use crate::limits::PARTITION_RETENTION;
+
+pub use self::page::{Page, PageError, unpack};
+pub use self::partition::{Partition, PartitionState};
+use self::partition::{UNFINISHED, key};
+
+/// The partitions and pages of producers.
+#[derive(Clone, Debug)]
+pub struct Producers {
+    table: Table,
+}
+
+impl Producers {
+    /// Those in `table`.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self { table }
+    }
+
+    /// One partition, strongly consistent.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is corrupt.
+    pub async fn get(&self, fanout: Uuid, number: u32) -> Result<Option<Partition>, StoreError> {
+        self.table.get("id", key(fanout, number), true).await?.as_ref().map(Partition::decode).transpose()
+    }
+
+    /// The partitions of a fan-out, strongly consistent and in their order.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn all(&self, fanout: Uuid, of: u32) -> Result<Vec<Partition>, StoreError> {
+        self.get_many(&(0..of).map(|number| (fanout, number)).collect::<Vec<_>>()).await
+    }
+
+    /// Several partitions, strongly consistent and in their order; unknown ones are left out.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn get_many(&self, names: &[(Uuid, u32)]) -> Result<Vec<Partition>, StoreError> {
+        let keys: Vec<String> = names.iter().map(|(fanout, number)| key(*fanout, *number)).collect();
+        let found = self.table.get_many("id", &keys, &[], true).await?;
+        let mut partitions = found.iter().map(Partition::decode).collect::<Result<Vec<_>, _>>()?;
+        partitions.sort_by_key(|partition| (partition.fanout, partition.number));
+        Ok(partitions)
+    }
+
+    /// The insertion of a new fan-out's partitions, for the transaction with its header.
+    pub(crate) fn insert_actions(&self, fanout: Uuid, of: u32) -> Result<Vec<TransactWriteItem>, StoreError> {
+        let now = self.table.world.now();
+        let action = |number| self.table.insert_action("id", Partition::new(fanout, number, now).encode());
+        (0..of).map(action).collect()
+    }
+
+    /// The page that a partition is at, if one was written down for it.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is corrupt.
+    pub async fn page(&self, at: &Partition) -> Result<Option<Page>, StoreError> {
+        self.table.get("id", at.page_key(), true).await?.as_ref().map(Page::decode).transpose()
+    }
+
+    /// Writes down the page that a partition is at. Of all who try, the first one counts: returns what stands.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn take(&self, at: &Partition, page: Page) -> Result<Page, StoreError> {
+        let written = self.table.insert("id", page.encode(&at.page_key(), self.table.world.now())).await?;
+        match written.decode_refused(Page::decode)? {
+            Write::Refused(Some(first)) => Ok(first),
+            _ => Ok(page),
+        }
+    }
+
+    /// Moves a partition on behind its page, all tasks of which are registered. Returns the partition it leaves. Refused: another worker did, or the partition
+    /// failed.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn advance(
+        &self,
+        at: &Partition,
+        page: &Page,
+        duplicates: u64,
+        worker: Uuid,
+    ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
+        let after = at.behind(page, duplicates, worker, self.table.world.now());
+        let written = self.write(at, &after).await?;
+        Ok(written.or_mine(|stands| stands.page == after.page && stands.worker == Some(worker)))
+    }
+
+    /// Notes that its source failed, and when it is asked again; or never, then the partition fails. Refused: somebody else went on with it.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn failed(
+        &self,
+        at: &Partition,
+        error: &str,
+        due: Option<Timestamp>,
+    ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
+        let now = self.table.world.now();
+        if due.is_none() {
+            // It may wait for long until somebody resumes it.
+            let kept = self.table.change("id", at.page_key()).set("ttl", expiry(now, PARTITION_RETENTION));
+            kept.when_present("id").send().await.map(drop)?;
+        }
+        self.write(at, &at.with_error(error, due, now)).await
+    }
+
+    /// Lets a partition that failed go on. Refused: it has not failed, or somebody else does.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn resume(&self, at: &Partition) -> Result<Write<Partition, Option<Partition>>, StoreError> {
+        self.write(at, &at.resumed(self.table.world.now())).await
+    }
+
+    /// Nothing is left to be done for a partition that is done: a sweep looks at it no more.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn settle(&self, at: &Partition) -> Result<(), StoreError> {
+        let change = self.table.change("id", at.key()).remove([UNFINISHED]).when_present(UNFINISHED);
+        change.when_is("state", crate::aws::attributes::text(PartitionState::Done.as_str())).send().await.map(drop)
+    }
+
+    /// Notes that its message is sent again. False: somebody went on with it meanwhile.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn remind(&self, at: &Partition) -> Result<bool, StoreError> {
+        let change = self.table.change("id", at.key()).set("reminded_at", time(self.table.world.now()));
+        let change = change.when_is("updated_at", time(at.updated_at)).when_present(UNFINISHED);
+        Ok(change.when_same("reminded_at", at.reminded_at.map(time)).send().await?.is_done())
+    }
+
+    /// The partitions of a segment for which something is left to be done, by fan-out and number. The index may lag.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn unfinished(&self, segment: Segment) -> Result<Vec<(Uuid, u32)>, StoreError> {
+        let mut names = Vec::new();
+        let visit = |item| {
+            let reader = Reader::new("producers", "id", &item);
+            let name = Partition::name(reader.text("id")?);
+            names.push(name.ok_or_else(|| reader.corrupt("id", "names no partition"))?);
+            Ok(())
+        };
+        self.table.scan(Some(UNFINISHED), segment, visit).await?;
+        Ok(names)
+    }
+
+    /// Every change of a partition that goes on: only as long as it is at the same page, in the same state, after as many failed tries.
+    async fn write(
+        &self,
+        at: &Partition,
+        after: &Partition,
+    ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
+        let change = self.table.change("id", at.key()).differences(&at.encode(), &after.encode());
+        let change = change.when_is("page", number(at.page)).when_is("tries", number(at.tries));
+        let change = change.when_is("state", crate::aws::attributes::text(at.state.as_str()));
+        Ok(change.send().await?.decode_refused(Partition::decode)?.map(|()| after.clone()))
+    }
+}

@@ -1,0 +1,269 @@
+//! Fan-outs that fetch their tasks themselves: their users, what is known of them, and what must hold in the end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_smithy_types::base64;
+use fanfold::ids::{ItemId, TaskId, derived, expand};
+use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::producing::{Producer, ResumeError};
+use fanfold::share::share;
+use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
+use fanfold::store::producers::{Partition, PartitionState, Producers, unpack};
+use fanfold::tracking::{OpenRequest, page_groups};
+use fanfold_local::Engine;
+use fanfold_produce::Ask;
+use futures::FutureExt;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::check::table;
+use crate::clients::{Clients, Passing};
+use crate::dice::Dice;
+use crate::lock;
+use crate::model::{FanoutModel, Model};
+use crate::producer::cancel;
+use crate::request::{Request, text};
+use crate::scenario::KindPlan;
+use crate::sim::Sim;
+use crate::steps::Steps;
+
+/// A fan-out with a producer.
+#[derive(Clone, Debug)]
+pub(crate) struct ProducedPlan {
+    name: String,
+    start: Duration,
+    rows: Vec<Value>,
+    partitions: u32,
+    /// Whether its source picks the rows of a partition; otherwise it answers all.
+    picks: bool,
+    notify: bool,
+    tolerated: Option<Tolerance>,
+    cancel: Option<Duration>,
+}
+
+/// What is known of one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Produced {
+    rows: Vec<Value>,
+    partitions: u32,
+    picks: bool,
+    /// The items of each page that was written down, by partition and number.
+    pages: BTreeMap<(u32, u64), Vec<ItemId>>,
+}
+
+impl ProducedPlan {
+    /// Of dice of their own: everything else is drawn as it is without them.
+    pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
+        let dice = Dice::new(seed, "produced");
+        let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
+        let plan = |n: usize| {
+            let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
+            Self {
+                name: format!("produced{n}"),
+                start: dice.millis(0, busy.as_millis() as u64 / 2),
+                rows,
+                partitions: 1 + dice.below(4) as u32,
+                picks: dice.chance(5_000),
+                notify: dice.chance(8_000),
+                tolerated: dice
+                    .chance(3_000)
+                    .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Share(0), Tolerance::Share(2_500)])),
+                cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
+            }
+        };
+        (0..count).map(plan).collect()
+    }
+
+    fn row(dice: &Dice, kinds: &[KindPlan], row: usize) -> Value {
+        let kind = &kinds[dice.below(kinds.len())].versions[0].1.kind;
+        let (target, key) = (format!("t{}", dice.below(3)), format!("k{}", dice.below(60)));
+        json!({"kind": kind, "content": {"t": target, "k": key, "row": row}})
+    }
+
+    fn request(&self) -> Option<OpenRequest> {
+        let source =
+            json!({"source": {"url": "https://rows.example/"}, "partitions": self.partitions, "key": "content.row"});
+        let producer: Producer = serde_json::from_value(source).ok()?;
+        Some(OpenRequest {
+            user_key: Some(self.name.clone()),
+            notify: self.notify.then_some(Destination::Queue(NoticesQueue::Notices)),
+            producer: Some(producer),
+            tolerated_failures: self.tolerated,
+            ..OpenRequest::default()
+        })
+    }
+}
+
+impl Passing for ResumeError {
+    fn passing(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Queue(_))
+    }
+}
+
+/// Its user: opens it, and lets it go on when a partition failed.
+pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
+    tokio::time::sleep(plan.start).await;
+    let Some(id) = open(&clients, &plan).await else { return };
+    clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
+    // Sweeps, which heal what is lost, follow when users have nothing to do any more; by then sources do not fail any more.
+    let mut left = 5;
+    while left > 0 {
+        left -= usize::from(clients.cluster.sim.healed());
+        tokio::time::sleep(clients.dice.skewed(Duration::from_secs(1), Duration::from_secs(300))).await;
+        let resume = move |steps: Arc<Steps>| {
+            async move {
+                let Some(fanout) = steps.tracking.fanouts.get(id).await? else { return Ok(false) };
+                match steps.producing.resume(&fanout).await {
+                    Err(ResumeError::NotOpen { .. }) => Ok(false),
+                    answer => answer.map(|_| true),
+                }
+            }
+            .boxed()
+        };
+        let what = format!("POST /fanouts/{id}/producer/resume");
+        if clients.until_done("api", &what, resume).await != Some(true) {
+            return;
+        }
+    }
+}
+
+async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
+    let (sim, id, request) = (&clients.cluster.sim, derived::fanout(&plan.name), plan.request()?);
+    {
+        let mut model = lock(&sim.model);
+        let fanout = FanoutModel {
+            user_key: plan.name.clone(),
+            notify: plan.notify,
+            sealing: true,
+            tolerated: plan.tolerated,
+            ..FanoutModel::default()
+        };
+        model.fanouts.insert(id, fanout);
+        let ProducedPlan { rows, partitions, picks, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, pages: BTreeMap::new() });
+    }
+    sim.count("fan-outs with a producer");
+    let (key, what) = (plan.name.clone(), format!("POST /fanouts {}: {} rows", plan.name, plan.rows.len()));
+    for _ in 0..1 + usize::from(clients.repeat().is_some()) {
+        let (request, key) = (request.clone(), key.clone());
+        let call = move |steps: Arc<Steps>| {
+            let (request, key) = (request.clone(), key.clone());
+            async move { steps.producing.open(&steps.tracking, request, Some(&key)).await }.boxed()
+        };
+        let opened = clients.until_done("api", &what, call).await?;
+        if opened.fanout.id != id {
+            sim.violate(format!("{what} answered another fan-out: {opened:?}"));
+        }
+    }
+    if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
+        fanout.opened = true;
+    }
+    Some(id)
+}
+
+impl Model {
+    /// The rows that a source has for whoever asks.
+    pub(crate) fn rows_for(&self, ask: &Ask) -> Vec<Value> {
+        let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
+        let theirs = |row: &&Value| share(&row["content"]["row"].to_string(), ask.of) == ask.partition;
+        produced.rows.iter().filter(|row| !produced.picks || theirs(row)).cloned().collect()
+    }
+
+    /// Remembers what an applied write says: a page was written down, its items were added, or a partition moved on behind it.
+    pub(crate) fn produces(&mut self, request: &Request) {
+        for (of, key) in &request.writes {
+            match of.as_str() {
+                "ProducersTable" => self.moves(request, key),
+                "GroupsTable" => self.adds(key),
+                _ => None,
+            };
+        }
+    }
+
+    fn moves(&mut self, request: &Request, key: &str) -> Option<()> {
+        let mut parts = key.split('/');
+        let (fanout, partition): (Uuid, u32) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let Some(page) = parts.next() else {
+            // Whatever else changes, the page that it is at is in the condition.
+            let page = request.body["ExpressionAttributeValues"][":page"]["N"].as_str()?.parse::<u64>().ok()?;
+            let pages = &self.produced.get(&fanout)?.pages;
+            let behind: Vec<ItemId> =
+                pages.range((partition, 0)..(partition, page)).flat_map(|(_, items)| items.clone()).collect();
+            behind.into_iter().for_each(|item| self.accept(&TaskId::Item(item)));
+            return Some(());
+        };
+        let page: u64 = page.parse().ok()?;
+        let packed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
+        let tasks = unpack(&packed).ok()?;
+        let groups = page_groups(fanout, partition, page, tasks.len() as u32);
+        let items: Vec<ItemId> = expand(fanout, &groups).collect();
+        items.iter().zip(&tasks).for_each(|(item, task)| self.ask(TaskId::Item(*item), task));
+        self.produced.get_mut(&fanout)?.pages.insert((partition, page), items);
+        Some(())
+    }
+
+    fn adds(&mut self, key: &str) -> Option<()> {
+        let group: Uuid = key.parse().ok()?;
+        for (id, produced) in &self.produced {
+            let items = produced.pages.values().flatten().filter(|item| item.group == group);
+            self.fanouts.get_mut(id)?.items.extend(items);
+        }
+        Some(())
+    }
+}
+
+/// A partition goes on from page to page, and stays as it is once it is done; a page is written once.
+pub(crate) fn transition(earlier: &Value, now: &Value) -> Option<String> {
+    let page = |record: &Value| record["page"]["N"].as_str().and_then(|page| page.parse::<u64>().ok());
+    let done = text(earlier, "state") == "done" && text(now, "state") != "done";
+    let kept = earlier["tasks"] == now["tasks"];
+    (page(now) < page(earlier) || done || !kept).then(|| "went back".to_owned())
+}
+
+/// Looks at every fan-out with a producer.
+pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
+    let producers = Producers::new(table(engine, sim, "PRODUCERS_TABLE"));
+    let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
+    for (id, produced) in &model.produced {
+        let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else { continue };
+        let partitions = producers.all(*id, produced.partitions).await.map_err(|error| error.to_string())?;
+        let problem = rows(model, produced, &fanout).or_else(|| ended(produced, &fanout, &partitions));
+        if let Some(problem) = problem {
+            sim.violate(format!("{problem}: {fanout:?}, {partitions:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Every row is one item's task; of a fan-out that was cut short, at most one's.
+fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
+    let mut seen = vec![0; produced.rows.len()];
+    for item in model.fanouts.get(&fanout.id)?.items.iter() {
+        let task = model.tasks.get(&TaskId::Item(*item))?;
+        let row = task.content["row"].as_u64().and_then(|row| usize::try_from(row).ok());
+        *seen.get_mut(row?)? += 1;
+    }
+    let least = usize::from(!fanout.state.cut_short());
+    let wrong = seen.iter().position(|times| !(least..=1).contains(times))?;
+    Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
+}
+
+/// All partitions ended, and count what there is.
+fn ended(produced: &Produced, fanout: &Fanout, partitions: &[Partition]) -> Option<String> {
+    if partitions.len() != produced.partitions as usize || partitions.iter().any(Partition::unfinished) {
+        return Some("partitions have not ended".to_owned());
+    }
+    if fanout.state.cut_short() {
+        return None;
+    }
+    let sum = |count: fn(&Partition) -> u64| partitions.iter().map(count).sum::<u64>();
+    let (rows, dropped) = (sum(|it| it.rows), sum(|it| it.dropped));
+    let read = produced.rows.len() * if produced.picks { 1 } else { produced.partitions as usize };
+    let right = rows == read as u64
+        && rows - dropped == fanout.total
+        && (fanout.state != FanoutState::Completed || sum(|it| it.duplicates) == fanout.duplicates)
+        && partitions.iter().all(|it| it.state == PartitionState::Done);
+    (!right).then(|| format!("partitions of {read} rows to read count wrongly"))
+}

@@ -1,0 +1,68 @@
+//! Sources of producers as one worker reaches them: asked again, they answer another page; they fail, are slow, and ask for time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanfold::clock::Timestamp;
+use fanfold::limits::SOURCE_TIMEOUT;
+use fanfold::producing::Source;
+use fanfold_produce::{Ask, SourceError, Sources};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::lock;
+use crate::sim::Sim;
+use crate::worker::Worker;
+
+/// Rows in one page at most.
+const ROWS: usize = 6;
+
+/// The sources as one worker reaches them.
+pub(crate) struct SimulatedSources {
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) worker: Arc<Worker>,
+}
+
+impl Sources for SimulatedSources {
+    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, _: Timestamp) -> BoxFuture<'a, Result<Vec<u8>, SourceError>> {
+        let what = format!("ASK partition {} of {} at {}", ask.partition, ask.fanout, ask.cursor);
+        async move { self.worker.call(&self.sim, "a source", &what, self.answer(ask)).await }.boxed()
+    }
+}
+
+impl SimulatedSources {
+    async fn answer(&self, ask: &Ask) -> Result<Vec<u8>, SourceError> {
+        let (sim, dice) = (&self.sim, &self.sim.dice);
+        if dice.chance(sim.rate(300)) {
+            sim.count("source: no answer");
+            tokio::time::sleep(SOURCE_TIMEOUT).await;
+            return Err(SourceError::again("no answer"));
+        }
+        tokio::time::sleep(dice.skewed(Duration::from_millis(5), Duration::from_secs(3))).await;
+        if dice.chance(sim.rate(1_500)) {
+            sim.count("source: come again");
+            let retry_after = Duration::from_secs(if dice.chance(2_000) { dice.between(0, 120) } else { 0 });
+            return Err(SourceError { retry_after, ..SourceError::again("503") });
+        }
+        if dice.chance(sim.rate(300)) {
+            sim.count("source: gone");
+            return Err(SourceError::for_good("404"));
+        }
+        Ok(self.page(ask).to_string().into_bytes())
+    }
+
+    /// A page from the cursor on: of any size, in any order. What follows from its own cursor is what is not in it.
+    fn page(&self, ask: &Ask) -> Value {
+        let dice = &self.sim.dice;
+        let rows = lock(&self.sim.model).rows_for(ask);
+        let from = usize::try_from(ask.cursor["at"].as_u64().unwrap_or(0)).unwrap_or(0);
+        let to = rows.len().min(from + dice.below(ROWS + 1));
+        let mut page: Vec<Value> = rows[from..to].to_vec();
+        dice.shuffle(&mut page);
+        // An empty page goes on, too; and the last one may say so or be followed by an empty one.
+        let more = to < rows.len() || dice.chance(2_000);
+        let cursor = more.then(|| json!({"at": to, "salt": dice.any()}));
+        json!({"tasks": page, "cursor": cursor})
+    }
+}

@@ -1,0 +1,211 @@
+//! Sources that fail, rows that are no tasks, fan-outs that are cut short.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fanfold::limits::SOURCE_TRIES_MAX;
+use fanfold::producing::ResumeError;
+use fanfold::store::fanouts::FanoutState;
+use fanfold::store::producers::PartitionState;
+use fanfold::tracking::TrackingError;
+use fanfold_produce::SourceError;
+use fanfold_tests::TestStack;
+use serde_json::{Value, json};
+
+use super::{assert_produced, header, open, page, partitions, producer, tasks};
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_fails_is_asked_again_after_pauses_then_fails_its_partition_and_can_be_resumed() {
+    let stack = TestStack::with(json!({})).await;
+    let works = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&works);
+    // Partition 1 gets no further than row 8.
+    stack.sources.answer(move |ask| match ask.cursor.as_u64() {
+        Some(8) if ask.partition == 1 && !answers.load(Ordering::Relaxed) => {
+            Err(SourceError::again("the database is down"))
+        }
+        _ => Ok(page(ask, 20, 4)),
+    });
+    let id = open(&stack, producer(2, &json!({}))).await;
+    stack.drain().await;
+    let found = partitions(&stack, id).await;
+    assert_eq!((found[0].state, found[1].state), (PartitionState::Done, PartitionState::Failed));
+    assert_eq!((found[1].rows, found[1].tries, found[1].cursor.as_deref()), (8, SOURCE_TRIES_MAX, Some("8")));
+    assert_eq!(found[1].error.as_deref(), Some("the database is down"));
+    let asked: Vec<_> =
+        stack.sources.asked().into_iter().filter(|it| it.ask.cursor == 8 && it.ask.partition == 1).collect();
+    assert_eq!(asked.len(), SOURCE_TRIES_MAX as usize);
+    let pauses: Vec<Duration> = asked.windows(2).map(|two| two[1].at.since(two[0].at)).collect();
+    assert!(pauses[0] >= Duration::from_secs(1) && pauses[10] >= Duration::from_secs(150), "{pauses:?}");
+    // It is left alone, and so is its fan-out.
+    assert_eq!(stack.sweep().await.partitions, 0);
+    stack.drain().await;
+    assert_eq!((stack.sources.asked().len(), header(&stack, id).await.state), (5 + 2 + 12, FanoutState::Open));
+    works.store(true, Ordering::Relaxed);
+    let resumed = stack.producing.resume(&header(&stack, id).await).await.unwrap();
+    assert!(resumed.iter().all(|it| it.state != PartitionState::Failed));
+    stack.drain().await;
+    assert_produced(&stack, id, 0..20).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_is_left_alone_for_as_long_as_it_asks() {
+    let stack = TestStack::with(json!({})).await;
+    let busy = AtomicBool::new(true);
+    stack.sources.answer(move |ask| match busy.swap(false, Ordering::Relaxed) {
+        true => Err(SourceError { retry_after: Duration::from_secs(1_800), ..SourceError::again("busy") }),
+        false => Ok(page(ask, 4, 4)),
+    });
+    let id = open(&stack, producer(1, &json!({}))).await;
+    for _ in 0..20 {
+        stack.seconds(60).await;
+        stack.sweep_now().await;
+    }
+    stack.drain().await;
+    let asked = stack.sources.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[1].at.since(asked[0].at) >= Duration::from_secs(1_800));
+    assert_produced(&stack, id, 0..4).await;
+}
+
+/// Rows 3 and 9 are no tasks.
+fn with_bad_rows(ask: &fanfold_produce::Ask) -> Value {
+    let mut answer = page(ask, 20, 4);
+    for row in answer["tasks"].as_array_mut().unwrap() {
+        if ["ORD-003", "ORD-009"].iter().any(|bad| row["content"]["order"] == *bad) {
+            row["content"]["depot"] = json!({"no": "text"});
+        }
+    }
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_row_fails_its_partition_before_anything_of_its_page_is_taken() {
+    let stack = TestStack::with(json!({})).await;
+    let repaired = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&repaired);
+    stack
+        .sources
+        .answer(move |ask| Ok(if answers.load(Ordering::Relaxed) { page(ask, 20, 4) } else { with_bad_rows(ask) }));
+    let id = open(&stack, producer(1, &json!({}))).await;
+    stack.drain().await;
+    let failed = &partitions(&stack, id).await[0];
+    assert_eq!((failed.state, failed.rows, failed.tries), (PartitionState::Failed, 0, 1));
+    let error = failed.error.clone().unwrap();
+    assert!(error.starts_with("1 of 4 rows are no tasks") && error.contains("row 3: `target`"), "{error}");
+    assert_eq!((tasks(&stack, id).await.len(), stack.sources.asked().len()), (0, 1));
+    repaired.store(true, Ordering::Relaxed);
+    stack.producing.resume(&header(&stack, id).await).await.unwrap();
+    stack.drain().await;
+    assert_produced(&stack, id, 0..20).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_rows_that_are_tolerated_are_left_out_counted_and_shown() {
+    for tolerated in [json!(2), json!("10%")] {
+        let stack = TestStack::with(json!({})).await;
+        stack.sources.answer(|ask| Ok(with_bad_rows(ask)));
+        let id = open(&stack, producer(1, &json!({"tolerated_bad_rows": tolerated}))).await;
+        stack.drain().await;
+        let done = &assert_produced(&stack, id, (0..20).filter(|n| ![3, 9].contains(n))).await[0];
+        assert_eq!((done.rows, done.bad, done.dropped), (20, 2, 0));
+        assert_eq!(done.bad_rows.iter().map(|bad| bad.row).collect::<Vec<_>>(), [3, 9]);
+    }
+    for (tolerated, rows) in [(json!(1), 8), (json!("9%"), 16)] {
+        let stack = TestStack::with(json!({})).await;
+        stack.sources.answer(|ask| Ok(with_bad_rows(ask)));
+        let id = open(&stack, producer(1, &json!({"tolerated_bad_rows": tolerated}))).await;
+        stack.drain().await;
+        let failed = &partitions(&stack, id).await[0];
+        assert_eq!((failed.state, failed.rows), (PartitionState::Failed, rows), "{failed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_answer_fails_the_partition_and_says_why() {
+    for (answer, why) in [
+        (json!([]), "the answer is not {\"tasks\": [...]}"),
+        (json!({"tasks": [], "cursor": "x".repeat(3_000)}), "`cursor` has 3002 bytes"),
+        (json!({"tasks": [], "cursor": null, "more": true}), "`more`: unknown field"),
+    ] {
+        let stack = TestStack::with(json!({})).await;
+        stack.sources.answer(move |_| Ok(answer.clone()));
+        let id = open(&stack, producer(1, &json!({}))).await;
+        stack.drain().await;
+        let failed = &partitions(&stack, id).await[0];
+        assert_eq!(failed.state, PartitionState::Failed);
+        assert!(failed.error.as_deref().unwrap().contains(why), "{failed:?}");
+        stack.tracking.cancel(id).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_for_a_fanout_that_was_cut_short() {
+    let stack = TestStack::with(json!({})).await;
+    stack.sources.answer(|ask| Ok(page(ask, 20, 4)));
+    let id = open(&stack, producer(2, &json!({}))).await;
+    stack.tracking.cancel(id).await.unwrap();
+    stack.drain().await;
+    assert_eq!(stack.sources.asked().len(), 0);
+    let fanout = header(&stack, id).await;
+    assert_eq!((fanout.state, fanout.total, fanout.ended()), (FanoutState::Cancelled, 0, true));
+    for partition in partitions(&stack, id).await {
+        assert_eq!(partition.state, PartitionState::Failed);
+        assert!(partition.error.as_deref().unwrap().contains("is cancelled"), "{partition:?}");
+    }
+    let refused = stack.producing.resume(&fanout).await.unwrap_err();
+    assert!(matches!(refused, ResumeError::NotOpen { state: FanoutState::Cancelled, .. }));
+    assert_eq!(stack.sweep().await.partitions, 0);
+}
+
+/// One that is cut short while it is read: what was added ends as it does in any fan-out.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_while_it_is_read_ends_it() {
+    for pages in 1..5 {
+        let stack = Arc::new(TestStack::with(json!({})).await);
+        let tracking = stack.tracking.clone();
+        let (asked, cancelled) = (std::sync::atomic::AtomicUsize::new(0), Arc::new(tokio::sync::Notify::new()));
+        let tell = Arc::clone(&cancelled);
+        stack.sources.answer(move |ask| {
+            if asked.fetch_add(1, Ordering::Relaxed) == pages {
+                tell.notify_one();
+            }
+            Ok(page(ask, 20, 4))
+        });
+        let id = open(&stack, producer(1, &json!({}))).await;
+        let cancel = async {
+            cancelled.notified().await;
+            tracking.cancel(id).await.unwrap();
+        };
+        tokio::join!(stack.drain(), cancel);
+        stack.drain().await;
+        stack.sweep().await;
+        stack.drain().await;
+        let fanout = header(&stack, id).await;
+        assert_eq!((fanout.state, fanout.ended()), (FanoutState::Cancelled, true), "{fanout:?}");
+        assert_eq!(fanout.total, fanout.done, "{fanout:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_does_not_seal_what_a_producer_seals() {
+    let stack = TestStack::with(json!({})).await;
+    stack.sources.answer(|ask| Ok(page(ask, 20, 4)));
+    let id = open(&stack, producer(2, &json!({}))).await;
+    assert!(matches!(stack.tracking.seal(id).await, Err(TrackingError::Produced(_))));
+    stack.drain().await;
+    assert_produced(&stack, id, 0..20).await;
+    assert!(stack.tracking.seal(id).await.is_ok(), "sealing again changes nothing");
+}
+
+/// A policy that goes, or changes, between the reading of a page and its registration is a try that failed.
+#[tokio::test(start_paused = true)]
+async fn a_row_without_a_policy_is_no_task() {
+    let stack = TestStack::with(json!({})).await;
+    stack.sources.answer(|_| Ok(json!({"tasks": [{"kind": "letter", "content": {"order": "x"}}]})));
+    let id = open(&stack, producer(1, &json!({}))).await;
+    stack.drain().await;
+    let failed = &partitions(&stack, id).await[0];
+    assert!(failed.error.as_deref().unwrap().contains("there is no policy of this kind"), "{failed:?}");
+}
