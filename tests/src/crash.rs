@@ -32,12 +32,24 @@ pub async fn at_every_request<T>(moment: Moment, run: impl AsyncFn(Crash) -> Opt
 
 #[derive(Debug, Default)]
 struct State {
+    /// Requests that could have been struck.
     seen: u64,
+    /// The last request changed nothing.
+    after_a_read: bool,
     dead: bool,
-    struck: Option<String>,
+    struck: Option<Struck>,
 }
 
-/// Kills the worker at one request; until it is revived none of its requests is applied.
+#[derive(Debug)]
+struct Struck {
+    name: String,
+    /// Where the request is while it is being answered: others may be under way beside it.
+    address: usize,
+    answered: bool,
+}
+
+/// Kills the worker at one request; until it is revived none of its requests is applied. Requests that only read count if they
+/// follow one that does not: to die at a later one leaves the same behind.
 #[derive(Debug)]
 pub struct Crash {
     at: u64,
@@ -70,10 +82,14 @@ impl Crash {
     /// Counts a request. Returns whether it is the one.
     fn count(&self, call: &ServiceRequest) -> bool {
         let mut state = self.state.lock().unwrap();
-        state.seen += 1;
-        let here = state.seen == self.at;
+        let is_read = READS.contains(&call.operation.as_str());
+        let counts = !(is_read && state.after_a_read) || matches!(self.moment, Moment::Late(_));
+        state.after_a_read = is_read;
+        state.seen += u64::from(counts);
+        let here = counts && state.seen == self.at && state.struck.is_none();
         if here {
-            state.struck = Some(format!("{:?} {}", call.service, call.operation));
+            let name = format!("{:?} {}", call.service, call.operation);
+            state.struck = Some(Struck { name, address: address(call), answered: false });
             state.dead |= self.moment == Moment::Before;
         }
         here
@@ -81,8 +97,15 @@ impl Crash {
 
     /// The request that was struck, if it came to that.
     pub fn struck(&self) -> Option<String> {
-        self.state.lock().unwrap().struck.clone()
+        self.state.lock().unwrap().struck.as_ref().map(|struck| struck.name.clone())
     }
+}
+
+/// Operations that change nothing.
+const READS: [&str; 4] = ["GetItem", "BatchGetItem", "Query", "Scan"];
+
+fn address(call: &ServiceRequest) -> usize {
+    std::ptr::from_ref(call).addr()
 }
 
 impl Interceptor for Crash {
@@ -108,19 +131,17 @@ impl Interceptor for Crash {
             return next.after(call, answer);
         }
         let mut state = self.state.lock().unwrap();
-        let here = state.seen == self.at && !state.dead && state.struck.is_some();
-        let fate = match self.moment {
-            Moment::After if here => {
-                state.dead = true;
-                Fate::Lost
+        let is_lost = matches!(self.moment, Moment::After | Moment::AnswerLost) && !state.dead;
+        // The SDK's retry is another request, which is answered.
+        let here = match &mut state.struck {
+            Some(struck) if is_lost && !struck.answered && struck.address == address(call) => {
+                struck.answered = true;
+                true
             }
-            Moment::AnswerLost if here => {
-                // Only once: the SDK's retry is another request.
-                state.seen += 1;
-                Fate::Lost
-            }
-            _ => Fate::Pass,
+            _ => false,
         };
+        state.dead |= here && self.moment == Moment::After;
+        let fate = if here { Fate::Lost } else { Fate::Pass };
         async move { fate }.boxed()
     }
 }
