@@ -49,8 +49,7 @@ impl Outcomes {
         put_off: bool,
     ) -> Vec<Retry> {
         // Of an attempt that was lost with its worker nobody knows what it did.
-        let lost = batch.attempts > batch.ended + 1;
-        if lost || result.as_ref().is_err_and(|error| !error.cause.answered()) {
+        if batch.lost_an_attempt() || result.as_ref().is_err_and(|error| !error.cause.answered()) {
             self.silent.extend(&called);
         }
         match result {

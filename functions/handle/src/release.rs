@@ -8,12 +8,11 @@ use fanfold::store::batches::Batch;
 use crate::{Handle, HandleError};
 
 impl Handle {
-    /// Releases the keys of members whose failure the batch API answered. What failed in silence may have worked, and keeps
-    /// its key. Comes before anything else that follows from a failure: whoever hears of it may ask again at once.
+    /// Releases the keys of members whose failure the batch API answered, and of those that were never called as their fan-outs
+    /// were cut short. What failed in silence may have worked, and keeps its key. Comes before anything else that follows from a failure: whoever hears of it may ask again at once.
     pub(crate) async fn release(&self, batch: &Batch, policy: Option<&Policy>) -> Result<(), HandleError> {
-        let releases = |policy: &Policy| policy.key.is_some() && policy.key_after_failure == KeyAfterFailure::Release;
-        let slots = answered(batch);
-        if slots.is_zero() || !policy.is_some_and(releases) {
+        let slots = policy.map_or_else(Bits::default, |policy| released(batch, policy));
+        if slots.is_zero() {
             return Ok(());
         }
         let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(slot)).copied().collect();
@@ -21,7 +20,15 @@ impl Handle {
     }
 }
 
-/// The slots whose failure the batch API answered.
-fn answered(batch: &Batch) -> Bits {
-    batch.failed.minus(&batch.silent)
+/// The slots whose keys are free by now.
+fn released(batch: &Batch, policy: &Policy) -> Bits {
+    let mut slots = Bits::default();
+    if policy.key.is_some() && policy.key_after_failure == KeyAfterFailure::Release {
+        slots.merge(&batch.failed);
+    }
+    // Without a scope only tasks of the same fan-out could want the key, and it is over.
+    if policy.scope.is_some() {
+        slots.merge(&batch.dropped);
+    }
+    slots.minus(&batch.silent)
 }

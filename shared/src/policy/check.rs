@@ -88,10 +88,15 @@ impl Policy {
         if !is_kind(&self.kind) {
             faults.add("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", self.kind));
         }
-        for (field, source) in [("target", Some(&self.target)), ("key", self.key.as_ref())] {
+        for (field, source) in
+            [("target", Some(&self.target)), ("key", self.key.as_ref()), ("scope", self.scope.as_ref())]
+        {
             if let Some(Err(problem)) = source.map(|source| self.check_expression(source)) {
                 faults.add(field, problem);
             }
+        }
+        if let (Some(scope), None) = (&self.scope, &self.key) {
+            faults.add("scope", format!("is `{scope}`, which says where a `key` is accepted once: there is no `key`"));
         }
         faults.range("partitions", self.partitions, PARTITIONS_MAX);
         faults.range("max_batch", self.max_batch, BATCH_MEMBERS_MAX);
@@ -170,6 +175,9 @@ mod tests {
         assert_eq!(fields(json!({"target": "content.depot.lowercase()", "key": "size()"})), ["target", "key"]);
         assert_eq!(fields(json!({"target": "1 / 0", "key": "kind + 1"})), ["target", "key"], "no task could be taken");
         assert_eq!(fields(json!({"target": "'all'", "key": "kind.substring(2)"})), Vec::<String>::new());
+        assert_eq!(fields(json!({"key": "content.order", "scope": "content."})), ["scope"]);
+        assert_eq!(fields(json!({"scope": "content.push"})), ["scope"], "a scope of no key");
+        assert_eq!(fields(json!({"key": "content.order", "scope": "kind"})), Vec::<String>::new());
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);

@@ -11,6 +11,7 @@ pub struct CompiledPolicy {
     pub policy: Policy,
     target: Expression,
     key: Option<Expression>,
+    scope: Option<Expression>,
 }
 
 /// Where a task belongs.
@@ -20,6 +21,8 @@ pub struct Placement {
     pub lane: Lane,
     /// Its key, if the policy has one.
     pub key: Option<String>,
+    /// Within what its key is accepted once, if the policy says it.
+    pub scope: Option<String>,
 }
 
 impl CompiledPolicy {
@@ -35,10 +38,11 @@ impl CompiledPolicy {
         };
         let target = compile("target", &policy.target)?;
         let key = policy.key.as_deref().map(|source| compile("key", source)).transpose()?;
-        Ok(Self { policy, target, key })
+        let scope = policy.scope.as_deref().map(|source| compile("scope", source)).transpose()?;
+        Ok(Self { policy, target, key, scope })
     }
 
-    /// Works out lane and key of a task. `fallback` decides the partition of a task of a policy without keys.
+    /// Works out lane, key and scope of a task. `fallback` decides the partition of a task of a policy without keys.
     ///
     /// # Errors
     /// An expression gives no usable value for this content; the first one is reported, with its field.
@@ -49,8 +53,11 @@ impl CompiledPolicy {
     ) -> Result<Placement, (&'static str, ExpressionError)> {
         let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
         let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
-        let key = self.key.as_ref().map(|key| key.evaluate(&subject)).transpose().map_err(|error| ("key", error))?;
+        let optional = |field, expression: &Option<Expression>| {
+            expression.as_ref().map(|of| of.evaluate(&subject)).transpose().map_err(|error| (field, error))
+        };
+        let (key, scope) = (optional("key", &self.key)?, optional("scope", &self.scope)?);
         let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
-        Ok(Placement { lane: Lane { kind: self.policy.kind.clone(), partition, target }, key })
+        Ok(Placement { lane: Lane { kind: self.policy.kind.clone(), partition, target }, key, scope })
     }
 }

@@ -46,6 +46,11 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// CEL expression over `kind` and `content`: within its value a key is accepted once, whichever fan-outs the tasks belong to.
+    /// Without it, within a fan-out, or among the tasks that belong to none.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     /// Lanes each target is split into.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]

@@ -125,14 +125,17 @@ fn place(
     let content = content::encode(&task.content).map_err(|error| ("content", error.to_string()))?;
     let placement = policy.place(&task.content, &id.to_string());
     let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
-    let key = placement.key.map(|value| Key { scope: scope(&id, &task.kind), value });
+    let scope = scope(&id, &task.kind, placement.scope.as_deref());
+    let key = placement.key.map(|value| Key { scope, value });
     Ok(Placed { id, lane: placement.lane, key, content, max_batch: policy.policy.max_batch as usize, told })
 }
 
-/// A key is unique among the tasks of its kind: those of its fan-out, or those on their own.
-fn scope(id: &TaskId, kind: &str) -> String {
-    match id {
-        TaskId::Item(item) => format!("{kind}:{}", item.fanout),
-        TaskId::Single(_) => kind.to_owned(),
+/// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or
+/// those on their own. No kind has a `=` or a `:`, so that the three are apart.
+fn scope(id: &TaskId, kind: &str, scope: Option<&str>) -> String {
+    match (scope, id) {
+        (Some(scope), _) => format!("{kind}={scope}"),
+        (None, TaskId::Item(item)) => format!("{kind}:{}", item.fanout),
+        (None, TaskId::Single(_)) => kind.to_owned(),
     }
 }

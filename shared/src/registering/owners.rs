@@ -1,12 +1,14 @@
 //! Who has the keys of tasks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::aws::StoreError;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::CONTENTION_TRIES_MAX;
 use crate::store::tasks::{Holding, Key, KeyClaim, Stored, Takeover};
+
+use uuid::Uuid;
 
 use super::{Placed, RegisterError, Registrar};
 
@@ -32,10 +34,12 @@ impl Registrar {
         for _ in 0..CONTENTION_TRIES_MAX {
             let mut holdings = self.tasks.take_keys(&claims).await?;
             let others: Vec<TaskId> = foreign(&claims, &holdings).map(|(_, holding)| holding.owner).collect();
+            // Read before it is read who waits: a task that waits in a fan-out that was cut short is never called.
+            let cut_short = self.tracking.fanouts.cut_short(&elsewhere(&claims, &holdings)).await?;
             let owners = self.tasks.stored(&others).await?;
             freed.extend(owners.iter().filter_map(|(id, stored)| Some((*id, stored.freed()?.clone()))));
             let free: Vec<usize> =
-                (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners)).collect();
+                (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners, &cut_short)).collect();
             // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
             let claimants: Vec<TaskId> = free.iter().map(|at| claims[*at].owner).collect();
             let done = self.tasks.stored(&claimants).await?;
@@ -65,12 +69,27 @@ fn foreign<'a>(claims: &'a [KeyClaim], holdings: &'a [Holding]) -> impl Iterator
     claims.iter().zip(holdings).filter(|(claim, holding)| claim.owner != holding.owner)
 }
 
-/// Whether another task has the key and need not keep it: it released the key, it was itself dropped as a duplicate, or it
-/// ended so long ago that its record is gone.
-fn is_free(claim: &KeyClaim, holding: &Holding, owners: &HashMap<TaskId, Stored>) -> bool {
+/// The fan-outs of tasks that have keys which tasks of other fan-outs want, or tasks of none: a policy's scope spans them.
+fn elsewhere(claims: &[KeyClaim], holdings: &[Holding]) -> BTreeSet<Uuid> {
+    let fanouts = foreign(claims, holdings).filter(|(claim, holding)| fanout(&claim.owner) != fanout(&holding.owner));
+    fanouts.filter_map(|(_, holding)| fanout(&holding.owner)).collect()
+}
+
+fn fanout(id: &TaskId) -> Option<Uuid> {
+    match id {
+        TaskId::Item(item) => Some(item.fanout),
+        TaskId::Single(_) => None,
+    }
+}
+
+/// Whether another task has the key and need not keep it: it released the key, it was itself dropped as a duplicate, it
+/// ended so long ago that its record is gone, or it will never be called, as its fan-out was cut short.
+fn is_free(claim: &KeyClaim, holding: &Holding, owners: &HashMap<TaskId, Stored>, cut_short: &BTreeSet<Uuid>) -> bool {
     let owner = owners.get(&holding.owner);
     let dropped = matches!(owner, Some(Stored::Duplicate(_)));
-    claim.owner != holding.owner && (holding.released || dropped || (holding.old && owner.is_none()))
+    let is_cut_short = fanout(&holding.owner).is_some_and(|fanout| cut_short.contains(&fanout));
+    let never_called = is_cut_short && owner.is_none_or(|owner| matches!(owner, Stored::Task { waits: Some(_), .. }));
+    claim.owner != holding.owner && (holding.released || dropped || never_called || (holding.old && owner.is_none()))
 }
 
 /// The free keys that go to tasks which are not stored: of several in one request, the first.

@@ -153,7 +153,7 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
         let rivals = model.rivals(id);
         let handled: Vec<&TaskId> = rivals.iter().filter(|id| batches.contains_key(*id)).collect();
         // All but one must have failed, and their keys be free.
-        let kept = handled.iter().filter(|id| !model.may_be_released(id)).count();
+        let kept = handled.iter().filter(|id| !model.may_be_released(id) && !model.may_be_given_back(id)).count();
         let worked = handled.iter().filter(|id| model.said.get(id).is_some_and(|said| said.succeeded)).count();
         let handled = handled.len();
         if kept > 1 || worked > 1 || (handled == 0 && task.accepted) {

@@ -10,13 +10,15 @@ use crate::check::ByTask;
 use crate::model::Model;
 use crate::sim::Sim;
 
-/// Keys of tasks whose failure was answered are free, those of tasks that failed in silence are kept.
+/// Keys of tasks whose failure was answered are free, and those that span fan-outs of tasks that were not called; those of tasks
+/// that failed in silence are kept.
 pub(crate) async fn released(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
     let owners = owners(engine, sim).await?;
     for (id, batch) in batches {
         let kind = model.kinds.get(&batch.lane.kind).filter(|kind| kind.keyed);
         let (Some(kind), Some(slot)) = (kind, batch.members.slot(id)) else { continue };
-        let frees = kind.releases && batch.failed.get(slot) && !batch.silent.get(slot);
+        let ended = kind.releases && batch.failed.get(slot) || kind.scope.is_some() && batch.dropped.get(slot);
+        let frees = ended && !batch.silent.get(slot);
         let kept = owners.get(id) == Some(&false);
         if frees == kept {
             sim.violate(format!("task {id} keeps its key: {kept}, it was handled in {batch:?}"));

@@ -30,6 +30,8 @@ pub(crate) struct KindModel {
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Backoff,
     pub(crate) keyed: bool,
+    /// The expression of its scope, if it has one: `kind` or `content.t`.
+    pub(crate) scope: Option<String>,
     /// Whether keys of failed tasks are released.
     pub(crate) releases: bool,
     pub(crate) notify: bool,
@@ -159,10 +161,13 @@ impl FanoutModel {
 impl Model {
     /// A task is about to be asked for.
     pub(crate) fn ask(&mut self, id: TaskId, request: &TaskRequest) {
-        let keyed = self.kinds.get(&request.kind).is_some_and(|kind| kind.keyed);
-        let scope = match id {
-            TaskId::Item(item) => format!("{}:{}", request.kind, item.fanout),
-            TaskId::Single(_) => request.kind.clone(),
+        let kind = self.kinds.get(&request.kind);
+        let keyed = kind.is_some_and(|kind| kind.keyed);
+        let scope = match (kind.and_then(|kind| kind.scope.as_deref()), id) {
+            (Some("kind"), _) => format!("{} everywhere", request.kind),
+            (Some(_), _) => format!("{} for {}", request.kind, request.content["t"]),
+            (None, TaskId::Item(item)) => format!("{}:{}", request.kind, item.fanout),
+            (None, TaskId::Single(_)) => request.kind.clone(),
         };
         let key = keyed.then(|| (scope, request.content["k"].as_str().unwrap_or("").to_owned()));
         if let Some(key) = &key {
@@ -193,6 +198,14 @@ impl Model {
         let kind = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind));
         let said = self.said.get(id).copied().unwrap_or_default();
         kind.is_some_and(|kind| kind.releases) && !said.succeeded && (said.failed || self.used_up(id))
+    }
+
+    /// Whether tasks of other fan-outs may have the key of this one: its fan-out was cut short, and it did not work.
+    pub(crate) fn may_be_given_back(&self, id: &TaskId) -> bool {
+        let kind = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind));
+        let scoped = kind.is_some_and(|kind| kind.scope.is_some());
+        let said = self.said.get(id).copied().unwrap_or_default();
+        scoped && !said.succeeded && matches!(id, TaskId::Item(item) if self.may_be_missing(item))
     }
 
     /// Tasks that share a task's key; itself, if it has none.
@@ -291,7 +304,8 @@ impl Model {
             if batch != call.batch_id {
                 problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
             }
-            let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !self.may_be_released(id);
+            let free = |id: &TaskId| self.may_be_released(id) || self.may_be_given_back(id);
+            let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !free(id);
             if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
                 problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
             }

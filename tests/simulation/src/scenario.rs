@@ -191,6 +191,7 @@ impl Scenario {
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
                 keyed: first.key.is_some(),
+                scope: first.scope.clone(),
                 releases: first.key_after_failure == KeyAfterFailure::Release,
                 notify: first.notify.is_some(),
             };
@@ -212,6 +213,9 @@ impl KindPlan {
         if dice.chance(6_000) {
             policy["key"] = json!("content.k");
             policy["key_after_failure"] = json!(dice.pick(&["release", "release", "keep"]));
+            if dice.chance(4_000) {
+                policy["scope"] = json!(dice.pick(&["kind", "content.t"]));
+            }
         }
         if dice.chance(5_000) {
             policy["notify"] =

@@ -145,11 +145,13 @@ fn task(earlier: &Value, now: &Value) -> Option<String> {
     (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
 }
 
-/// A key is released by a task that failed, and taken over from that one, or from one that was dropped.
+/// A key is released by a task that failed or whose fan-out was cut short, and taken over from that one, or from one that was
+/// dropped as a duplicate.
 fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let owner: TaskId = text(earlier, "owner").parse().ok()?;
     let mut model = lock(&sim.model);
-    let free = !earlier["released"].is_null() || model.dropped.contains(&owner);
+    let given_back = model.may_be_given_back(&owner);
+    let free = !earlier["released"].is_null() || model.dropped.contains(&owner) || given_back;
     if earlier["owner"] != now["owner"] {
         let had = model.had.entry(key.to_owned()).or_default();
         had.insert(owner);
@@ -157,7 +159,7 @@ fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
         return (!free || again).then(|| "changed hands".to_owned());
     }
     let released = earlier["released"].is_null() && !now["released"].is_null();
-    (released && !model.may_be_released(&owner)).then(|| "was released".to_owned())
+    (released && !given_back && !model.may_be_released(&owner)).then(|| "was released".to_owned())
 }
 
 fn batch(earlier: &Value, now: &Value) -> Option<String> {

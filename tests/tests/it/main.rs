@@ -29,6 +29,7 @@ mod producers;
 mod released;
 mod reliability;
 mod scaling;
+mod scoped;
 mod shards;
 mod shares;
 mod template;

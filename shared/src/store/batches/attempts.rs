@@ -95,9 +95,13 @@ impl Batches {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn drop_members(&self, batch: &Batch, slots: &Bits) -> Result<Write<Batch, Option<Batch>>, StoreError> {
-        let mut dropped = batch.dropped.clone();
+        let (mut dropped, mut silent) = (batch.dropped.clone(), batch.silent.clone());
         dropped.merge(slots);
-        let after = Batch { dropped, rounds: batch.rounds + 1, updated_at: self.table.world.now(), ..batch.clone() };
+        if batch.lost_an_attempt() {
+            silent.merge(slots);
+        }
+        let updated_at = self.table.world.now();
+        let after = Batch { dropped, silent, rounds: batch.rounds + 1, updated_at, ..batch.clone() };
         let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
         let change = change
             .when_is("attempts", number(batch.attempts))

@@ -113,6 +113,12 @@ impl Batch {
         (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
     }
 
+    /// While an attempt runs: whether an earlier one was lost with its worker, so that nobody knows what its call did.
+    #[must_use]
+    pub fn lost_an_attempt(&self) -> bool {
+        self.attempts > self.ended + 1
+    }
+
     /// Whether attempt number `attempt` could begin now. Only the conditional write decides.
     #[must_use]
     pub fn may_begin(&self, attempt: u32, now: Timestamp) -> bool {

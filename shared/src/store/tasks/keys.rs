@@ -13,7 +13,7 @@ use crate::limits::{KEY_RETENTION, RETENTION};
 /// Scope and value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The kind, and the fan-out if there is one.
+    /// The kind, and what its policy gives as scope or else the fan-out, if there is one.
     pub scope: String,
     /// The key's value.
     pub value: String,
