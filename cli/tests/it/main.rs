@@ -10,6 +10,7 @@ mod ending;
 mod example;
 mod folder;
 mod letters;
+mod mailing;
 mod resume;
 mod run;
 mod serve;

@@ -1,0 +1,103 @@
+"""A push to everybody on two lists that overlap: one mail each, the better of two contents. See README.md.
+
+python3 examples/mailing/run.py                         builds and starts Fanfold by `cargo run --release`
+python3 examples/mailing/run.py --fanfold ./fanfold     uses this one
+"""
+
+import argparse
+import pathlib
+import sys
+import time
+from collections import Counter
+
+import lists
+from fanfold import Fanfold
+from services import PER_CALL, Company
+
+MANIFEST = pathlib.Path(__file__).parent / "../../Cargo.toml"
+CARGO = ["cargo", "run", "--quiet", "--release", "--manifest-path", str(MANIFEST), "--"]
+
+POLICY = {
+    "target": "[content.push, content.content]",  # what one call is about
+    "key": "content.to",
+    "scope": "content.push",  # nobody gets two mails of one push, whichever lists name them
+    "key_after_failure": "keep",  # what bounced once bounces again
+    "max_batch": PER_CALL,
+    "max_in_flight": 8,
+}
+
+
+def push(fanfold, company, names, content, partitions):
+    """Opens a fan-out per list, all at once, and waits for all. Returns them as they ended."""
+    sources = {name: f"{company.url}/lists/{name}/{content}" for name in names}
+    opened = {name: fanfold.open(f"spring {name}", source, partitions) for name, source in sources.items()}
+    ended = {name: fanfold.wait(fanout) for name, fanout in opened.items()}
+    for name, fanout in ended.items():
+        print(
+            f"  {name:<12} content {content}: {fanout['total']:>6,} rows, {fanout['succeeded']:>6,} mails, "
+            f"{fanout['failed']:>3} bounced, {fanout['duplicates']:>6,} had one already",
+            flush=True,
+        )
+    return list(ended.values())
+
+
+def table(company):
+    print(f"\n{'content':<10}{'mails':>8}{'opened':>9}")
+    for content, mails in sorted(Counter(content for _, content in company.sent).items()):
+        print(f"{content:<10}{mails:>8,}{company.opened(content):>9,}")
+
+
+def check(everybody, company, ended):
+    """Everybody on the lists, once, and nobody else; and Fanfold counted as the mails did."""
+    got = Counter(to for to, _ in company.sent)
+    got.update(company.bounced)
+    wrong = {
+        "got two mails": [to for to, mails in got.items() if mails > 1],
+        "got none": sorted(everybody - set(got)),
+        "are on no list": sorted(set(got) - everybody),
+    }
+    counted = sum(fanout["succeeded"] for fanout in ended), sum(fanout["failed"] for fanout in ended)
+    if counted != (len(company.sent), sum(company.bounced.values())):
+        wrong["were counted otherwise"] = [str(counted)]
+    for what, who in wrong.items():
+        if who:
+            print(f"{len(who)} {what}: {', '.join(who[:5])}")
+    return not any(wrong.values())
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--fanfold", help="the command to start instead")
+    arguments.add_argument("--every", type=int, default=1, help="take one place in so many")
+    arguments = arguments.parse_args()
+
+    recipients = lists.read(arguments.every)
+    everybody = set().union(*recipients.values())
+    on_both = set.intersection(*map(set, recipients.values()))
+    company = Company(recipients | lists.samples(recipients))
+    fanfold = Fanfold([arguments.fanfold] if arguments.fanfold else CARGO)
+    try:
+        fanfold.call("PUT", "/policies/mail", {**POLICY, "batch_api": {"url": f"{company.url}/mails"}})
+        print(f"{len(everybody):,} recipients, {len(on_both):,} of them on both lists")
+        began = time.monotonic()
+        print("samples")
+        ended = [fanout for letter in "AB" for fanout in push(fanfold, company, [letter], letter, 2)]
+        mails = Counter(content for _, content in company.sent)
+        best = max("AB", key=lambda content: company.opened(content) / mails[content])
+        print("everybody else")
+        ended += push(fanfold, company, ["subscribers", "customers"], best, 4)
+        seconds = time.monotonic() - began
+    finally:
+        fanfold.stop()
+    table(company)
+    right = check(everybody, company, ended)
+    print(
+        f"\n{len(company.sent):,} mails in {len(company.answers):,} calls, {seconds:.0f} s; {len(company.refused)} calls were refused "
+        f"at first; {len(company.bounced)} mailboxes do not exist"
+    )
+    print("Nobody got two mails, and nobody was left out." if right else "WRONG")
+    sys.exit(0 if right else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What a company has before it has Fanfold: a service that knows its recipients, and one that sends mails."""
+
+import json
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from lists import share
+
+PAGE = 500
+PER_CALL = 50
+
+
+class Company:
+    """Lists to read, and every mail that was sent."""
+
+    def __init__(self, lists):
+        self.lists = lists
+        self.answers = {}  # by idempotency key
+        self.refused = set()
+        self.sent = []  # (to, content), in order
+        self.bounced = Counter()
+        self.lock = threading.Lock()
+        company = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if self.path == "/mails":
+                    status, answer = company.send(self.headers["Idempotency-Key"], body)
+                else:
+                    status, answer = 200, company.page(*self.path.split("/")[2:], body)
+                text = json.dumps(answer).encode()
+                self.send_response(status)
+                if status == 429:
+                    self.send_header("Retry-After", "1")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def page(self, name, content, asked):
+        """A page of a list, of the recipients in this partition's share. `/lists/customers/A`: the list, the content."""
+        rows = [to for to in self.lists[name] if share(to, asked["of"]) == asked["partition"]]
+        start = asked["cursor"] or 0
+        tasks = [
+            {"kind": "mail", "content": {"push": "spring", "content": content, "to": to}}
+            for to in rows[start : start + PAGE]
+        ]
+        return {"tasks": tasks, "cursor": start + PAGE if start + PAGE < len(rows) else None}
+
+    def send(self, key, call):
+        """Sends mails of one content. The first call in 20 is refused, as such services do; a repeated call does nothing."""
+        with self.lock:
+            if key not in self.refused and share(key, 20) == 0:
+                self.refused.add(key)
+                return 429, {}
+            if key not in self.answers:
+                self.answers[key] = [self.deliver(member) for member in call["members"]]
+            return 200, {"members": self.answers[key]}
+
+    def deliver(self, member):
+        to = member["content"]["to"]
+        if share(f"{to} bounces", 1_000) == 0:
+            self.bounced[to] += 1
+            return {"id": member["id"], "outcome": "failed", "error": "no such mailbox"}
+        self.sent.append((to, member["content"]["content"]))
+        return {"id": member["id"], "outcome": "succeeded"}
+
+    def opened(self, content):
+        """How many of those who got this content opened it."""
+        likes = {"A": 21, "B": 27}[content]
+        return sum(share(f"{to} opens {content}", 100) < likes for to, sent in self.sent if sent == content)
