@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::open::opening_groups;
+use super::add::opening_groups;
 use super::{Tracking, TrackingError};
 use crate::ids::ItemGroup;
 use crate::store::fanouts::Fanout;

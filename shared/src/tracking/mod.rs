@@ -2,6 +2,7 @@
 
 mod ack;
 mod acks;
+mod add;
 mod complete;
 mod count;
 mod cut_short;
@@ -22,10 +23,11 @@ use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
 pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_duplicates};
+pub use add::page_groups;
 pub use count::{Counted, Counts, collect_counts};
 pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
-pub use open::{OpenRequest, Opened, page_groups};
+pub use open::{OpenRequest, Opened};
 pub use progress::Progress;
 
 /// The protocols of tracking.
