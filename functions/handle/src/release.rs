@@ -8,8 +8,9 @@ use fanfold::store::batches::Batch;
 use crate::{Handle, HandleError};
 
 impl Handle {
-    /// Releases the keys of members whose failure the batch API answered, and of those that were never called as their fan-outs
-    /// were cut short. What failed in silence may have worked, and keeps its key. Comes before anything else that follows from a failure: whoever hears of it may ask again at once.
+    /// Releases the keys of members whose failure the batch API answered, and of those that were left out as their fan-outs were
+    /// cut short. What was called in silence may have worked, and keeps its key. Comes before anything else that follows from a
+    /// failure: whoever hears of it may ask again at once.
     pub(crate) async fn release(&self, batch: &Batch, policy: Option<&Policy>) -> Result<(), HandleError> {
         let slots = policy.map_or_else(Bits::default, |policy| released(batch, policy));
         if slots.is_zero() {
