@@ -16,6 +16,7 @@ use crate::lane::Lane;
 use crate::limits::{
     BATCH_API_TIMEOUT_MAX, CALLBACK_ID_BYTES_MAX, DELAY_MAX, EVENT_BUS_BYTES_MAX, GROUP_ITEMS_MAX, IDLE_LIMITS,
     KIND_BYTES_MAX, MASK_BYTES_MAX, RETRY_AFTER_MAX, TASK_TOKEN_BYTES_MAX, TOLERATED_FAILURES_MAX, URL_BYTES_MAX,
+    WEIGHT_MAX,
 };
 use crate::messages::{AckEntry, GroupMask};
 use crate::policy::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
@@ -109,6 +110,11 @@ pub(crate) fn callback_id(_: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn delay(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 0, DELAY_MAX)
+}
+
+/// The weight of a batch, if there is one.
+pub(crate) fn optional_weight(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": WEIGHT_MAX})
 }
 
 pub(crate) fn pause(generator: &mut SchemaGenerator) -> Schema {

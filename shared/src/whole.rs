@@ -38,6 +38,36 @@ pub fn u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     deserializer.deserialize_u32(Whole)
 }
 
+/// The same where it may be left out, or `null`; for `#[serde(default, deserialize_with)]`.
+///
+/// # Errors
+/// It is none, or not within a `u32`.
+pub fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    struct Optional;
+
+    impl<'de> Visitor<'de> for Optional {
+        type Value = Option<u32>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("u32")
+        }
+
+        fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            u32(deserializer).map(Some)
+        }
+    }
+
+    deserializer.deserialize_option(Optional)
+}
+
 /// The number, if it is whole and not negative. Those that a double does not hold exactly are none.
 #[must_use]
 pub(crate) fn from_float(number: f64) -> Option<u64> {

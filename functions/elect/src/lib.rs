@@ -125,11 +125,13 @@ impl Elect {
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
-                    let linger = BatchSize::of(&policy).linger(candidate.waiting.len());
+                    let size = BatchSize::of(&policy);
+                    let full = size.is_full_of(candidate.waiting.len());
                     let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    // Who wakes a lane does not know what waits there; the leader finds it.
-                    let wakes = candidacy.wakes();
-                    outbox.group.push(if wakes { (message.lingering(), Duration::ZERO) } else { (message, linger) });
+                    // Who wakes a lane does not know what waits there, or not what it takes of a batch; the leader finds it.
+                    let unknown = candidacy.wakes() || (size.is_to_be_looked_at() && !full);
+                    let lingering = || (message.clone().lingering(), Duration::ZERO);
+                    outbox.group.push(if unknown { lingering() } else { (message.clone(), size.linger(full)) });
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }

@@ -1,9 +1,9 @@
 //! Which tasks go in a batch. No I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fanfold::bits::Bits;
-use fanfold::grouping::Bundle;
+use fanfold::grouping::{BatchSize, Bundle, Filling, Load};
 use fanfold::ids::TaskId;
 use fanfold::limits::MEMBERS_BYTES_MAX;
 use fanfold::masks::Masks;
@@ -19,8 +19,13 @@ pub(crate) struct Candidates {
     pub(crate) chosen: Members,
     /// Those of them that come from bundles.
     pub(crate) bundles: Masks,
+    /// Whether those fill it.
+    pub(crate) full: bool,
+    size: BatchSize,
     named: Waiting,
     sources: Vec<Source>,
+    /// What tasks on their own take, as far as it was read.
+    loads: HashMap<TaskId, Load>,
 }
 
 /// Tasks that a batch leaves for the next one.
@@ -30,15 +35,13 @@ pub(crate) struct Rest {
     pub(crate) named: Waiting,
     /// What else waits.
     pub(crate) others: Waiting,
+    /// Whether it fills that one.
+    pub(crate) full: bool,
 }
 
 impl Rest {
     pub(crate) fn is_empty(&self) -> bool {
         self.named.is_empty() && self.others.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.named.len() + self.others.len()
     }
 
     /// What a message can name, first what nobody else names.
@@ -51,23 +54,21 @@ impl Rest {
 }
 
 impl Candidates {
-    /// Takes tasks in the order in which they were found; at most `max`, and no more than a record can hold beside their
-    /// outcomes.
-    pub(crate) fn choose(named: Waiting, sources: Vec<Source>, max: usize) -> Self {
-        let mut slots: Vec<(TaskId, Slot)> = sources.iter().flat_map(slots).take(max).collect();
-        let members = |slots: &[(TaskId, _)]| slots.iter().map(|(id, _)| *id).collect::<Members>();
-        while let packed = members(&slots).pack().len()
+    /// Takes tasks in the order in which they were found, as far as there is room for them; no more than a record can hold beside
+    /// their outcomes. `loads`: of tasks on their own, where they were read.
+    pub(crate) fn choose(named: Waiting, sources: Vec<Source>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {
+        let mut filling = Filling::new(size);
+        let mut chosen: Vec<Slot> =
+            sources.iter().flat_map(|source| slots(source, &loads)).filter(|slot| filling.take(slot.load)).collect();
+        let members = |slots: &[Slot]| slots.iter().map(|slot| slot.id).collect::<Members>();
+        while let packed = members(&chosen).pack().len()
             && packed > MEMBERS_BYTES_MAX
         {
-            slots.truncate(slots.len() * MEMBERS_BYTES_MAX / packed);
+            chosen.truncate(chosen.len() * MEMBERS_BYTES_MAX / packed);
         }
-        let bundles = slots.iter().filter_map(|(_, of)| *of).map(|(bundle, slot)| (bundle, Bits::from_iter([slot])));
-        Self { chosen: members(&slots), bundles: bundles.collect(), named, sources }
-    }
-
-    /// How many tasks were found.
-    pub(crate) fn found(&self) -> usize {
-        self.sources.iter().map(Source::waiting).sum()
+        let bundles = chosen.iter().filter_map(|slot| slot.at).map(|(bundle, slot)| (bundle, Bits::from_iter([slot])));
+        let (members, bundles) = (members(&chosen), bundles.collect());
+        Self { chosen: members, bundles, full: filling.is_full(), size, named, sources, loads }
     }
 
     /// The bundles, as they were read.
@@ -83,8 +84,10 @@ impl Candidates {
     pub(crate) fn rest(&self, intent: &Members) -> Rest {
         let mut rest = Rest::default();
         let (mut named, mut others) = (Vec::new(), Vec::new());
+        let mut next = Filling::new(self.size);
         for source in &self.sources {
-            let left = slots(source).filter(|(id, _)| intent.slot(id).is_none()).count();
+            let left = slots(source, &self.loads).filter(|slot| intent.slot(&slot.id).is_none());
+            let left = left.inspect(|slot| drop(next.take(slot.load))).count();
             match source {
                 _ if left == 0 => {}
                 Source::Task(id) => {
@@ -98,20 +101,30 @@ impl Candidates {
             }
         }
         (rest.named.tasks, rest.others.tasks) = (Members::new(named), Members::new(others));
+        rest.full = next.is_full();
         rest
     }
 }
 
-/// Where a task waits: its bundle, and its slot there. None for a task that waits alone.
-type Slot = Option<(Uuid, usize)>;
+/// A task that waits.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    id: TaskId,
+    load: Load,
+    /// Its bundle, and its slot there; none, if it waits alone.
+    at: Option<(Uuid, usize)>,
+}
 
-/// The tasks that wait in a record, with their slots.
-fn slots(source: &Source) -> Box<dyn Iterator<Item = (TaskId, Slot)> + '_> {
+/// The tasks that wait in a record.
+fn slots<'a>(source: &'a Source, loads: &HashMap<TaskId, Load>) -> Box<dyn Iterator<Item = Slot> + 'a> {
     match source {
-        Source::Task(id) => Box::new(std::iter::once((*id, None))),
+        Source::Task(id) => {
+            let load = loads.get(id).copied().unwrap_or_default();
+            Box::new(std::iter::once(Slot { id: *id, load, at: None }))
+        }
         Source::Bundle(bundle) => Box::new(bundle.free.iter().filter_map(|slot| {
-            let id = bundle.members.ids().get(slot)?;
-            Some((*id, Some((bundle.id, slot))))
+            let id = *bundle.members.ids().get(slot)?;
+            Some(Slot { id, load: bundle.loads.get(slot), at: Some((bundle.id, slot)) })
         })),
     }
 }
@@ -121,7 +134,9 @@ fn slots(source: &Source) -> Box<dyn Iterator<Item = (TaskId, Slot)> + '_> {
 mod tests {
     use super::*;
     use fanfold::clock::Timestamp;
+    use fanfold::policy::Weight;
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn id(number: u128) -> TaskId {
         TaskId::Single(Uuid::from_u128(number))
@@ -140,8 +155,27 @@ mod tests {
         let members: Members = numbers.clone().map(id).collect();
         let free = Bits::ones(members.len()).minus(&taken.iter().copied().collect());
         let id = Uuid::from_u128(numbers.start);
-        let bundle = Bundle::filling(id, "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
+        let loads = numbers.map(weighing).collect();
+        let bundle = Bundle::filling(id, "parcel:0:NY".parse().unwrap(), (members, loads), Timestamp(0));
         Source::Bundle(Box::new(bundle.opened(free)))
+    }
+
+    /// A task weighs as much as the last digit of its number says.
+    fn weighing(number: u128) -> Load {
+        Load { weight: Weight::from_whole((number % 10).try_into().unwrap()).unwrap(), ..Load::default() }
+    }
+
+    fn size(max_batch: usize, max_weight: u32) -> BatchSize {
+        let policy = json!({
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
+            "max_batch": max_batch, "weight": "content.kg", "max_weight": max_weight,
+        });
+        BatchSize::of(&serde_json::from_value(policy).unwrap())
+    }
+
+    /// Chooses without regard to weights.
+    fn choose(named: Waiting, sources: Vec<Source>, max: usize) -> Candidates {
+        Candidates::choose(named, sources, HashMap::new(), size(max, 1_000_000))
     }
 
     fn named(tasks: &[u128], bundles: &[u128]) -> Waiting {
@@ -151,28 +185,52 @@ mod tests {
 
     #[test]
     fn what_was_found_first_goes_first() {
-        let candidates = Candidates::choose(named(&[9, 2], &[]), alone(&[5, 2, 7, 8, 9]), 3);
+        let candidates = choose(named(&[9, 2], &[]), alone(&[5, 2, 7, 8, 9]), 3);
         assert_eq!(candidates.chosen, ids(&[5, 2, 7]));
-        let rest = Rest { named: named(&[9], &[]), others: named(&[8], &[]) };
+        let rest = Rest { named: named(&[9], &[]), others: named(&[8], &[]), full: false };
         assert_eq!(candidates.rest(&candidates.chosen), rest);
     }
 
     #[test]
     fn a_bundle_may_be_taken_in_parts() {
         let sources = vec![bundle(10..20, &[0, 1]), Source::Task(id(5)), bundle(20..30, &[])];
-        let candidates = Candidates::choose(named(&[], &[20]), sources, 12);
+        let candidates = choose(named(&[], &[20]), sources, 12);
         assert_eq!(candidates.chosen, ids(&[12, 13, 14, 15, 16, 17, 18, 19, 5, 20, 21, 22]));
         let slots = |number| candidates.bundles.get(Uuid::from_u128(number)).unwrap().iter().collect::<Vec<_>>();
         assert_eq!((slots(10), slots(20)), ((2..10).collect(), vec![0, 1, 2]));
         let rest = candidates.rest(&candidates.chosen);
-        assert_eq!((rest.named.bundles.get(&Uuid::from_u128(20)), rest.len()), (Some(&7), 7));
+        assert_eq!((rest.named.bundles.get(&Uuid::from_u128(20)), rest.named.len()), (Some(&7), 7));
+        assert!(candidates.full && !rest.full);
         assert!(rest.others.is_empty());
     }
 
     #[test]
     fn what_another_worker_left_out_of_its_intent_is_left() {
-        let candidates = Candidates::choose(named(&[2], &[]), alone(&[1, 2]), 2);
-        assert_eq!(candidates.rest(&ids(&[1])), Rest { named: named(&[2], &[]), others: Waiting::default() });
+        let candidates = choose(named(&[2], &[]), alone(&[1, 2]), 2);
+        assert_eq!(candidates.rest(&ids(&[1])), Rest { named: named(&[2], &[]), ..Rest::default() });
+    }
+
+    #[test]
+    fn what_is_too_heavy_is_left_for_the_next_batch() {
+        let sources = || {
+            let mut sources = vec![bundle(11..16, &[])];
+            sources.extend(alone(&[26, 24, 3]));
+            sources
+        };
+        let loads: HashMap<TaskId, Load> = [26, 24, 3].map(|number| (id(number), weighing(number))).into();
+        let candidates = Candidates::choose(Waiting::default(), sources(), loads.clone(), size(100, 13));
+        // 1, 2, 3 and 4 leave room for neither 5, 6 nor 4, but for the 3 after them.
+        assert_eq!(candidates.chosen, ids(&[11, 12, 13, 14, 3]));
+        assert_eq!(candidates.bundles.get(Uuid::from_u128(11)), Some(&Bits::ones(4)));
+        let rest = candidates.rest(&candidates.chosen);
+        assert!(candidates.full && rest.full, "5 and 6 leave no room for 4");
+        assert_eq!((rest.others.tasks, rest.others.bundles[&Uuid::from_u128(11)]), (ids(&[24, 26]), 1));
+        // The first goes, however heavy it is, but alone.
+        let candidates = Candidates::choose(Waiting::default(), sources(), loads, size(100, 3));
+        assert_eq!(candidates.chosen, ids(&[11, 12]));
+        let heavy = HashMap::from([(id(9), weighing(9)), (id(1), weighing(1))]);
+        let candidates = Candidates::choose(Waiting::default(), alone(&[9, 1]), heavy, size(100, 3));
+        assert_eq!((candidates.chosen.clone(), candidates.full), (ids(&[9]), true));
     }
 
     proptest! {
@@ -184,10 +242,14 @@ mod tests {
         ) {
             let mut sources = alone(&tasks.into_iter().collect::<Vec<_>>());
             sources.extend(bundles.into_iter().map(|(at, (size, taken))| bundle(at * 100..at * 100 + size, &taken)));
-            let all: Members = sources.iter().flat_map(slots).map(|(id, _)| id).collect();
-            let candidates = Candidates::choose(Waiting::default(), sources, max);
+            let none = HashMap::new();
+            let all: Members = sources.iter().flat_map(|source| slots(source, &none)).map(|slot| slot.id).collect();
+            let candidates = choose(Waiting::default(), sources, max);
             prop_assert_eq!(candidates.chosen.len(), all.len().min(max));
-            prop_assert_eq!(candidates.rest(&candidates.chosen).len() + candidates.chosen.len(), all.len());
+            let rest = candidates.rest(&candidates.chosen);
+            prop_assert_eq!(rest.named.len() + rest.others.len() + candidates.chosen.len(), all.len());
+            prop_assert_eq!(candidates.full, all.len() >= max);
+            prop_assert_eq!(rest.full, all.len() >= 2 * max);
             let bundled: u64 = candidates.bundles.iter().map(|(_, slots)| slots.count()).sum();
             prop_assert!(bundled <= candidates.chosen.len() as u64);
         }

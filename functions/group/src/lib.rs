@@ -3,13 +3,13 @@
 mod candidates;
 mod step;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::grouping::{BatchSize, Bundle};
+use fanfold::grouping::{BatchSize, Bundle, Load};
 use fanfold::ids::{TaskId, derived};
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
@@ -18,7 +18,7 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::Tasks;
+use fanfold::store::tasks::{Source, Tasks};
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
 
@@ -85,7 +85,7 @@ impl Group {
             return Ok(self.wake(message, left));
         }
         let (candidates, freed) = self.candidates(message, policy).await?;
-        let linger = BatchSize::of(policy).linger(candidates.found());
+        let linger = BatchSize::of(policy).linger(candidates.full);
         if message.lingers && !linger.is_zero() {
             let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
             return Ok(self.and_wake(message, freed, outbox));
@@ -127,7 +127,22 @@ impl Group {
             tracing::warn!(lane = %bundle.lane, bundle = %bundle.id, "a worker was lost while it stored tasks; they wait on their own");
             self.tasks.bury(bundle).await?;
         }
-        Ok((Candidates::choose(message.waiting.clone(), found.sources, size.most()), freed))
+        let loads = self.loads(&found.sources, size).await?;
+        Ok((Candidates::choose(message.waiting.clone(), found.sources, loads, size), freed))
+    }
+
+    /// What tasks on their own take of a batch; bundles know it of theirs. Read only where it decides about anything.
+    async fn loads(&self, sources: &[Source], size: BatchSize) -> Result<HashMap<TaskId, Load>, GroupError> {
+        let alone = |source: &Source| match source {
+            Source::Task(id) => Some(*id),
+            Source::Bundle(_) => None,
+        };
+        let alone: Vec<TaskId> = sources.iter().filter_map(alone).collect();
+        let tasks = sources.iter().map(Source::waiting).sum();
+        if alone.is_empty() || !size.depends_on_loads(tasks) {
+            return Ok(HashMap::new());
+        }
+        Ok(self.tasks.loads(&alone).await?)
     }
 
     /// Claims the intended members, and dispatches those that were won.
@@ -218,7 +233,7 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
 
 /// The message for the lane's next leader to form its batch, at once if it is full.
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
-    let linger = BatchSize::of(policy).linger(rest.len());
+    let linger = BatchSize::of(policy).linger(rest.full);
     let next = message.next(next, epoch, rest.to_name());
     Outbox { group: vec![(next, linger)], ..Outbox::default() }
 }

@@ -2,12 +2,17 @@
 
 mod bundle;
 mod hints;
+mod load;
 mod outcome;
 mod silence;
 mod size;
 
 pub(crate) use self::bundle::Claim;
 pub use self::bundle::{Bundle, BundleState, cut};
+pub(crate) use self::load::Columns;
+#[cfg(test)]
+pub(crate) use self::load::any_loads;
+pub use self::load::{ColumnError, Load, Loads};
 pub use self::outcome::{FailureNotice, First, Follows};
 pub use self::silence::{Patience, remind};
-pub use self::size::BatchSize;
+pub use self::size::{BatchSize, Filling};

@@ -1,13 +1,19 @@
-//! How many tasks a batch takes, and when it has enough of them.
+//! What a batch takes, and when it has enough.
 
 use std::time::Duration;
 
-use crate::policy::Policy;
+use crate::grouping::load::{Load, SMALL_BYTES};
+use crate::limits::{BATCH_BYTES_DEFAULT, CONTENT_BYTES_MAX, MEMBER_BYTES};
+use crate::policy::{Policy, Weight};
 
 /// The size of a policy's batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSize {
     most: usize,
+    bytes: u64,
+    /// Whether the policy itself says how many bytes: then those of its tasks are counted one by one.
+    to_the_byte: bool,
+    weight: Option<Weight>,
     linger: Duration,
 }
 
@@ -15,13 +21,13 @@ impl BatchSize {
     /// The size of this policy's batches.
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
-        Self { most: policy.max_batch as usize, linger: policy.linger.0 }
-    }
-
-    /// Members that a batch may have.
-    #[must_use]
-    pub fn most(self) -> usize {
-        self.most
+        Self {
+            most: policy.max_batch as usize,
+            bytes: u64::from(policy.max_batch_bytes.unwrap_or(BATCH_BYTES_DEFAULT)),
+            to_the_byte: policy.max_batch_bytes.is_some(),
+            weight: policy.max_weight,
+            linger: policy.linger.0,
+        }
     }
 
     /// Tasks to know of before a batch is formed: twice as many as it takes show whether the next one is full, too.
@@ -30,16 +36,88 @@ impl BatchSize {
         2 * self.most
     }
 
-    /// Whether so many tasks fill a batch.
+    /// Whether so many tasks fill a batch, whatever each takes of it.
     #[must_use]
-    pub(crate) fn is_full(self, tasks: usize) -> bool {
+    pub fn is_full_of(self, tasks: usize) -> bool {
         tasks >= self.most
     }
 
-    /// How long a leader that knows of so many tasks waits for more: a full batch is formed at once.
+    /// Whether fewer tasks may fill a batch, too, as the policy wants it: only who looks at them knows.
     #[must_use]
-    pub fn linger(self, tasks: usize) -> Duration {
-        if self.is_full(tasks) { Duration::ZERO } else { self.linger }
+    pub fn is_to_be_looked_at(self) -> bool {
+        self.to_the_byte || self.weight.is_some()
+    }
+
+    /// Whether what each task takes has to be known of so many: it is not, if a batch bears as many large ones.
+    #[must_use]
+    pub fn depends_on_loads(self, tasks: usize) -> bool {
+        let largest = (CONTENT_BYTES_MAX + MEMBER_BYTES) as u64;
+        self.weight.is_some() || largest.saturating_mul(tasks as u64) > self.bytes
+    }
+
+    /// How long a leader waits for more tasks: a full batch is formed at once.
+    #[must_use]
+    pub fn linger(self, full: bool) -> Duration {
+        if full { Duration::ZERO } else { self.linger }
+    }
+
+    /// Bytes that a task with a content of so many bytes takes. They are rounded up, if the policy does not count them, so that
+    /// tasks of one kind are mostly alike.
+    #[must_use]
+    pub fn bytes_of(self, content: usize) -> u32 {
+        let bytes = u32::try_from(content + MEMBER_BYTES).unwrap_or(u32::MAX);
+        if self.to_the_byte { bytes } else { bytes.div_ceil(SMALL_BYTES).saturating_mul(SMALL_BYTES) }
+    }
+
+    /// How many batches so many tasks fill at least.
+    pub(crate) fn batches(self, tasks: usize, loads: impl Iterator<Item = Load>) -> usize {
+        // What is more than a batch may have takes one, too.
+        let (most_bytes, most_weight) = (self.bytes.max(1), self.weight.map_or(u64::MAX, |most| most.0.max(1)));
+        let (mut bytes, mut weight) = (0_u64, 0_u64);
+        for load in loads {
+            bytes += u64::from(load.bytes).min(most_bytes);
+            weight = weight.saturating_add(load.weight.0.min(most_weight));
+        }
+        let by_load = bytes.div_ceil(most_bytes).max(weight.div_ceil(most_weight));
+        tasks.div_ceil(self.most.max(1)).max(usize::try_from(by_load).unwrap_or(usize::MAX)).min(tasks)
+    }
+}
+
+/// A batch as it is filled, with one task after the other.
+#[derive(Clone, Debug)]
+pub struct Filling {
+    size: BatchSize,
+    members: usize,
+    bytes: u64,
+    weight: Weight,
+    full: bool,
+}
+
+impl Filling {
+    /// An empty batch.
+    #[must_use]
+    pub fn new(size: BatchSize) -> Self {
+        Self { size, members: 0, bytes: 0, weight: Weight::default(), full: false }
+    }
+
+    /// Takes a task, if there is room for it; returns whether it did. The first one is always taken: a task that is more than a
+    /// batch may have goes alone.
+    pub fn take(&mut self, load: Load) -> bool {
+        let (bytes, weight) = (self.bytes + u64::from(load.bytes), self.weight.plus(load.weight));
+        let over = bytes > self.size.bytes || self.size.weight.is_some_and(|most| weight > most);
+        if self.members >= self.size.most || (over && self.members > 0) {
+            self.full = true;
+            return false;
+        }
+        (self.members, self.bytes, self.weight) = (self.members + 1, bytes, weight);
+        true
+    }
+
+    /// Whether it has enough: as many tasks as it may have, or one of those it was offered had no room.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let heavy = self.size.weight.is_some_and(|most| self.weight >= most);
+        self.full || heavy || self.bytes >= self.size.bytes || self.members >= self.size.most
     }
 }
 
@@ -47,26 +125,105 @@ impl BatchSize {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
 
-    fn size(max_batch: u32, linger: u32) -> BatchSize {
-        let policy = serde_json::from_value(serde_json::json!({
-            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
-            "max_batch": max_batch, "linger": linger
-        }));
-        BatchSize::of(&policy.unwrap())
+    fn size(changes: serde_json::Value) -> BatchSize {
+        let mut policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}});
+        policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        BatchSize::of(&serde_json::from_value(policy).unwrap())
+    }
+
+    fn load(bytes: u32, weight: u64) -> Load {
+        Load { bytes, weight: Weight(weight * 1_000) }
+    }
+
+    /// Which of these are taken, and whether the batch is full then.
+    fn taken(size: BatchSize, loads: &[Load]) -> (Vec<usize>, bool) {
+        let mut filling = Filling::new(size);
+        let taken = loads.iter().enumerate().filter(|(_, load)| filling.take(**load)).map(|(at, _)| at).collect();
+        (taken, filling.is_full())
     }
 
     #[test]
     fn a_batch_is_full_with_as_many_tasks_as_it_takes() {
-        let size = size(7, 3);
-        assert_eq!((size.most(), size.with_next()), (7, 14));
-        assert_eq!([0, 6, 7, 8].map(|tasks| size.is_full(tasks)), [false, false, true, true]);
+        let size = size(json!({"max_batch": 7, "linger": 3}));
+        assert_eq!(size.with_next(), 14);
+        assert_eq!([0, 6, 7, 8].map(|tasks| size.is_full_of(tasks)), [false, false, true, true]);
+        let full = |tasks| taken(size, &vec![Load::default(); tasks]);
+        assert_eq!([0, 6, 7, 8].map(|tasks| full(tasks).1), [false, false, true, true]);
+        assert_eq!(full(9).0, (0..7).collect::<Vec<_>>());
+        assert_eq!([false, true].map(|full| size.linger(full).as_secs()), [3, 0]);
     }
 
     #[test]
-    fn a_leader_lingers_until_its_batch_is_full() {
-        let waits = |tasks| size(7, 3).linger(tasks);
-        assert_eq!([0, 6, 7, 8].map(|tasks| waits(tasks).as_secs()), [3, 3, 0, 0]);
-        assert_eq!(size(1, 3).linger(1), Duration::ZERO);
+    fn what_has_no_room_waits_and_what_has_goes() {
+        let size = size(json!({"weight": "content.kg", "max_weight": 10}));
+        let weights = |weights: &[u64]| {
+            let loads: Vec<Load> = weights.iter().map(|weight| load(1, *weight)).collect();
+            taken(size, &loads)
+        };
+        assert_eq!(weights(&[4, 4]), (vec![0, 1], false));
+        assert_eq!(weights(&[4, 4, 4]), (vec![0, 1], true), "there was no room");
+        assert_eq!(weights(&[4, 4, 4, 2]), (vec![0, 1, 3], true));
+        assert_eq!(weights(&[4, 6]), (vec![0, 1], true), "nothing has room any more");
+        assert_eq!(weights(&[0, 0, 10]), (vec![0, 1, 2], true));
+    }
+
+    #[test]
+    fn what_is_more_than_a_batch_may_have_goes_alone() {
+        let heavy = size(json!({"weight": "content.kg", "max_weight": 10}));
+        assert_eq!(taken(heavy, &[load(1, 11), load(1, 0), load(1, 1)]), (vec![0], true));
+        assert_eq!(taken(heavy, &[load(1, 1), load(1, 11), load(1, 2)]), (vec![0, 2], true), "it will be the first");
+        let large = size(json!({"max_batch_bytes": 1_024}));
+        assert_eq!(taken(large, &[load(1_025, 0), load(1, 0)]), (vec![0], true));
+        assert_eq!(taken(large, &[load(1_000, 0), load(24, 0), load(1, 0)]), (vec![0, 1], true));
+    }
+
+    #[test]
+    fn a_call_is_not_larger_than_a_function_bears_whatever_the_policy_says() {
+        let most = size(json!({"max_batch": 10_000}));
+        let small = most.bytes_of(100);
+        assert_eq!(taken(most, &vec![load(small, 0); 10_000]).0.len(), 10_000);
+        let large = most.bytes_of(CONTENT_BYTES_MAX);
+        let (taken, full) = taken(most, &vec![load(large, 0); 100]);
+        assert!(full && taken.len() == 31, "{taken:?}");
+        // Whoever knows of no more need not look how large they are.
+        assert!(!most.depends_on_loads(31) && most.depends_on_loads(32));
+    }
+
+    #[test]
+    fn bytes_are_counted_where_the_policy_says_how_many() {
+        let bytes = |size: BatchSize| [0, 128, 129, 1_000].map(|content| size.bytes_of(content));
+        assert_eq!(bytes(size(json!({}))), [256, 256, 512, 1_280]);
+        assert_eq!(bytes(size(json!({"max_batch_bytes": 100_000}))), [128, 256, 257, 1_128]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_batch_has_more_than_it_may_and_the_first_task_is_always_taken(
+            loads in prop::collection::vec((1_u32..400, 0_u64..40), 1..60),
+            (max_batch, bytes, weight) in (1_u32..20, 256_u32..1_000, 1_u32..60),
+        ) {
+            let size = size(json!({
+                "max_batch": max_batch, "max_batch_bytes": bytes, "weight": "content.kg", "max_weight": weight,
+            }));
+            let mut rest: Vec<Load> = loads.iter().map(|(bytes, weight)| load(*bytes, *weight)).collect();
+            let mut batches = 0;
+            while !rest.is_empty() {
+                let (members, _) = taken(size, &rest);
+                prop_assert_eq!(members.first(), Some(&0));
+                let (most, bytes, weight) = (max_batch as usize, u64::from(bytes), u64::from(weight) * 1_000);
+                let sum = |of: fn(&Load) -> u64| members.iter().map(|at| of(&rest[*at])).sum::<u64>();
+                prop_assert!(members.len() <= most);
+                prop_assert!(members.len() == 1 || sum(|load| load.bytes.into()) <= bytes);
+                prop_assert!(members.len() == 1 || sum(|load| load.weight.0) <= weight);
+                let mut at = 0;
+                rest.retain(|_| (!members.contains(&at), at += 1).0);
+                batches += 1;
+            }
+            let least = size.batches(loads.len(), loads.iter().map(|(bytes, weight)| load(*bytes, *weight)));
+            prop_assert!(least <= batches, "{} of at least {}", batches, least);
+        }
     }
 }

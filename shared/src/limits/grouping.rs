@@ -7,6 +7,19 @@ use crate::backoff::Backoff;
 /// Members of one batch.
 pub const BATCH_MEMBERS_MAX: u32 = 10_000;
 
+/// Bytes of the members of a call, if the policy does not say how many. A Lambda function's HTTP body may have 6 MB, and comes
+/// with its quotes escaped.
+pub const BATCH_BYTES_DEFAULT: u32 = 4 * 1_024 * 1_024;
+
+/// Bytes of the members of a call: the handle function (512 MiB, template.yaml) holds them some four times.
+pub const BATCH_BYTES_MAX: u32 = 32 * 1_024 * 1_024;
+
+/// Bytes that a member takes in a call beside its content: its id, and the names of both.
+pub const MEMBER_BYTES: usize = 128;
+
+/// The largest weight of a task, and of a batch.
+pub const WEIGHT_MAX: u64 = 1_000_000_000;
+
 /// Bytes of a batch's packed members: with their outcomes and errors the record stays well below DynamoDB's 400 KB. Only
 /// members of very many item groups take that much.
 pub const MEMBERS_BYTES_MAX: usize = 250 * 1_024;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
-use super::{Expression, Policy, Span, Subject};
+use super::{Expression, ExpressionError, Policy, Span, Subject, Weight};
 use crate::limits::{
-    ATTEMPTS_MAX, BATCH_MEMBERS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX, URL_BYTES_MAX,
+    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX,
+    URL_BYTES_MAX, WEIGHT_MAX,
 };
 
 /// One field that cannot be used.
@@ -100,6 +101,10 @@ impl Policy {
         }
         faults.range("partitions", self.partitions, PARTITIONS_MAX);
         faults.range("max_batch", self.max_batch, BATCH_MEMBERS_MAX);
+        if let Some(bytes) = self.max_batch_bytes {
+            faults.range("max_batch_bytes", bytes, BATCH_BYTES_MAX);
+        }
+        self.check_weight(&mut faults);
         faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT_MAX);
         faults.range("max_attempts", self.max_attempts, ATTEMPTS_MAX);
         faults.at_most("linger", self.linger, DELAY_MAX);
@@ -120,14 +125,43 @@ impl Policy {
         faults.result()
     }
 
-    /// Compiles an expression. One that does not look at contents gives every task the same: it is evaluated, too.
+    /// A weight is of use only with its maximum, and the other way round.
+    fn check_weight(&self, faults: &mut Faults) {
+        match (&self.weight, self.max_weight) {
+            (Some(_), None) => faults.add("max_weight", "is missing: with `weight`, a number above 0 is needed"),
+            (None, Some(most)) => faults.add("max_weight", format!("is {most}, and there is no `weight` of a task")),
+            (_, Some(most)) if most == Weight::default() => {
+                faults.add("max_weight", format!("is 0, a number above 0 and up to {WEIGHT_MAX} is allowed"));
+            }
+            _ => {}
+        }
+        if let Some(Err(problem)) = self.weight.as_ref().map(|source| self.check_number(source)) {
+            faults.add("weight", problem);
+        }
+    }
+
+    /// Compiles an expression whose value is a text. One that does not look at contents gives every task the same: it is
+    /// evaluated, too.
     fn check_expression(&self, source: &str) -> Result<(), String> {
+        self.check_with(source, |expression, any| expression.evaluate(any).map(drop))
+    }
+
+    /// The same, of one whose value is a weight.
+    fn check_number(&self, source: &str) -> Result<(), String> {
+        self.check_with(source, |expression, any| expression.weight(any).map(drop))
+    }
+
+    fn check_with(
+        &self,
+        source: &str,
+        evaluate: impl Fn(&Expression, &Subject<'_>) -> Result<(), ExpressionError>,
+    ) -> Result<(), String> {
         let expression = Expression::compile(source).map_err(|error| error.to_string())?;
         if expression.uses_content() {
             return Ok(());
         }
-        let value = Subject::new(&self.kind, &serde_json::Value::Null).and_then(|any| expression.evaluate(&any));
-        value.map(drop).map_err(|error| format!("fails for every task: {error}"))
+        let value = Subject::new(&self.kind, &serde_json::Value::Null).and_then(|any| evaluate(&expression, &any));
+        value.map_err(|error| format!("fails for every task: {error}"))
     }
 }
 
@@ -178,6 +212,14 @@ mod tests {
         assert_eq!(fields(json!({"key": "content.order", "scope": "content."})), ["scope"]);
         assert_eq!(fields(json!({"scope": "content.push"})), ["scope"], "a scope of no key");
         assert_eq!(fields(json!({"key": "content.order", "scope": "kind"})), Vec::<String>::new());
+        assert_eq!(fields(json!({"max_batch_bytes": 0})), ["max_batch_bytes"]);
+        assert_eq!(fields(json!({"max_batch_bytes": BATCH_BYTES_MAX + 1})), ["max_batch_bytes"]);
+        assert_eq!(fields(json!({"weight": "content.kg"})), ["max_weight"]);
+        assert_eq!(fields(json!({"max_weight": 3})), ["max_weight"]);
+        assert_eq!(fields(json!({"weight": "content.kg", "max_weight": 0})), ["max_weight"]);
+        assert_eq!(fields(json!({"weight": "content.", "max_weight": 3})), ["weight"]);
+        assert_eq!(fields(json!({"weight": "kind", "max_weight": 3})), ["weight"], "no task could be taken");
+        assert_eq!(fields(json!({"weight": "2", "max_weight": 3.5, "max_batch_bytes": 1})), Vec::<String>::new());
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);

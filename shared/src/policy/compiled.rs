@@ -1,6 +1,7 @@
 //! A policy ready to place tasks.
 
 use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject};
+use crate::grouping::Load;
 use crate::lane::Lane;
 use crate::share::share;
 
@@ -12,6 +13,7 @@ pub struct CompiledPolicy {
     target: Expression,
     key: Option<Expression>,
     scope: Option<Expression>,
+    weight: Option<Expression>,
 }
 
 /// Where a task belongs.
@@ -23,6 +25,8 @@ pub struct Placement {
     pub key: Option<String>,
     /// Within what its key is accepted once, if the policy says it.
     pub scope: Option<String>,
+    /// What it takes of a batch, but for its bytes.
+    pub load: Load,
 }
 
 impl CompiledPolicy {
@@ -37,12 +41,15 @@ impl CompiledPolicy {
                 .map_err(|error| PolicyError(vec![FieldError { field: field.to_owned(), problem: error.to_string() }]))
         };
         let target = compile("target", &policy.target)?;
-        let key = policy.key.as_deref().map(|source| compile("key", source)).transpose()?;
-        let scope = policy.scope.as_deref().map(|source| compile("scope", source)).transpose()?;
-        Ok(Self { policy, target, key, scope })
+        let optional =
+            |field, source: &Option<String>| source.as_deref().map(|source| compile(field, source)).transpose();
+        let key = optional("key", &policy.key)?;
+        let scope = optional("scope", &policy.scope)?;
+        let weight = optional("weight", &policy.weight)?;
+        Ok(Self { policy, target, key, scope, weight })
     }
 
-    /// Works out lane, key and scope of a task. `fallback` decides the partition of a task of a policy without keys.
+    /// Works out lane, key, scope and weight of a task. `fallback` decides the partition of a task of a policy without keys.
     ///
     /// # Errors
     /// An expression gives no usable value for this content; the first one is reported, with its field.
@@ -57,7 +64,10 @@ impl CompiledPolicy {
             expression.as_ref().map(|of| of.evaluate(&subject)).transpose().map_err(|error| (field, error))
         };
         let (key, scope) = (optional("key", &self.key)?, optional("scope", &self.scope)?);
+        let weight = self.weight.as_ref().map(|weight| weight.weight(&subject)).transpose();
+        let weight = weight.map_err(|error| ("weight", error))?.unwrap_or_default();
         let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
-        Ok(Placement { lane: Lane { kind: self.policy.kind.clone(), partition, target }, key, scope })
+        let lane = Lane { kind: self.policy.kind.clone(), partition, target };
+        Ok(Placement { lane, key, scope, load: Load { weight, ..Load::default() } })
     }
 }

@@ -1,13 +1,14 @@
-//! CEL expressions of a policy: targets and keys of tasks.
+//! CEL expressions of a policy: targets, keys and weights of tasks.
 
 use std::sync::{Arc, LazyLock};
 
 use cel::{Context, Env, Program, Value};
 
 use super::bounded::{self, Excess};
-use super::{matches, names};
+use super::{Weight, matches, names};
 use crate::limits::{
     EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_GROWTH_MAX, EXPRESSION_OPERATORS_MAX, TARGET_BYTES_MAX,
+    WEIGHT_MAX,
 };
 
 /// The standard environment, `matches`, and the strings extension (`substring`, `split`, `lowerAscii`, …).
@@ -96,6 +97,14 @@ pub enum ExpressionError {
         /// The value's type.
         got: String,
     },
+    /// It gives a value that cannot be a weight.
+    #[error("`{source_text}` gives {got}, a number of 0 to {WEIGHT_MAX} is expected")]
+    Weight {
+        /// The expression.
+        source_text: String,
+        /// The value, if it is a number, or else its type.
+        got: String,
+    },
     /// Its value is longer than is allowed.
     #[error("`{source_text}` gives {bytes} bytes, at most {TARGET_BYTES_MAX} are allowed")]
     ValueTooLong {
@@ -155,10 +164,7 @@ impl Expression {
     /// # Errors
     /// It cannot be evaluated, or its value is no text, number, boolean or list of these, or too long.
     pub fn evaluate(&self, subject: &Subject<'_>) -> Result<String, ExpressionError> {
-        let value = self.program.execute(&subject.0).map_err(|error| ExpressionError::Evaluation {
-            source_text: self.source.clone(),
-            reason: error.to_string(),
-        })?;
+        let value = self.value(subject)?;
         let text = text(&value).ok_or_else(|| ExpressionError::Type {
             source_text: self.source.clone(),
             got: value.type_of().to_string(),
@@ -167,6 +173,28 @@ impl Expression {
             return Err(ExpressionError::ValueTooLong { source_text: self.source.clone(), bytes: text.len() });
         }
         Ok(text)
+    }
+
+    /// Evaluates it as the weight of the task that `subject` was made from.
+    ///
+    /// # Errors
+    /// It cannot be evaluated, or its value is no number, or negative, or too large.
+    pub fn weight(&self, subject: &Subject<'_>) -> Result<Weight, ExpressionError> {
+        let value = self.value(subject)?;
+        let (weight, got) = match &value {
+            Value::Int(number) => (u64::try_from(*number).ok().and_then(Weight::from_whole), number.to_string()),
+            Value::UInt(number) => (Weight::from_whole(*number), number.to_string()),
+            Value::Float(number) => (Weight::from_float(*number), number.to_string()),
+            other => (None, other.type_of().to_string()),
+        };
+        weight.ok_or_else(|| ExpressionError::Weight { source_text: self.source.clone(), got })
+    }
+
+    fn value(&self, subject: &Subject<'_>) -> Result<Value, ExpressionError> {
+        self.program.execute(&subject.0).map_err(|error| ExpressionError::Evaluation {
+            source_text: self.source.clone(),
+            reason: error.to_string(),
+        })
     }
 }
 

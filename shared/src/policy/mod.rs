@@ -12,6 +12,7 @@ mod names;
 mod span;
 mod tree;
 mod url;
+mod weight;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -25,11 +26,14 @@ pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub use expression::{Expression, ExpressionError, Subject};
 pub use kind::{KIND_ALLOWED, is_kind};
 pub use span::Span;
+pub use weight::Weight;
 
 use crate::backoff::Backoff;
 use crate::ids::derived;
 #[cfg(feature = "openapi")]
-use crate::limits::{ATTEMPTS_MAX, BATCH_MEMBERS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX};
+use crate::limits::{
+    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
+};
 
 /// How tasks of one kind are targeted, grouped, paced and handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +63,19 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
     #[serde(default = "hundred", deserialize_with = "crate::whole::u32")]
     pub max_batch: u32,
+    /// Bytes of a call's members at most: their contents as JSON, and 128 bytes more for each. A task that has more goes alone.
+    /// Without it, 4 MiB.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
+    pub max_batch_bytes: Option<u32>,
+    /// CEL expression over `kind` and `content`: a task's weight, a number; in thousandths at most. Goes with `max_weight`.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// The weight of a batch at most. A task that weighs more goes alone.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_weight"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_weight: Option<Weight>,
     /// How long a leader waits for a batch to fill, in whole seconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::aws::StoreError;
 use crate::bits::Bits;
 use crate::clock::World;
-use crate::grouping::{Bundle, cut};
+use crate::grouping::{BatchSize, Bundle, Load, cut};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::store::tasks::{NewTask, Waits};
@@ -36,17 +36,17 @@ impl Awake {
 }
 
 /// Says for each task which bundle it is stored for. Returns the bundles. A task that comes alone to its lane has none: it
-/// waits on its own, which costs less. `max_batch`: of each kind.
-pub(crate) fn bundle(tasks: &mut [NewTask], max_batch: &HashMap<&str, usize>, world: &World) -> Vec<Bundle> {
-    let mut lanes: BTreeMap<&Lane, Vec<TaskId>> = BTreeMap::new();
+/// waits on its own, which costs less. `sizes`: of each kind's batches.
+pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, world: &World) -> Vec<Bundle> {
+    let mut lanes: BTreeMap<&Lane, BTreeMap<TaskId, Load>> = BTreeMap::new();
     for task in tasks.iter() {
-        lanes.entry(&task.lane).or_default().push(task.id);
+        lanes.entry(&task.lane).or_default().insert(task.id, task.load);
     }
     let mut bundles = Vec::new();
-    for (lane, ids) in lanes {
-        let max_batch = max_batch.get(lane.kind.as_str()).copied().unwrap_or(1);
-        let cut = cut(ids.into_iter().collect(), lane, max_batch).into_iter().filter(|members| members.len() > 1);
-        bundles.extend(cut.map(|members| Bundle::filling(world.uuid(), lane.clone(), members, world.now())));
+    for (lane, tasks) in lanes {
+        let Some(size) = sizes.get(lane.kind.as_str()) else { continue };
+        let cut = cut(&tasks, lane, *size).into_iter().filter(|(members, _)| members.len() > 1);
+        bundles.extend(cut.map(|slots| Bundle::filling(world.uuid(), lane.clone(), slots, world.now())));
     }
     let of: HashMap<TaskId, Uuid> =
         bundles.iter().flat_map(|bundle| bundle.members.ids().iter().map(|id| (*id, bundle.id))).collect();
@@ -94,11 +94,18 @@ impl Registrar {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn size() -> BatchSize {
+        let policy = json!({"kind": "a", "target": "kind", "batch_api": {"command": ["x"]}, "max_batch": 100});
+        BatchSize::of(&serde_json::from_value(policy).unwrap())
+    }
 
     fn task(id: u128, lane: &str) -> NewTask {
         let (id, lane) = (TaskId::Single(Uuid::from_u128(id)), lane.parse().unwrap());
-        NewTask { id, lane, content: "{}".to_owned(), key: None, bundle: None }
+        NewTask { id, lane, content: "{}".to_owned(), key: None, load: Load::default(), bundle: None }
     }
 
     #[test]
@@ -106,7 +113,7 @@ mod tests {
         let mut tasks: Vec<NewTask> = (0..60).map(|id| task(id, "parcel:0:NY")).collect();
         tasks.push(task(60, "parcel:0:NJ"));
         tasks.extend((61..63).map(|id| task(id, "letter:0:NY")));
-        let bundles = bundle(&mut tasks, &HashMap::from([("parcel", 100)]), &World::system());
+        let bundles = bundle(&mut tasks, &HashMap::from([("parcel", size()), ("letter", size())]), &World::system());
         let sizes: Vec<usize> = bundles.iter().map(|bundle| bundle.members.len()).collect();
         assert_eq!(sizes, [2, 50, 10]);
         assert_eq!(tasks[60].bundle, None);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::aws::StoreError;
 use crate::content;
+use crate::grouping::{BatchSize, Load};
 use crate::ids::{TaskId, derived};
 use crate::limits::{PROBLEM_FIELDS_MAX, TASKS_PER_REQUEST_MAX};
 use crate::messages::TaskRequest;
@@ -127,7 +128,9 @@ fn place(
     let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
     let scope = scope(&id, &task.kind, placement.scope.as_deref());
     let key = placement.key.map(|value| Key { scope, value });
-    Ok(Placed { id, lane: placement.lane, key, content, max_batch: policy.policy.max_batch as usize, told })
+    let size = BatchSize::of(&policy.policy);
+    let load = Load { bytes: size.bytes_of(content.len()), ..placement.load };
+    Ok(Placed { id, lane: placement.lane, key, content, load, size, told })
 }
 
 /// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or

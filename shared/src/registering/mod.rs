@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
 use crate::config::{ConfigError, Surroundings, variables};
+use crate::grouping::{BatchSize, Load};
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::messages::{ElectMessage, GroupMessage, TaskRequest};
@@ -105,8 +106,9 @@ pub(crate) struct Placed {
     pub(crate) lane: Lane,
     pub(crate) key: Option<Key>,
     pub(crate) content: String,
-    /// Members of a batch of its kind at most.
-    pub(crate) max_batch: usize,
+    /// What it takes of a batch, and the size of its kind's batches.
+    pub(crate) load: Load,
+    pub(crate) size: BatchSize,
     /// Whether a client knows its id, and may ask for it.
     pub(crate) told: bool,
 }
@@ -168,8 +170,8 @@ impl Registrar {
         self.tracking.mark(sizes, &items::items(placed)).await?;
         let owners = self.owners(placed).await?;
         let mut tasks = to_store(placed, &owners);
-        let max_batch = placed.iter().map(|task| (task.lane.kind.as_str(), task.max_batch)).collect();
-        let bundles = bundle(&mut tasks, &max_batch, &self.world);
+        let sizes = placed.iter().map(|task| (task.lane.kind.as_str(), task.size)).collect();
+        let bundles = bundle(&mut tasks, &sizes, &self.world);
         self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;
@@ -248,6 +250,7 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
         lane: task.lane.clone(),
         content: task.content.clone(),
         key: task.key.clone(),
+        load: task.load,
         bundle: None,
     };
     themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()

@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::record::{ID, OF_CONTENT, OF_STANDING, Record, SAME_LANE, Standing, State};
+use self::record::{ID, OF_CONTENT, OF_LOADS, OF_STANDING, Record, SAME_LANE, Standing, State};
 use crate::aws::{StoreError, Table};
+use crate::grouping::Load;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::{BUNDLED_RETENTION, RETENTION};
@@ -39,6 +40,8 @@ pub struct NewTask {
     pub content: String,
     /// Its key, if its policy has one: it is released when the task fails.
     pub key: Option<Key>,
+    /// What it takes of a batch.
+    pub load: Load,
     /// The bundle it is stored for; none, if it waits on its own.
     pub bundle: Option<Uuid>,
 }
@@ -90,6 +93,7 @@ impl Tasks {
             standing: Standing { id: task.id, lane: task.lane.clone(), state, ttl },
             content: Some(task.content.clone()),
             key: task.key.as_ref().map(Key::record_id),
+            load: task.load,
             created_at: now,
         }
     }
@@ -139,6 +143,22 @@ impl Tasks {
             }
         }
         Ok(contents)
+    }
+
+    /// What tasks on their own take of a batch. One whose record is gone takes what a small one does.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn loads(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Load>, StoreError> {
+        let mut loads = HashMap::with_capacity(ids.len());
+        // They never change; what was stored just now may be missing at first.
+        for consistent in [false, true] {
+            let keys: Vec<String> = ids.iter().filter(|id| !loads.contains_key(*id)).map(ToString::to_string).collect();
+            for item in self.table.get_many(ID, &keys, &OF_LOADS, consistent).await? {
+                loads.extend([record::decode_load(&item)?]);
+            }
+        }
+        Ok(loads)
     }
 
     /// Whether anything is stored under a task's id: the task, or that it was dropped as a duplicate.

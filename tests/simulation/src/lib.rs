@@ -11,6 +11,7 @@ mod dice;
 mod ends;
 mod estimated;
 mod faults;
+mod filled;
 mod hooks;
 mod keys;
 mod kinds;

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::estimated::EstimatedModel;
+use crate::filled::Filled;
 use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::produced::Produced;
@@ -26,6 +27,7 @@ const UNHINDERED: Duration = Duration::from_secs(150);
 #[derive(Clone, Debug)]
 pub(crate) struct KindModel {
     pub(crate) max_batch: usize,
+    pub(crate) filling: Filled,
     pub(crate) max_in_flight: usize,
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Backoff,
@@ -280,6 +282,7 @@ impl Model {
         if members.len() > most {
             problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
         }
+        problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
         let known = self.calls.entry(key.to_owned()).or_insert_with(|| members.clone());
         if *known != members {
             problems.push(format!("key {key} was used for {known:?} and for {members:?}"));

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use fanfold::backoff::Backoff;
 use fanfold::ids::ItemId;
-use fanfold::policy::{KeyAfterFailure, Policy, Span};
+use fanfold::policy::{KeyAfterFailure, Policy, Span, Weight};
 use fanfold::store::fanouts::{IdleLimit, NotifyOn, Then, Tolerance};
 use serde_json::json;
 
 use crate::api::Mood;
 use crate::dice::Dice;
 use crate::estimated::EstimatedPlan;
+use crate::filled::{self, Filled};
 use crate::model::KindModel;
 use crate::produced::ProducedPlan;
 use crate::webhooks::RECEIVERS;
@@ -120,6 +121,8 @@ impl Scenario {
             mood: Mood::draw(&dice, until),
         };
         // Of dice of their own: everything else is drawn as it is without them.
+        let dice = Dice::new(seed, "filling");
+        scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
         let dice = Dice::new(seed, "tolerated");
         for plan in &mut scenario.fanouts {
             let tolerance = if dice.chance(6_000) {
@@ -187,6 +190,7 @@ impl Scenario {
             let first = &plan.versions[0].1;
             let model = KindModel {
                 max_batch: policies().map(|policy| policy.max_batch as usize).max().unwrap_or(0),
+                filling: Filled::of(policies()),
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
@@ -237,6 +241,20 @@ impl KindPlan {
         versions.sort_by_key(|(at, _)| *at);
         let typed = |(at, policy): (Duration, serde_json::Value)| Some((at, serde_json::from_value(policy).ok()?));
         Self { versions: versions.into_iter().filter_map(typed).collect() }
+    }
+
+    /// Draws what else limits its batches.
+    fn fill(&mut self, dice: &Dice) {
+        let (weighs, counts) = (dice.chance(4_000), dice.chance(3_000));
+        for (_, policy) in &mut self.versions {
+            if weighs {
+                policy.weight = Some(filled::WEIGHT.to_owned());
+                policy.max_weight = Weight::from_whole(dice.pick(&[5, 12, 25]));
+            }
+            if counts {
+                policy.max_batch_bytes = Some(dice.pick(&[400, 700, 2_000]));
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::bits::Bits;
-use fanfold::grouping::{Bundle, BundleState, cut};
+use fanfold::grouping::{BatchSize, Bundle, BundleState, Load, Loads, cut};
 use fanfold::ids::TaskId;
 use fanfold::limits::BUNDLED_RETENTION;
 use fanfold::masks::Masks;
@@ -18,7 +18,8 @@ use uuid::Uuid;
 async fn begun(stack: &TestStack) -> (Bundle, Vec<NewTask>) {
     let ids: Vec<TaskId> = (1..5).map(|n| TaskId::Single(Uuid::from_u128(n))).collect();
     let (id, lane) = (stack.world.uuid(), "parcel:0:117".parse().unwrap());
-    let bundle = Bundle::filling(id, lane, ids.iter().copied().collect(), stack.world.now());
+    let slots = (ids.iter().copied().collect(), Loads::default());
+    let bundle = Bundle::filling(id, lane, slots, stack.world.now());
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();
     let content = |n: usize| json!({"depot": "117", "order": format!("ORD-{n}")}).to_string();
     let task = |(n, id): (usize, &TaskId)| NewTask {
@@ -26,6 +27,7 @@ async fn begun(stack: &TestStack) -> (Bundle, Vec<NewTask>) {
         lane: bundle.lane.clone(),
         content: content(n),
         key: None,
+        load: Load::default(),
         bundle: Some(bundle.id),
     };
     let tasks = ids.iter().enumerate().map(task).collect();
@@ -198,7 +200,9 @@ async fn thousands_of_tasks_come_in_bundles_of_one_write_unit() {
     let (_, items) = stack.open(5_000, true).await;
     stack.register_items(&items).await;
     let tasks: Vec<TaskId> = items.iter().copied().map(TaskId::Item).collect();
-    let bundles = cut(tasks.iter().copied().collect(), &"parcel:0:117".parse().unwrap(), 100);
+    let size = BatchSize::of(&serde_json::from_value(policy(json!({"max_batch": 100}))).unwrap());
+    let loads = tasks.iter().map(|id| (*id, Load::default())).collect();
+    let bundles = cut(&loads, &"parcel:0:117".parse().unwrap(), size);
     assert_eq!(stack.waiting(&tasks).await.bundles.len(), bundles.len());
     stack.drain().await;
     stack.assert_settled(&tasks, 100).await;

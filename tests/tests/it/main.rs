@@ -16,6 +16,7 @@ mod estimated;
 mod events;
 mod expired;
 mod failed_early;
+mod filling;
 mod grouping;
 mod hops;
 mod hostile;

@@ -1,6 +1,6 @@
 //! Lanes that are woken at once: what waits there need not wait for a sweep.
 
-use fanfold::grouping::Bundle;
+use fanfold::grouping::{Bundle, Load, Loads};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::masks::Masks;
@@ -25,11 +25,13 @@ async fn the_lane_of_a_keys_owner_that_a_duplicate_frees_is_woken() {
     let owner = TaskId::Single(Uuid::from_u128(1));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-0".to_owned() };
     stack.tasks.take_keys(&[KeyClaim { key: key.clone(), owner }]).await.unwrap();
-    let bundle = Bundle::filling(stack.world.uuid(), lane(), [owner].into_iter().collect(), stack.world.now());
+    let slots = ([owner].into_iter().collect(), Loads::default());
+    let bundle = Bundle::filling(stack.world.uuid(), lane(), slots, stack.world.now());
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();
     stack.tasks.bury(&bundle).await.unwrap();
     let content = json!({"depot": "117", "order": "ORD-0"}).to_string();
-    let task = NewTask { id: owner, lane: lane(), content, key: Some(key), bundle: Some(bundle.id) };
+    let task =
+        NewTask { id: owner, lane: lane(), content, key: Some(key), load: Load::default(), bundle: Some(bundle.id) };
     stack.tasks.insert(&[task]).await.unwrap();
     let duplicate = TaskId::Single(Uuid::from_u128(2));
     let request = TaskRequest { id: Some(duplicate), ..order(None, "117", 0) };

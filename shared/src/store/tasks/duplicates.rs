@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Tasks;
 use super::record::{Record, Standing, State};
 use crate::aws::StoreError;
-use crate::grouping::BundleState;
+use crate::grouping::{BundleState, Load};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
@@ -70,7 +70,7 @@ impl Tasks {
         let ttl = Some(now.plus(RETENTION).seconds());
         let item = |task: &Duplicate| {
             let standing = Standing { id: task.id, lane: task.lane.clone(), state: State::Duplicate(task.of), ttl };
-            Record { standing, content: None, key: None, created_at: now }.encode()
+            Record { standing, content: None, key: None, load: Load::default(), created_at: now }.encode()
         };
         let items = duplicates.iter().map(item).collect();
         let refused = self.table.insert_each("storing duplicates", items, |_| {}).await?;

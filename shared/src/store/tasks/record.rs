@@ -5,6 +5,7 @@ use uuid::Uuid;
 use crate::aws::attributes::{Reader, binary, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
+use crate::grouping::{Columns, Load, Loads};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 
@@ -24,6 +25,12 @@ pub(super) const PENDING: &str = "pending";
 /// When the record expires.
 pub(super) const TTL: &str = "ttl";
 
+/// Columns of what tasks take of a batch: of a task, or of a bundle's slots.
+const BYTES: &str = "bytes";
+const WEIGHTS: &str = "weights";
+
+/// What loads are read from.
+pub(super) const OF_LOADS: [&str; 3] = [ID, BYTES, WEIGHTS];
 /// What a [`Content`] is read from.
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
 /// What a [`Standing`] is read from, but for its time to live.
@@ -152,6 +159,8 @@ pub(super) struct Record {
     pub(super) content: Option<String>,
     /// The record id of its key.
     pub(super) key: Option<String>,
+    /// What it takes of a batch.
+    pub(super) load: Load,
     pub(super) created_at: Timestamp,
 }
 
@@ -162,7 +171,8 @@ impl Record {
             (KEY, self.key.as_ref().map(text)),
             (CREATED_AT, Some(time(self.created_at))),
         ]);
-        self.standing.encode().into_iter().chain(rest).collect()
+        let loads = encode_loads(&Loads::from_iter([self.load]));
+        self.standing.encode().into_iter().chain(rest).chain(loads).collect()
     }
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
@@ -171,6 +181,7 @@ impl Record {
             standing: Standing::decode(item)?,
             content: reader.optional_text(CONTENT)?.map(str::to_owned),
             key: reader.optional_text(KEY)?.map(str::to_owned),
+            load: decode_loads(&reader)?.get(0),
             created_at: Timestamp(reader.number(CREATED_AT)?),
         })
     }
@@ -186,6 +197,26 @@ impl Content {
     }
 }
 
+/// The columns of loads.
+pub(super) fn encode_loads(loads: &Loads) -> Item {
+    let Columns { bytes, weights } = loads.columns();
+    item(
+        [(BYTES, bytes), (WEIGHTS, weights)]
+            .map(|(name, column)| (name, (!column.is_empty()).then(|| binary(&column)))),
+    )
+}
+
+/// Reads the columns of loads.
+pub(super) fn decode_loads(reader: &Reader<'_>) -> Result<Loads, StoreError> {
+    Loads::of(reader.bytes(BYTES)?, reader.bytes(WEIGHTS)?).map_err(|error| reader.corrupt(BYTES, error))
+}
+
+/// What a task takes of a batch, with its id.
+pub(super) fn decode_load(item: &Item) -> Result<(TaskId, Load), StoreError> {
+    let reader = reader(item);
+    Ok((reader.parsed(ID)?, decode_loads(&reader)?.get(0)))
+}
+
 fn reader(item: &Item) -> Reader<'_> {
     Reader::new("tasks", ID, item)
 }
@@ -196,6 +227,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grouping::any_loads;
     use crate::store::testing::{any_id, any_lane, any_task, any_time};
 
     fn any_state() -> impl Strategy<Value = State> {
@@ -210,12 +242,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            (id, lane, state) in (any_task(), any_lane(), any_state()),
+            (id, lane, state, loads) in (any_task(), any_lane(), any_state(), any_loads()),
             ttl: Option<u64>,
             [content, key] in prop::array::uniform2(prop::option::of(".{0,9}")),
             created_at in any_time(),
         ) {
-            let record = Record { standing: Standing { id, lane, state, ttl }, content, key, created_at };
+            let record = Record { standing: Standing { id, lane, state, ttl }, content, key, load: loads.get(0), created_at };
             let item = record.encode();
             prop_assert_eq!(&Record::decode(&item).unwrap(), &record);
             let content = record.content.map(|json| (id, Content { json, created_at }));

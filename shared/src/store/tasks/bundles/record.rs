@@ -9,7 +9,7 @@ use crate::grouping::{Bundle, BundleState};
 use crate::limits::BUNDLED_RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
-use crate::store::tasks::record::{CREATED_AT, ID, LANE, PENDING, TTL};
+use crate::store::tasks::record::{CREATED_AT, ID, LANE, PENDING, TTL, decode_loads, encode_loads};
 
 const CLAIMS: &str = "claims";
 const FREE: &str = "free";
@@ -33,7 +33,7 @@ pub(in crate::store::tasks) fn record_id(id: Uuid) -> String {
 /// The record. One of which nothing waits any more is kept for some time from `now` on.
 pub(super) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
     let taken = bundle.state == BundleState::Taken;
-    item([
+    let record = item([
         (ID, Some(text(record_id(bundle.id)))),
         (LANE, Some(text(&bundle.lane))),
         (STATE, Some(text(bundle.state.as_str()))),
@@ -44,7 +44,8 @@ pub(super) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
         (CREATED_AT, Some(time(bundle.created_at))),
         (PENDING, (!taken).then(|| text(&bundle.lane))),
         (TTL, taken.then(|| expiry(now, BUNDLED_RETENTION))),
-    ])
+    ]);
+    record.into_iter().chain(encode_loads(&bundle.loads)).collect()
 }
 
 pub(in crate::store::tasks) fn decode(item: &Item) -> Result<Bundle, StoreError> {
@@ -59,6 +60,7 @@ pub(in crate::store::tasks) fn decode(item: &Item) -> Result<Bundle, StoreError>
         lane: reader.parsed(LANE)?,
         state: BundleState::parse(state).ok_or_else(|| reader.corrupt(STATE, format!("is `{state}`")))?,
         members: Members::unpack(reader.bytes(MEMBERS)?).map_err(|error| reader.corrupt(MEMBERS, error))?,
+        loads: decode_loads(&reader)?,
         free: reader.bits(FREE)?,
         claims: Masks::unpack(reader.bytes(CLAIMS)?).map_err(|error| reader.corrupt(CLAIMS, error))?,
         kept_until: reader.time(KEPT_UNTIL)?,
@@ -72,12 +74,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grouping::any_loads;
     use crate::store::testing::{any_bits, any_id, any_lane, any_task, any_time};
 
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            (id, lane, free) in (any_id(), any_lane(), any_bits()),
+            (id, lane, free, loads) in (any_id(), any_lane(), any_bits(), any_loads()),
             state in prop::sample::select(BundleState::ALL.to_vec()),
             members in prop::collection::vec(any_task(), 0..9),
             claims in prop::collection::vec((any_id(), any_bits()), 0..4),
@@ -85,7 +88,7 @@ mod tests {
             created_at in any_time(),
         ) {
             let (members, claims) = (members.into_iter().collect(), claims.into_iter().collect());
-            let bundle = Bundle { id, lane, state, members, free, claims, kept_until, created_at };
+            let bundle = Bundle { id, lane, state, members, loads, free, claims, kept_until, created_at };
             prop_assert_eq!(decode(&encode(&bundle, created_at)).unwrap(), bundle);
         }
     }

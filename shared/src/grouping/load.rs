@@ -1,0 +1,189 @@
+//! What tasks take of a batch: bytes and weight, known since they were registered.
+//!
+//! A record keeps a column for each, by slot, and only if a task of it differs from a small one without a weight. A column is a
+//! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first).
+
+use crate::policy::Weight;
+
+/// Bytes of a task that is as small as most are. What is not larger is not kept.
+pub(crate) const SMALL_BYTES: u32 = 256;
+
+/// Slots of one record at most: a damaged column takes no more memory.
+const SLOTS_MAX: usize = 65_536;
+
+/// What a task takes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes in a call.
+    pub bytes: u32,
+    /// Its weight, if its policy had one.
+    pub weight: Weight,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self { bytes: SMALL_BYTES, weight: Weight::default() }
+    }
+}
+
+/// What the tasks of a record take, by slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loads(Vec<Load>);
+
+/// Bytes are not a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a column of numbers (at byte {0})")]
+pub struct ColumnError(usize);
+
+/// The columns of a record; one that is empty is not stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Columns {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) weights: Vec<u8>,
+}
+
+impl Columns {
+    /// Bytes of all of them.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() + self.weights.len()
+    }
+}
+
+impl Loads {
+    /// The load of a slot.
+    #[must_use]
+    pub fn get(&self, slot: usize) -> Load {
+        self.0.get(slot).copied().unwrap_or_default()
+    }
+
+    /// The columns that stand for these.
+    pub(crate) fn columns(&self) -> Columns {
+        let small = Load::default();
+        Columns {
+            bytes: pack(self.0.iter().map(|load| u64::from(load.bytes)), u64::from(small.bytes)),
+            weights: pack(self.0.iter().map(|load| load.weight.0), small.weight.0),
+        }
+    }
+
+    /// Reads columns.
+    pub(crate) fn of(bytes: &[u8], weights: &[u8]) -> Result<Self, ColumnError> {
+        let (bytes, weights) = (unpack(bytes)?, unpack(weights)?);
+        let small = Load::default();
+        let load = |slot: usize| Load {
+            bytes: bytes.get(slot).map_or(small.bytes, |bytes| u32::try_from(*bytes).unwrap_or(u32::MAX)),
+            weight: weights.get(slot).copied().map_or(small.weight, Weight),
+        };
+        Ok((0..bytes.len().max(weights.len())).map(load).collect())
+    }
+}
+
+impl FromIterator<Load> for Loads {
+    fn from_iter<I: IntoIterator<Item = Load>>(loads: I) -> Self {
+        let mut loads: Vec<Load> = loads.into_iter().collect();
+        // Small ones at the end are there without being listed.
+        let listed = loads.iter().rposition(|load| *load != Load::default()).map_or(0, |last| last + 1);
+        loads.truncate(listed);
+        Self(loads)
+    }
+}
+
+/// A column; empty, if all its values are `usual`.
+fn pack(values: impl Iterator<Item = u64>, usual: u64) -> Vec<u8> {
+    let values: Vec<u64> = values.collect();
+    let mut column = Vec::new();
+    if values.iter().any(|value| *value != usual) {
+        for run in values.chunk_by(|a, b| a == b) {
+            put(&mut column, run.len() as u64);
+            put(&mut column, run[0]);
+        }
+    }
+    column
+}
+
+fn put(column: &mut Vec<u8>, mut number: u64) {
+    while let rest = number >> 7
+        && rest > 0
+    {
+        column.push(number.to_le_bytes()[0] | 0x80);
+        number = rest;
+    }
+    column.push(number.to_le_bytes()[0]);
+}
+
+fn unpack(column: &[u8]) -> Result<Vec<u64>, ColumnError> {
+    let (mut values, mut at) = (Vec::new(), 0);
+    while at < column.len() {
+        let begins = at;
+        let count = take(column, &mut at)?;
+        let value = take(column, &mut at)?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count > SLOTS_MAX - values.len() {
+            return Err(ColumnError(begins));
+        }
+        values.extend(std::iter::repeat_n(value, count));
+    }
+    Ok(values)
+}
+
+fn take(column: &[u8], at: &mut usize) -> Result<u64, ColumnError> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *column.get(*at).ok_or(ColumnError(*at))?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(ColumnError(*at))
+}
+
+#[cfg(test)]
+pub(crate) fn any_loads() -> impl proptest::strategy::Strategy<Value = Loads> {
+    use proptest::prelude::*;
+    let load = (prop_oneof![Just(SMALL_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
+    let load = load.prop_map(|(bytes, weight)| Load { bytes, weight: Weight(weight) });
+    prop::collection::vec(load, 0..9).prop_map(|loads| loads.into_iter().collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn round_trips(loads in any_loads()) {
+            let columns = loads.columns();
+            prop_assert_eq!(Loads::of(&columns.bytes, &columns.weights).unwrap(), loads);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(column in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(loads) = Loads::of(&column, &column) {
+                let columns = loads.columns();
+                prop_assert_eq!(Loads::of(&columns.bytes, &columns.weights).unwrap(), loads);
+            }
+        }
+    }
+
+    #[test]
+    fn small_tasks_without_weight_are_not_listed() {
+        let small: Loads = [Load::default(); 300].into_iter().collect();
+        assert_eq!((small.columns(), &small), (Columns::default(), &Loads::default()));
+        assert_eq!(small.get(7), Load::default());
+        // Tasks of one kind are mostly alike: they take some bytes together.
+        let alike: Loads = [Load { bytes: 512, weight: Weight(3_000) }; 300].into_iter().collect();
+        assert_eq!(alike.columns().len(), 8);
+    }
+
+    #[test]
+    fn a_column_that_is_too_long_is_refused() {
+        let mut column = Vec::new();
+        put(&mut column, u64::MAX);
+        put(&mut column, 1);
+        assert_eq!(Loads::of(&column, &[]), Err(ColumnError(0)));
+        assert_eq!(Loads::of(&column[..4], &[]), Err(ColumnError(4)), "it is cut off");
+    }
+}
