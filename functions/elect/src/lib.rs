@@ -125,13 +125,8 @@ impl Elect {
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
-                    let size = BatchSize::of(&policy);
-                    let full = size.is_full_of(candidate.waiting.len());
                     let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    // Who wakes a lane does not know what waits there, or not what it takes of a batch; the leader finds it.
-                    let unknown = candidacy.wakes() || (size.is_to_be_looked_at() && !full);
-                    let lingering = || (message.clone().lingering(), Duration::ZERO);
-                    outbox.group.push(if unknown { lingering() } else { (message.clone(), size.linger(full)) });
+                    outbox.group.push(first(message, &policy, candidacy.wakes()));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -184,6 +179,16 @@ impl Elect {
     /// Reads the locks of all lanes of an invocation at once.
     async fn locks(&self, lanes: &[Lane]) -> Result<HashMap<Lane, Lock>, StoreError> {
         Ok(self.locks.get_many(lanes, false).await?.into_iter().map(|lock| (lock.lane.clone(), lock)).collect())
+    }
+}
+
+/// The message to a leader that was just elected, and its delay. `wakes`: what waits is not known.
+fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, Duration) {
+    let size = BatchSize::of(policy);
+    match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
+        Some(full) => (message, size.linger(full)),
+        // The leader finds out.
+        None => (message.lingering(), Duration::ZERO),
     }
 }
 

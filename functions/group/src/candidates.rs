@@ -19,7 +19,7 @@ pub(crate) struct Candidates {
     pub(crate) chosen: Members,
     /// Those of them that come from bundles.
     pub(crate) bundles: Masks,
-    /// Whether those fill it.
+    /// Whether those fill it, or more would not be looked at.
     pub(crate) full: bool,
     size: BatchSize,
     named: Waiting,
@@ -37,6 +37,8 @@ pub(crate) struct Rest {
     pub(crate) others: Waiting,
     /// Whether it fills that one.
     pub(crate) full: bool,
+    /// It does not, but more may wait than was looked at.
+    pub(crate) is_part: bool,
 }
 
 impl Rest {
@@ -68,7 +70,8 @@ impl Candidates {
         }
         let bundles = chosen.iter().filter_map(|slot| slot.at).map(|(bundle, slot)| (bundle, Bits::from_iter([slot])));
         let (members, bundles) = (members(&chosen), bundles.collect());
-        Self { chosen: members, bundles, full: filling.is_full(), size, named, sources, loads }
+        let full = filling.is_full() || size.is_all_it_sees(found(&sources));
+        Self { chosen: members, bundles, full, size, named, sources, loads }
     }
 
     /// The bundles, as they were read.
@@ -102,8 +105,14 @@ impl Candidates {
         }
         (rest.named.tasks, rest.others.tasks) = (Members::new(named), Members::new(others));
         rest.full = next.is_full();
+        rest.is_part = !rest.full && self.size.is_all_it_sees(found(&self.sources));
         rest
     }
+}
+
+/// How many tasks were found.
+fn found(sources: &[Source]) -> usize {
+    sources.iter().map(Source::waiting).sum()
 }
 
 /// A task that waits.
@@ -134,6 +143,8 @@ fn slots<'a>(source: &'a Source, loads: &HashMap<TaskId, Load>) -> Box<dyn Itera
 mod tests {
     use super::*;
     use fanfold::clock::Timestamp;
+    use std::num::NonZeroU32;
+
     use fanfold::policy::Weight;
     use proptest::prelude::*;
     use serde_json::json;
@@ -187,7 +198,7 @@ mod tests {
     fn what_was_found_first_goes_first() {
         let candidates = choose(named(&[9, 2], &[]), alone(&[5, 2, 7, 8, 9]), 3);
         assert_eq!(candidates.chosen, ids(&[5, 2, 7]));
-        let rest = Rest { named: named(&[9], &[]), others: named(&[8], &[]), full: false };
+        let rest = Rest { named: named(&[9], &[]), others: named(&[8], &[]), ..Rest::default() };
         assert_eq!(candidates.rest(&candidates.chosen), rest);
     }
 
@@ -231,6 +242,26 @@ mod tests {
         let heavy = HashMap::from([(id(9), weighing(9)), (id(1), weighing(1))]);
         let candidates = Candidates::choose(Waiting::default(), alone(&[9, 1]), heavy, size(100, 3));
         assert_eq!((candidates.chosen.clone(), candidates.full), (ids(&[9]), true));
+    }
+
+    #[test]
+    fn of_many_that_do_not_ride_together_nobody_waits_for_more() {
+        let distinct = json!({
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
+            "max_batch": 3, "distinct": "content.account",
+        });
+        let size = BatchSize::of(&serde_json::from_value(distinct).unwrap());
+        let choose = |accounts: &[u32]| {
+            let tasks: Vec<u128> = (0..accounts.len() as u128).collect();
+            let load = |account: &u32| Load { distinct: NonZeroU32::new(*account), ..Load::default() };
+            let loads = tasks.iter().map(|task| id(*task)).zip(accounts.iter().map(load)).collect();
+            let candidates = Candidates::choose(Waiting::default(), alone(&tasks), loads, size);
+            let rest = candidates.rest(&candidates.chosen);
+            (candidates.chosen, candidates.full, rest.full, rest.is_part)
+        };
+        assert_eq!(choose(&[7, 7, 8, 7, 9]), (ids(&[0, 2, 4]), true, false, false));
+        assert_eq!(choose(&[7, 7, 7]), (ids(&[0]), false, false, false));
+        assert_eq!(choose(&[7; 6]), (ids(&[0]), true, false, true), "others may wait behind these");
     }
 
     proptest! {

@@ -231,9 +231,12 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
     Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }
 
-/// The message for the lane's next leader to form its batch, at once if it is full.
+/// The message for the lane's next leader to form its batch, at once if it is full, or has yet to find that out.
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
-    let linger = BatchSize::of(policy).linger(rest.full);
     let next = message.next(next, epoch, rest.to_name());
-    Outbox { group: vec![(next, linger)], ..Outbox::default() }
+    let next = match BatchSize::of(policy).linger(rest.full) {
+        _ if rest.is_part => (next.lingering(), Duration::ZERO),
+        linger => (next, linger),
+    };
+    Outbox { group: vec![next], ..Outbox::default() }
 }

@@ -1,7 +1,12 @@
-//! What tasks take of a batch: bytes and weight, known since they were registered.
+//! What tasks take of a batch, known since they were registered: bytes, weight, and what only one of its members may have.
 //!
-//! A record keeps a column for each, by slot, and only if a task of it differs from a small one without a weight. A column is a
-//! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first).
+//! A record keeps a column for each, by slot, and only if a task of it differs from a small one without the others. A column is a
+//! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first); that of hashes, which are seldom
+//! alike, is a run of `hash (u32, big-endian)`.
+
+use std::num::NonZeroU32;
+
+use md5::{Digest, Md5};
 
 use crate::policy::Weight;
 
@@ -18,12 +23,23 @@ pub struct Load {
     pub bytes: u32,
     /// Its weight, if its policy had one.
     pub weight: Weight,
+    /// The hash of its `distinct` value, if its policy had one: two members with one hash do not ride together. Two values may
+    /// have one hash; then one of them takes the next batch.
+    pub distinct: Option<NonZeroU32>,
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Self { bytes: SMALL_BYTES, weight: Weight::default() }
+        Self { bytes: SMALL_BYTES, weight: Weight::default(), distinct: None }
     }
+}
+
+/// The hash of a value that only one member of a batch may have. It is stored: it is the same in every version.
+#[must_use]
+pub fn distinct(value: &str) -> NonZeroU32 {
+    let mut first = [0; 4];
+    first.iter_mut().zip(Md5::digest(value)).for_each(|(to, byte)| *to = byte);
+    NonZeroU32::new(u32::from_be_bytes(first)).unwrap_or(NonZeroU32::MIN)
 }
 
 /// What the tasks of a record take, by slot.
@@ -40,12 +56,13 @@ pub struct ColumnError(usize);
 pub(crate) struct Columns {
     pub(crate) bytes: Vec<u8>,
     pub(crate) weights: Vec<u8>,
+    pub(crate) distinct: Vec<u8>,
 }
 
 impl Columns {
     /// Bytes of all of them.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() + self.weights.len()
+        self.bytes.len() + self.weights.len() + self.distinct.len()
     }
 }
 
@@ -62,18 +79,24 @@ impl Loads {
         Columns {
             bytes: pack(self.0.iter().map(|load| u64::from(load.bytes)), u64::from(small.bytes)),
             weights: pack(self.0.iter().map(|load| load.weight.0), small.weight.0),
+            distinct: hashes(&self.0),
         }
     }
 
     /// Reads columns.
-    pub(crate) fn of(bytes: &[u8], weights: &[u8]) -> Result<Self, ColumnError> {
-        let (bytes, weights) = (unpack(bytes)?, unpack(weights)?);
+    pub(crate) fn of(columns: &Columns) -> Result<Self, ColumnError> {
+        let (bytes, weights) = (unpack(&columns.bytes)?, unpack(&columns.weights)?);
+        let (hashes, rest) = columns.distinct.as_chunks::<4>();
+        if !rest.is_empty() || hashes.len() > SLOTS_MAX {
+            return Err(ColumnError(hashes.len() * 4));
+        }
         let small = Load::default();
         let load = |slot: usize| Load {
             bytes: bytes.get(slot).map_or(small.bytes, |bytes| u32::try_from(*bytes).unwrap_or(u32::MAX)),
             weight: weights.get(slot).copied().map_or(small.weight, Weight),
+            distinct: hashes.get(slot).and_then(|hash| NonZeroU32::new(u32::from_be_bytes(*hash))),
         };
-        Ok((0..bytes.len().max(weights.len())).map(load).collect())
+        Ok((0..bytes.len().max(weights.len()).max(hashes.len())).map(load).collect())
     }
 }
 
@@ -85,6 +108,14 @@ impl FromIterator<Load> for Loads {
         loads.truncate(listed);
         Self(loads)
     }
+}
+
+/// The column of hashes; empty, if there are none.
+fn hashes(loads: &[Load]) -> Vec<u8> {
+    if loads.iter().all(|load| load.distinct.is_none()) {
+        return Vec::new();
+    }
+    loads.iter().flat_map(|load| load.distinct.map_or(0, NonZeroU32::get).to_be_bytes()).collect()
 }
 
 /// A column; empty, if all its values are `usual`.
@@ -141,8 +172,13 @@ fn take(column: &[u8], at: &mut usize) -> Result<u64, ColumnError> {
 #[cfg(test)]
 pub(crate) fn any_loads() -> impl proptest::strategy::Strategy<Value = Loads> {
     use proptest::prelude::*;
-    let load = (prop_oneof![Just(SMALL_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
-    let load = load.prop_map(|(bytes, weight)| Load { bytes, weight: Weight(weight) });
+    let (bytes, weight) = (prop_oneof![Just(SMALL_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
+    let load = (bytes, weight, prop_oneof![Just(0_u32), any::<u32>()]);
+    let load = load.prop_map(|(bytes, weight, distinct)| Load {
+        bytes,
+        weight: Weight(weight),
+        distinct: NonZeroU32::new(distinct),
+    });
     prop::collection::vec(load, 0..9).prop_map(|loads| loads.into_iter().collect())
 }
 
@@ -155,15 +191,14 @@ mod tests {
     proptest! {
         #[test]
         fn round_trips(loads in any_loads()) {
-            let columns = loads.columns();
-            prop_assert_eq!(Loads::of(&columns.bytes, &columns.weights).unwrap(), loads);
+            prop_assert_eq!(Loads::of(&loads.columns()).unwrap(), loads);
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(column in prop::collection::vec(any::<u8>(), 0..40)) {
-            if let Ok(loads) = Loads::of(&column, &column) {
-                let columns = loads.columns();
-                prop_assert_eq!(Loads::of(&columns.bytes, &columns.weights).unwrap(), loads);
+            let columns = Columns { bytes: column.clone(), weights: column.clone(), distinct: column };
+            if let Ok(loads) = Loads::of(&columns) {
+                prop_assert_eq!(Loads::of(&loads.columns()).unwrap(), loads);
             }
         }
     }
@@ -174,7 +209,7 @@ mod tests {
         assert_eq!((small.columns(), &small), (Columns::default(), &Loads::default()));
         assert_eq!(small.get(7), Load::default());
         // Tasks of one kind are mostly alike: they take some bytes together.
-        let alike: Loads = [Load { bytes: 512, weight: Weight(3_000) }; 300].into_iter().collect();
+        let alike: Loads = [Load { bytes: 512, weight: Weight(3_000), distinct: None }; 300].into_iter().collect();
         assert_eq!(alike.columns().len(), 8);
     }
 
@@ -183,7 +218,15 @@ mod tests {
         let mut column = Vec::new();
         put(&mut column, u64::MAX);
         put(&mut column, 1);
-        assert_eq!(Loads::of(&column, &[]), Err(ColumnError(0)));
-        assert_eq!(Loads::of(&column[..4], &[]), Err(ColumnError(4)), "it is cut off");
+        let read = |bytes: &[u8]| Loads::of(&Columns { bytes: bytes.to_vec(), ..Columns::default() });
+        assert_eq!(read(&column), Err(ColumnError(0)));
+        assert_eq!(read(&column[..4]), Err(ColumnError(4)), "it is cut off");
+    }
+
+    /// Hashes stand in tables.
+    #[test]
+    fn a_value_keeps_its_hash() {
+        let hashes = ["", "ORD-1", "é"].map(|value| distinct(value).get());
+        assert_eq!(hashes, [0xd41d_8cd9, 0xa256_0d5a, 0x66dd_cd97]);
     }
 }

@@ -12,7 +12,7 @@ pub use self::bundle::{Bundle, BundleState, cut};
 pub(crate) use self::load::Columns;
 #[cfg(test)]
 pub(crate) use self::load::any_loads;
-pub use self::load::{ColumnError, Load, Loads};
+pub use self::load::{ColumnError, Load, Loads, distinct};
 pub use self::outcome::{FailureNotice, First, Follows};
 pub use self::silence::{Patience, remind};
 pub use self::size::{BatchSize, Filling};

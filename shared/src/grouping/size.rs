@@ -1,5 +1,7 @@
 //! What a batch takes, and when it has enough.
 
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::grouping::load::{Load, SMALL_BYTES};
@@ -14,6 +16,7 @@ pub struct BatchSize {
     /// Whether the policy itself says how many bytes: then those of its tasks are counted one by one.
     to_the_byte: bool,
     weight: Option<Weight>,
+    distinct: bool,
     linger: Duration,
 }
 
@@ -26,6 +29,7 @@ impl BatchSize {
             bytes: u64::from(policy.max_batch_bytes.unwrap_or(BATCH_BYTES_DEFAULT)),
             to_the_byte: policy.max_batch_bytes.is_some(),
             weight: policy.max_weight,
+            distinct: policy.distinct.is_some(),
             linger: policy.linger.0,
         }
     }
@@ -36,23 +40,27 @@ impl BatchSize {
         2 * self.most
     }
 
-    /// Whether so many tasks fill a batch, whatever each takes of it.
+    /// Whether so many tasks fill a batch. None: only who looks at them knows.
     #[must_use]
-    pub fn is_full_of(self, tasks: usize) -> bool {
-        tasks >= self.most
+    pub fn is_full_of(self, tasks: usize) -> Option<bool> {
+        match tasks >= self.most {
+            true if !self.distinct => Some(true),
+            false if !self.distinct && !self.to_the_byte && self.weight.is_none() => Some(false),
+            _ => None,
+        }
     }
 
-    /// Whether fewer tasks may fill a batch, too, as the policy wants it: only who looks at them knows.
+    /// Whether so many tasks are all that a leader looks at: to wait for more would show it nothing new.
     #[must_use]
-    pub fn is_to_be_looked_at(self) -> bool {
-        self.to_the_byte || self.weight.is_some()
+    pub fn is_all_it_sees(self, tasks: usize) -> bool {
+        tasks >= self.with_next()
     }
 
     /// Whether what each task takes has to be known of so many: it is not, if a batch bears as many large ones.
     #[must_use]
     pub fn depends_on_loads(self, tasks: usize) -> bool {
         let largest = (CONTENT_BYTES_MAX + MEMBER_BYTES) as u64;
-        self.weight.is_some() || largest.saturating_mul(tasks as u64) > self.bytes
+        self.weight.is_some() || self.distinct || largest.saturating_mul(tasks as u64) > self.bytes
     }
 
     /// How long a leader waits for more tasks: a full batch is formed at once.
@@ -74,12 +82,16 @@ impl BatchSize {
         // What is more than a batch may have takes one, too.
         let (most_bytes, most_weight) = (self.bytes.max(1), self.weight.map_or(u64::MAX, |most| most.0.max(1)));
         let (mut bytes, mut weight) = (0_u64, 0_u64);
+        let mut alike: HashMap<NonZeroU32, usize> = HashMap::new();
         for load in loads {
             bytes += u64::from(load.bytes).min(most_bytes);
             weight = weight.saturating_add(load.weight.0.min(most_weight));
+            load.distinct.into_iter().for_each(|hash| *alike.entry(hash).or_default() += 1);
         }
+        let alike = alike.into_values().max().unwrap_or(0);
         let by_load = bytes.div_ceil(most_bytes).max(weight.div_ceil(most_weight));
-        tasks.div_ceil(self.most.max(1)).max(usize::try_from(by_load).unwrap_or(usize::MAX)).min(tasks)
+        let by_load = usize::try_from(by_load).unwrap_or(usize::MAX);
+        tasks.div_ceil(self.most.max(1)).max(by_load).max(alike).min(tasks)
     }
 }
 
@@ -90,6 +102,7 @@ pub struct Filling {
     members: usize,
     bytes: u64,
     weight: Weight,
+    seen: HashSet<NonZeroU32>,
     full: bool,
 }
 
@@ -97,16 +110,19 @@ impl Filling {
     /// An empty batch.
     #[must_use]
     pub fn new(size: BatchSize) -> Self {
-        Self { size, members: 0, bytes: 0, weight: Weight::default(), full: false }
+        Self { size, members: 0, bytes: 0, weight: Weight::default(), seen: HashSet::new(), full: false }
     }
 
-    /// Takes a task, if there is room for it; returns whether it did. The first one is always taken: a task that is more than a
+    /// Takes a task, if there is room for it, and no other has its `distinct` value; returns whether it did. The first one is always taken: a task that is more than a
     /// batch may have goes alone.
     pub fn take(&mut self, load: Load) -> bool {
         let (bytes, weight) = (self.bytes + u64::from(load.bytes), self.weight.plus(load.weight));
         let over = bytes > self.size.bytes || self.size.weight.is_some_and(|most| weight > most);
         if self.members >= self.size.most || (over && self.members > 0) {
             self.full = true;
+            return false;
+        }
+        if self.size.distinct && load.distinct.is_some_and(|hash| !self.seen.insert(hash)) {
             return false;
         }
         (self.members, self.bytes, self.weight) = (self.members + 1, bytes, weight);
@@ -125,6 +141,7 @@ impl Filling {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::grouping::distinct;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -135,7 +152,7 @@ mod tests {
     }
 
     fn load(bytes: u32, weight: u64) -> Load {
-        Load { bytes, weight: Weight(weight * 1_000) }
+        Load { bytes, weight: Weight(weight * 1_000), distinct: None }
     }
 
     /// Which of these are taken, and whether the batch is full then.
@@ -149,7 +166,10 @@ mod tests {
     fn a_batch_is_full_with_as_many_tasks_as_it_takes() {
         let size = size(json!({"max_batch": 7, "linger": 3}));
         assert_eq!(size.with_next(), 14);
-        assert_eq!([0, 6, 7, 8].map(|tasks| size.is_full_of(tasks)), [false, false, true, true]);
+        assert_eq!(
+            [0, 6, 7, 8].map(|tasks| size.is_full_of(tasks)),
+            [Some(false), Some(false), Some(true), Some(true)]
+        );
         let full = |tasks| taken(size, &vec![Load::default(); tasks]);
         assert_eq!([0, 6, 7, 8].map(|tasks| full(tasks).1), [false, false, true, true]);
         assert_eq!(full(9).0, (0..7).collect::<Vec<_>>());
@@ -190,6 +210,23 @@ mod tests {
         assert!(full && taken.len() == 31, "{taken:?}");
         // Whoever knows of no more need not look how large they are.
         assert!(!most.depends_on_loads(31) && most.depends_on_loads(32));
+    }
+
+    #[test]
+    fn two_tasks_with_one_value_do_not_ride_together() {
+        let size = size(json!({"distinct": "content.account", "max_batch": 3}));
+        let load = |value: &str| Load { distinct: Some(distinct(value)), ..Load::default() };
+        let all = |values: &[&str]| taken(size, &values.iter().map(|value| load(value)).collect::<Vec<_>>());
+        assert_eq!(all(&["a", "a", "b", "a", "c", "d"]), (vec![0, 2, 4], true));
+        assert_eq!(all(&["a", "a", "a", "a"]), (vec![0], false), "others may come");
+        // Those that came before the policy had a value ride with any.
+        assert_eq!(taken(size, &[load("a"), Load::default(), Load::default()]).0.len(), 3);
+        assert_eq!([2, 3, 9].map(|tasks| size.is_full_of(tasks)), [None; 3]);
+        assert_eq!([5, 6].map(|tasks| size.is_all_it_sees(tasks)), [false, true]);
+        assert_eq!(size.batches(4, ["a", "b", "a", "a"].map(load).into_iter()), 3);
+        // Without the field nobody asks for it.
+        let without = self::size(json!({"max_batch": 3}));
+        assert_eq!(taken(without, &[load("a"), load("a")]).0.len(), 2);
     }
 
     #[test]

@@ -89,9 +89,13 @@ impl Policy {
         if !is_kind(&self.kind) {
             faults.add("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", self.kind));
         }
-        for (field, source) in
-            [("target", Some(&self.target)), ("key", self.key.as_ref()), ("scope", self.scope.as_ref())]
-        {
+        let texts = [
+            ("target", Some(&self.target)),
+            ("key", self.key.as_ref()),
+            ("scope", self.scope.as_ref()),
+            ("distinct", self.distinct.as_ref()),
+        ];
+        for (field, source) in texts {
             if let Some(Err(problem)) = source.map(|source| self.check_expression(source)) {
                 faults.add(field, problem);
             }
@@ -218,6 +222,7 @@ mod tests {
         assert_eq!(fields(json!({"max_weight": 3})), ["max_weight"]);
         assert_eq!(fields(json!({"weight": "content.kg", "max_weight": 0})), ["max_weight"]);
         assert_eq!(fields(json!({"weight": "content.", "max_weight": 3})), ["weight"]);
+        assert_eq!(fields(json!({"distinct": "content.a +"})), ["distinct"]);
         assert_eq!(fields(json!({"weight": "kind", "max_weight": 3})), ["weight"], "no task could be taken");
         assert_eq!(fields(json!({"weight": "2", "max_weight": 3.5, "max_batch_bytes": 1})), Vec::<String>::new());
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);

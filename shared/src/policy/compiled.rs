@@ -1,7 +1,7 @@
 //! A policy ready to place tasks.
 
 use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject};
-use crate::grouping::Load;
+use crate::grouping::{Load, distinct};
 use crate::lane::Lane;
 use crate::share::share;
 
@@ -14,6 +14,7 @@ pub struct CompiledPolicy {
     key: Option<Expression>,
     scope: Option<Expression>,
     weight: Option<Expression>,
+    distinct: Option<Expression>,
 }
 
 /// Where a task belongs.
@@ -46,10 +47,11 @@ impl CompiledPolicy {
         let key = optional("key", &policy.key)?;
         let scope = optional("scope", &policy.scope)?;
         let weight = optional("weight", &policy.weight)?;
-        Ok(Self { policy, target, key, scope, weight })
+        let distinct = optional("distinct", &policy.distinct)?;
+        Ok(Self { policy, target, key, scope, weight, distinct })
     }
 
-    /// Works out lane, key, scope and weight of a task. `fallback` decides the partition of a task of a policy without keys.
+    /// Works out where a task belongs, and what it takes of a batch. `fallback` decides the partition of a task of a policy without keys.
     ///
     /// # Errors
     /// An expression gives no usable value for this content; the first one is reported, with its field.
@@ -60,14 +62,16 @@ impl CompiledPolicy {
     ) -> Result<Placement, (&'static str, ExpressionError)> {
         let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
         let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
-        let optional = |field, expression: &Option<Expression>| {
-            expression.as_ref().map(|of| of.evaluate(&subject)).transpose().map_err(|error| (field, error))
+        let text = |field, expression: &Option<Expression>| {
+            let value = expression.as_ref().map(|expression| expression.evaluate(&subject)).transpose();
+            value.map_err(|error| (field, error))
         };
-        let (key, scope) = (optional("key", &self.key)?, optional("scope", &self.scope)?);
+        let (key, scope) = (text("key", &self.key)?, text("scope", &self.scope)?);
+        let distinct = text("distinct", &self.distinct)?.map(|value| distinct(&value));
         let weight = self.weight.as_ref().map(|weight| weight.weight(&subject)).transpose();
         let weight = weight.map_err(|error| ("weight", error))?.unwrap_or_default();
         let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
         let lane = Lane { kind: self.policy.kind.clone(), partition, target };
-        Ok(Placement { lane, key, scope, load: Load { weight, ..Load::default() } })
+        Ok(Placement { lane, key, scope, load: Load { weight, distinct, ..Load::default() } })
     }
 }

@@ -76,6 +76,10 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_weight"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_weight: Option<Weight>,
+    /// CEL expression over `kind` and `content`: two tasks with the same value do not share a batch.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<String>,
     /// How long a leader waits for a batch to fill, in whole seconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]

@@ -1,4 +1,6 @@
-//! What a call may have of its members' bytes and weights, over all versions of a policy.
+//! What a call may have of its members' bytes, weights and values, over all versions of a policy.
+
+use std::collections::BTreeSet;
 
 use fanfold::limits::MEMBER_BYTES;
 use fanfold::policy::Policy;
@@ -7,16 +9,21 @@ use fanfold_batch_api::{Call, CallMember};
 /// What a task weighs: up to ten, if its content says so.
 pub(crate) const WEIGHT: &str = "has(content.n) ? double(content.n) / 100.0 : 1.0";
 
+/// What only one member of a call may have: the first digit of its number.
+pub(crate) const DISTINCT: &str = "has(content.n) ? string(content.n).substring(0, 1) : 'none'";
+
 /// The limits of a kind's calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filled {
     bytes: Option<u32>,
     thousandths: Option<u64>,
+    distinct: bool,
 }
 
 impl Filled {
     pub(crate) fn of<'a>(policies: impl Iterator<Item = &'a Policy> + Clone) -> Self {
         Self {
+            distinct: policies.clone().all(|policy| policy.distinct.is_some()),
             bytes: policies.clone().map(|policy| policy.max_batch_bytes).max().flatten(),
             thousandths: policies.map(|policy| policy.max_weight.map(|most| most.0)).max().flatten(),
         }
@@ -35,11 +42,28 @@ impl Filled {
         };
         over("bytes", bytes as u64, self.bytes.map(u64::from))
             .or_else(|| over("thousandths of weight", weight, self.thousandths))
+            .or_else(|| self.alike(call))
     }
+
+    /// Two members of a call that do not ride together.
+    fn alike(&self, call: &Call) -> Option<String> {
+        let mut seen = BTreeSet::new();
+        let again = call.members.iter().find(|member| !seen.insert(value(member))).filter(|_| self.distinct)?;
+        Some(format!("task {} is not the first of its value in batch {}", again.id, call.batch_id))
+    }
+}
+
+fn number(member: &CallMember) -> Option<u64> {
+    let content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+    content["n"].as_u64()
 }
 
 /// The weight of a member in thousandths, by [`WEIGHT`].
 fn weight(member: &CallMember) -> u64 {
-    let content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
-    content["n"].as_u64().map_or(1_000, |n| n * 10)
+    number(member).map_or(1_000, |n| n * 10)
+}
+
+/// The value of a member by [`DISTINCT`].
+fn value(member: &CallMember) -> Option<char> {
+    number(member).and_then(|n| n.to_string().chars().next())
 }

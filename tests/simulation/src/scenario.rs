@@ -245,11 +245,14 @@ impl KindPlan {
 
     /// Draws what else limits its batches.
     fn fill(&mut self, dice: &Dice) {
-        let (weighs, counts) = (dice.chance(4_000), dice.chance(3_000));
+        let (weighs, counts, parts) = (dice.chance(4_000), dice.chance(3_000), dice.chance(3_000));
         for (_, policy) in &mut self.versions {
             if weighs {
                 policy.weight = Some(filled::WEIGHT.to_owned());
                 policy.max_weight = Weight::from_whole(dice.pick(&[5, 12, 25]));
+            }
+            if parts {
+                policy.distinct = Some(filled::DISTINCT.to_owned());
             }
             if counts {
                 policy.max_batch_bytes = Some(dice.pick(&[400, 700, 2_000]));

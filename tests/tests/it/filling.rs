@@ -1,5 +1,6 @@
 //! Filling a batch: what it takes, and when it goes.
 
+mod distinct;
 mod limits;
 
 use fanfold::ids::TaskId;

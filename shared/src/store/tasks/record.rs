@@ -28,9 +28,10 @@ pub(super) const TTL: &str = "ttl";
 /// Columns of what tasks take of a batch: of a task, or of a bundle's slots.
 const BYTES: &str = "bytes";
 const WEIGHTS: &str = "weights";
+const DISTINCT: &str = "distinct";
 
 /// What loads are read from.
-pub(super) const OF_LOADS: [&str; 3] = [ID, BYTES, WEIGHTS];
+pub(super) const OF_LOADS: [&str; 4] = [ID, BYTES, WEIGHTS, DISTINCT];
 /// What a [`Content`] is read from.
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
 /// What a [`Standing`] is read from, but for its time to live.
@@ -199,16 +200,16 @@ impl Content {
 
 /// The columns of loads.
 pub(super) fn encode_loads(loads: &Loads) -> Item {
-    let Columns { bytes, weights } = loads.columns();
-    item(
-        [(BYTES, bytes), (WEIGHTS, weights)]
-            .map(|(name, column)| (name, (!column.is_empty()).then(|| binary(&column)))),
-    )
+    let Columns { bytes, weights, distinct } = loads.columns();
+    let column = |column: Vec<u8>| (!column.is_empty()).then(|| binary(&column));
+    item([(BYTES, column(bytes)), (WEIGHTS, column(weights)), (DISTINCT, column(distinct))])
 }
 
 /// Reads the columns of loads.
 pub(super) fn decode_loads(reader: &Reader<'_>) -> Result<Loads, StoreError> {
-    Loads::of(reader.bytes(BYTES)?, reader.bytes(WEIGHTS)?).map_err(|error| reader.corrupt(BYTES, error))
+    let column = |name| reader.bytes(name).map(<[u8]>::to_vec);
+    let columns = Columns { bytes: column(BYTES)?, weights: column(WEIGHTS)?, distinct: column(DISTINCT)? };
+    Loads::of(&columns).map_err(|error| reader.corrupt(BYTES, error))
 }
 
 /// What a task takes of a batch, with its id.
