@@ -113,8 +113,8 @@ impl Filling {
         Self { size, members: 0, bytes: 0, weight: Weight::default(), seen: HashSet::new(), full: false }
     }
 
-    /// Takes a task, if there is room for it, and no other has its `distinct` value; returns whether it did. The first one is always taken: a task that is more than a
-    /// batch may have goes alone.
+    /// Takes a task, if there is room for it, and no other has its `distinct` value; returns whether it did. The first one is
+    /// always taken: a task that is more than a batch may have goes alone.
     pub fn take(&mut self, load: Load) -> bool {
         let (bytes, weight) = (self.bytes + u64::from(load.bytes), self.weight.plus(load.weight));
         let over = bytes > self.size.bytes || self.size.weight.is_some_and(|most| weight > most);

@@ -51,7 +51,8 @@ impl CompiledPolicy {
         Ok(Self { policy, target, key, scope, weight, distinct })
     }
 
-    /// Works out where a task belongs, and what it takes of a batch. `fallback` decides the partition of a task of a policy without keys.
+    /// Works out where a task belongs, and what it takes of a batch. `fallback` decides the partition of a task of a policy without
+    /// keys.
     ///
     /// # Errors
     /// An expression gives no usable value for this content; the first one is reported, with its field.
