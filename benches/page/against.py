@@ -35,19 +35,24 @@ def baselines(result, charts):
     first = tracking["fanfold"]
     return f"""## Beside simpler algorithms
 
-Both were written for this bench ([sources](../benches/src)), and run on the same embedded engine, behind the same queues and event sources, with the same requests and messages.
+The simpler algorithms were written for this bench ([sources](../benches/src)). They run on the same embedded engine, behind
+the same queues and event sources, with the same requests and messages.
 {runs(of)}
 
 {chart(charts, "baselines", title, drawing)}
-**Grouping.** {of["tasks"]:,} tasks of {of["targets"]} targets, {of["per_request"]:,} per request, without keys and in no fan-out; batches of at most {of["max_batch"]}, a linger of
-{of["linger_seconds"]} s. Figures are per task. The plain algorithm is the published one (Sun and Shan, "Group-batching Algorithm for High-throughput Network Requests"): each task is a workflow that stands for
-election until some leader has taken it; its status is written four times (created, batched, in progress, succeeded) under an index by target and status. Where the paper leaves something open, the cheapest way was taken.
-It does less: nothing fences a leader that wakes up late, a crash between marking tasks and listing them loses them, and nothing limits calls in flight.
+**Grouping.** {of["tasks"]:,} tasks of {of["targets"]} targets, {of["per_request"]:,} per request, without keys and in no
+fan-out; batches of at most {of["max_batch"]}, a linger of {of["linger_seconds"]} s. Figures are per task. The plain algorithm is the
+published one (Sun and Shan, "Group-batching Algorithm for High-throughput Network Requests"). Each task is a workflow that
+stands for election until some leader has taken it. Its status is written four times (created, batched, in progress,
+succeeded) under an index by target and status. Where the paper leaves something open, the bench takes the cheapest way. The
+plain algorithm does less: it does not fence a leader that wakes up late, it loses tasks in a crash between marking and
+listing them, and it does not limit calls in flight.
 
 {table(grouped_head, grouped)}
-**Tracking.** A fan-out of {first["items"]:,} items, each acked twice by {first["ackers"]} workers, {first["per_message"]} items per message. Figures are per item. The other two are as
-exact (counts change in the transaction that changes what they count) and keep no index, but do less: nothing makes a lost message again, and their fan-outs cannot be listed. A record per item
-needs a transaction per 99 items, which costs double, and a record that every worker writes.
+**Tracking.** A fan-out of {first["items"]:,} items, each acked twice by {first["ackers"]} workers, {first["per_message"]} items per
+message. Figures are per item. The other two are as exact (a transaction changes the counts with the records that they
+count) and keep no index, but do less: they do not send lost messages again, and their fan-outs cannot be listed. A record
+per item needs a transaction per 99 items, which costs double, and a record that every worker writes.
 
 {table(tracked_head, tracked)}"""
 
@@ -69,23 +74,32 @@ def peers(result, charts):
     skipped = "".join(f"\n{PEERS[peer]} was skipped: {why}.\n" for peer, why in result["skipped"].items())
     return f"""## Beside peers
 
-BullMQ's flow (one parent with a child per item) and Celery's chord (a header with a task per item, and an end), each on a Redis of its own on the same machine, with the example's orders; Fanfold runs the
-[example](#the-example) in the same run. {runs(next(iter(rows.values())))} BullMQ {versions["bullmq"]} on Node {versions["node"]}, Celery {versions["celery"]} on Python
+BullMQ's flow (one parent with a child per item) and Celery's chord (a header with a task per item, and a callback) run with
+the example's orders, each on a Redis of its own on the same machine. Fanfold runs the [example](#the-example) in the same
+run. {runs(next(iter(rows.values())))} BullMQ {versions["bullmq"]} on Node {versions["node"]}, Celery {versions["celery"]} on Python
 {versions["python"]}, Redis {versions["redis-server"]}. Time is from the first request to the end of the whole.
 {skipped}
 {chart(charts, "peers", title, drawing)}
 {table(head, body)}
-What differs, and should be weighed:
+These differences matter:
 
-- **What is done per item.** Fanfold groups the orders by destination into batches, calls a batch API over HTTP for each batch (tries failed ones again, keeps the outcome of each order), and drops orders whose key was seen. The peers' workers do
-  nothing with an item and group nothing: to call a batch API once per truck, an application would have to build that on top. Some of Fanfold's time is waiting on purpose: a batch
-  that is not full waits two seconds (`linger`), and acks are gathered for up to two.
-- **Where the state is.** "In memory" keeps nothing on any side. "On disk" is Fanfold's `--data` (SQLite's log, each commit written) and Redis' append-only file, flushed each second (`everysec`): killed processes lose nothing on
-  either side; a power cut may cost the last moments. Redis' own default, snapshots every few minutes, is neither. Fanfold's time is that of a DynamoDB and an SQS in one process, with their checks, metering and JSON; Redis is a small fast server.
-- **What is promised.** Fanfold reports the end once, with exact counts, whatever is repeated or killed, and calls a batch again only under the same key. BullMQ and Celery deliver jobs at least once; a BullMQ job whose worker stalls runs again, and a parent waits for
-  a failed child unless told otherwise. Celery acks tasks before they run by default, so a killed worker loses those it had, and then the chord's end does not come.
-- **How it was set up.** Workers are warm before the time starts. BullMQ: one process that adds the flow in one call, one worker process with a concurrency of 100. Celery: one prefork worker with a process per core, generous prefetching, results in no order; the chord is
-  published by one client, task by task, which is most of its time, so it got fewer items unless `--full` was given. None of them was tuned further.
+- **What is done per item.** Fanfold groups the orders by destination into batches, calls a batch API over HTTP for each
+  batch, retries failed calls, keeps the outcome of each order, and drops orders whose key was seen. The peers' workers do
+  nothing with an item and group nothing. To call a batch API once per truck, an application would have to build that on
+  top. Some of Fanfold's time is deliberate waiting: a batch that is not full waits two seconds (`linger`), and acks are
+  gathered for up to two.
+- **Where the state is.** "In memory" keeps nothing on any side. "On disk" is Fanfold's `--data` (SQLite's log, each commit
+  written) and Redis' append-only file, flushed each second (`everysec`). Killed processes lose nothing on either side; a
+  power cut may cost the last moments. Redis' own default, snapshots every few minutes, is neither. Fanfold's time includes a
+  DynamoDB and an SQS in one process, with their checks, metering and JSON; Redis is a small fast server.
+- **What is promised.** Fanfold reports the end once, with exact counts, whatever is repeated or killed, and calls a batch
+  again only under the same key. BullMQ and Celery deliver jobs at least once. A BullMQ job whose worker stalls runs again,
+  and by default a parent waits for a failed child. Celery acks tasks before they run by default, so a killed worker loses
+  the tasks that it had, and then the chord's callback does not run.
+- **How it was set up.** Workers are warm before the time starts. BullMQ: one process that adds the flow in one call, one
+  worker process with a concurrency of 100. Celery: one prefork worker with a process per core, generous prefetching, results
+  in no order. One client publishes the chord, task by task. This is most of its time, so it got fewer items unless `--full`
+  was given. None of them was tuned further.
 """
 
 

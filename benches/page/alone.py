@@ -37,12 +37,13 @@ def example(result, charts):
     prices = result["memory"]["prices"]
     return f"""## The example
 
-The [example](../examples/parcels): {result["memory"]["total"]:,} orders of many destinations become truck loads of at most 60. Each order has a key, is an item
-of one fan-out, and some are refused or tried again. {runs(result["memory"])}
+The [example](../examples/parcels) groups {result["memory"]["total"]:,} orders of many destinations into truck loads of at
+most 60. Each order has a key and is an item of one fan-out. Some orders are refused or tried again. {runs(result["memory"])}
 
 {table(["", *(KEPT[kind] for kind in kinds)], rows)}
-Dollars are list prices ({prices}); Lambda's are reckoned with the time that invocations took here. How long tasks took in memory, in milliseconds (all are registered at once, so most of it is
-waiting for their turn):
+Dollars are list prices ({prices}). The cost of Lambda is computed from the time that invocations took here. The next table
+shows how long tasks took in memory, in milliseconds. All tasks are registered at once, so most of this is waiting for
+their turn.
 
 {table(["time per task", "median", "90 %", "99 %"], times)}"""
 
@@ -57,9 +58,10 @@ def lanes(result, charts):
     head = ["lanes", "tasks", "batches", "seconds", "tasks/s", "write units", "SQS requests", "invocations", "$ per million", "peak MiB"]
     return f"""## One lane, and a lane per task
 
-The same {result["rows"][0]["total"]:,} tasks, each with a key, in one fan-out, for a batch API that does nothing: all of one target, of {result["rows"][1]["lanes"]:,}, and of a target each. Batches of at most
-60, ten in flight per lane. Units, requests and invocations are per task. Tasks of one lane share bundles, batches, elections and messages; a task that is alone in its lane
-has nobody to share them with, and is a batch of its own.
+The same {result["rows"][0]["total"]:,} tasks, each with a key, in one fan-out, for a batch API that does nothing: first with
+one target for all, then with {result["rows"][1]["lanes"]:,} targets, then with a target per task. Batches have at most 60
+tasks, and at most ten are in flight per lane. Units, requests and invocations are per task. Tasks of one lane share bundles,
+batches, elections and messages. A task that is alone in its lane shares nothing, and is a batch of its own.
 
 {chart(charts, "lanes", title, drawing)}
 {table(head, rows)}"""
@@ -77,10 +79,12 @@ def acks(result, charts):
             "sent by the workers", "peak MiB", "notices", "counts exact"]
     return f"""## Acks
 
-A fan-out whose items are acked by {result["rows"][0]["ackers"]} workers over the `ack` queue. **Each item is acked twice**, in random order over all workers; one item in a
-hundred fails. "Counts exact": the notice has the right number of items that succeeded and that failed. Write units are those of opening and acking together, SQS requests those of
-Fanfold's functions (receiving, deleting, notices); what the workers send stands beside them. A bitfield of up to 7,168 items is one record of one write unit; an invocation
-gathers what came within two seconds and writes each record once, so what an item costs depends on how many acks come together.
+{result["rows"][0]["ackers"]} workers ack the items of a fan-out over the `ack` queue. **They ack each item twice**, in random
+order over all workers, and one item in a hundred as failed. "Counts exact" means that the notice has the right numbers of
+succeeded and failed items. Write units are those of opening and acking together. SQS requests are those of Fanfold's
+functions (receiving, deleting, notices); the requests of the workers are in a column of their own. A bitfield of up to
+7,168 items is one record of one write unit. An invocation gathers the acks of two seconds and writes each record once, so
+the cost of an item depends on how many acks come together.
 
 {table(head, rows)}"""
 
@@ -101,8 +105,9 @@ def growth(result, charts):
     head = ["kept", "tasks", "seconds", "tasks/s", "processor seconds", "write units", "SQS requests", "invocations", "peak MiB", "MiB on disk"]
     return f"""## From ten thousand tasks to millions
 
-Tasks of 227 targets, as the example has, each with a key, in one fan-out, for a batch API that does nothing. Units, requests and invocations are per task; the scale of
-the charts is logarithmic. Each size was run once. A million tasks and more are measured with `--full`, on disk only{"" if max(it["tasks"] for it in result["disk"]) >= 1_000_000 else ": not in this run"}.
+Tasks of 227 targets, as in the example, each with a key, in one fan-out, for a batch API that does nothing. Units, requests
+and invocations are per task. The charts have a logarithmic horizontal axis. Each size was run once. A million tasks and
+more are measured with `--full`, on disk only{"" if max(it["tasks"] for it in result["disk"]) >= 1_000_000 else ": not in this run"}.
 
 {chart(charts, "growth", title, drawing)}
 {table(head, rows)}"""
@@ -114,11 +119,12 @@ def latency(result, charts):
     lane = result["lane"]
     return f"""## Latency
 
-From sending `POST /tasks` with one task to its call, with `linger: 0s`, one after the other, on `fanfold serve`; in milliseconds:
+The time from sending `POST /tasks` with one task to its call, in milliseconds, with `linger: 0s`, one task after the other,
+on `fanfold serve`:
 
 {table(["a single task in", "tasks", "median", "90 %", "longest"], rows)}
-A lane with `max_in_flight: 1`, batches of {lane["per_batch"]} and a batch API that answers at once did {number(lane["batches_per_second"])} batches per second
-({lane["batches"]} batches).
+A lane with `max_in_flight: 1`, batches of {lane["per_batch"]} and a batch API that answers at once handled
+{number(lane["batches_per_second"])} batches per second ({lane["batches"]} batches).
 """
 
 

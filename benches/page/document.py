@@ -3,23 +3,25 @@
 import json
 
 from page import against, alone
+from page.wrap import wrapped
 
 FILE = "BENCHMARKS.md"
 CHARTS = "benchmarks"
 
 HEAD = """# Benchmarks
 
-This page is written by `benches/run.py` (or `just bench`) from [its results](../benches/results): every figure comes from a run of that
-command, none was put in by hand. It measures the local runner, that is, all steps of the stack in one process over the embedded DynamoDB and
-SQS. What carries over to AWS are write units, read units, requests and invocations per task: they are counted as AWS would bill them. Times, memory and
-processor seconds are those of this machine; on AWS every request takes some milliseconds, and thousands run beside each other.
+`benches/run.py` (or `just bench`) writes this page from [its results](../benches/results). Every figure comes from a run of
+that command; none was put in by hand. The benches measure the local runner: all steps of the stack in one process, over
+the embedded DynamoDB and SQS. Write units, read units, requests and invocations per task carry over to AWS: they are
+counted as AWS would bill them. Times, memory and processor seconds are those of this machine. On AWS every request takes
+some milliseconds, and thousands run side by side.
 
 ```
 benches/run.py                    # every part, some 10 minutes on a quiet machine with two cores
 benches/run.py --short            # with fewer lanes and tasks
 benches/run.py --only acks peers  # some parts
 benches/run.py --full             # the largest sizes, too
-benches/run.py --render           # only this page, from the results that are there
+benches/run.py --render           # only this page, from the existing results
 ```
 """
 
@@ -36,7 +38,7 @@ def write(results, docs):
     folder.mkdir(parents=True, exist_ok=True)
     for name, chart in charts.items():
         (folder / f"{name}.svg").write_text(chart)
-    (docs / FILE).write_text("\n".join(parts))
+    (docs / FILE).write_text(wrapped("\n".join(parts)))
 
 
 def busy(machine):
@@ -44,8 +46,9 @@ def busy(machine):
     if machine["load_after"] <= 3 * machine["cores"]:
         return ""
     return f"""
-**This part was measured on a busy machine** (load average {machine["load_after"]} on {machine["cores"]} cores): seconds and rates are worse than on a quiet one, most of all
-where several processes wait for each other. Processor seconds suffer less; units, requests and counts do not.
+**This part was measured on a busy machine** (load average {machine["load_after"]} on {machine["cores"]} cores). Seconds and
+rates are worse than on a quiet one, most of all where several processes wait for each other. Processor seconds suffer
+less; units, requests and counts do not.
 """
 
 
@@ -61,6 +64,6 @@ def where(found):
     return f"""## Where this was measured
 
 {table(head, rows)}
-"Load after" is the machine's load average when the part had been measured, which includes the bench's own work: much more than the number of cores means that
-others worked on the machine too. Units, requests and counts do not depend on it.
+"Load after" is the machine's load average after the part was measured. It includes the bench's own work. If it is far
+above the number of cores, others worked on the machine, too. Units, requests and counts do not depend on it.
 """
