@@ -176,14 +176,17 @@ where
                 let deleted =
                     client.delete_message_batch().queue_url(queue_url).set_entries(Some(entries)).send().await?;
                 for one in deleted.failed() {
-                    tracing::warn!(code = one.code(), "a message was handled but not deleted, SQS will deliver it again");
+                    tracing::warn!(
+                        code = one.code(),
+                        "a message was handled but not deleted, SQS will deliver it again"
+                    );
                 }
             }
         }
     }
 
-    /// Handles messages one after the other, then sends their acks. Returns the positions of those that SQS is to deliver again. `in_order`:
-    /// stops after a failure, as FIFO queues require.
+    /// Handles messages one after the other, then sends their acks. Returns the positions of those that SQS is to deliver again.
+    /// `in_order`: stops after a failure, as FIFO queues require.
     pub async fn run(&self, messages: &[Message], in_order: bool) -> BTreeSet<usize> {
         let buffer = AckBuffer::with_max_age(self.acks.clone(), None);
         let (mut failed, mut items) = (BTreeSet::new(), BTreeMap::new());

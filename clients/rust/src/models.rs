@@ -61,7 +61,7 @@ pub enum ItemsState {
     Pending,
     /// Acked as succeeded.
     Succeeded,
-    /// Dropped, because another task has their key.
+    /// Dropped, because another task has its key.
     Duplicate,
     /// Not done when the fan-out ended.
     Missing,

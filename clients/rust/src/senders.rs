@@ -85,8 +85,9 @@ impl SqsAcks {
                 }
             }
             if attempt >= ATTEMPTS_MAX {
-                sent.unsent
-                    .extend(call.drain(..).map(|at| (at, "SQS did not report whether it accepted a message".to_owned())));
+                sent.unsent.extend(
+                    call.drain(..).map(|at| (at, "SQS did not report whether it accepted a message".to_owned())),
+                );
             }
             if call.is_empty() {
                 return;

@@ -64,7 +64,7 @@ export interface PollOptions {
 /** A Lambda handler for an SQS event source (with `ReportBatchItemFailures`), made by `sqsConsumer`. */
 export interface Consumer {
   (event: SqsEvent): Promise<BatchResponse>;
-  /** Receives, handles and deletes messages until the signal. SQS delivers a message that failed again when its visibility timeout is over. */
+  /** Receives, handles and deletes messages until the signal. SQS delivers failed messages again when their visibility timeout is over. */
   poll(queueUrl: string, options?: PollOptions): Promise<void>;
 }
 
