@@ -38,7 +38,7 @@ codes! {
     UnknownPolicy: NOT_FOUND, "unknown_policy", "Unknown policy", "there is no policy of that kind";
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed",
         "the path does not take this method; the header Allow lists those that it takes";
-    FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed, cancelled, failed or expired";
+    FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed, completed, cancelled, failed or expired";
     WrongMode: CONFLICT, "wrong_mode", "Wrong mode",
         "the fan-out is estimated and has no items, or is exact and has no counters";
     FanoutProduced: CONFLICT, "fanout_produced", "Fan-out with a producer", "its producer seals the fan-out";
