@@ -108,7 +108,7 @@ impl<S: AckSender> AckBuffer<S> {
     /// Acks could not be sent, or were refused.
     pub async fn flush(&self) -> Result<BTreeMap<Uuid, AckedFanout>, AckError> {
         let fanouts = self.send().await;
-        self.told().map(|()| fanouts)
+        self.kept_errors().map(|()| fanouts)
     }
 
     /// Drops the acks that are left: SQS delivers their messages again.
@@ -125,7 +125,7 @@ impl<S: AckSender> AckBuffer<S> {
             }
             waiting.bytes >= self.0.sender.limit()
         };
-        self.told()?;
+        self.kept_errors()?;
         if full {
             self.flush().await?;
         }
@@ -167,7 +167,7 @@ impl<S: AckSender> AckBuffer<S> {
     }
 
     /// Returns the errors that were kept, once.
-    fn told(&self) -> Result<(), AckError> {
+    fn kept_errors(&self) -> Result<(), AckError> {
         let mut waiting = self.waiting();
         let (causes, refused) = (std::mem::take(&mut waiting.causes), std::mem::take(&mut waiting.refused));
         if !causes.is_empty() {

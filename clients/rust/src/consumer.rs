@@ -214,9 +214,9 @@ where
                 }
             };
             // A full buffer is sent at once. What could not be sent stays in it, and is sent again at the end.
-            tell(acked);
+            report(acked);
         }
-        tell(buffer.flush().await.map(|_| ()));
+        report(buffer.flush().await.map(|_| ()));
         failed.extend(items.iter().filter(|(_, item)| buffer.contains(**item)).map(|(at, _)| *at));
         buffer.give_up();
         failed
@@ -232,7 +232,7 @@ where
     }
 }
 
-fn tell(acked: Result<(), AckError>) {
+fn report(acked: Result<(), AckError>) {
     let refused = match acked {
         Ok(()) => return,
         Err(AckError::Refused { refused }) => refused,
