@@ -28,7 +28,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/policies/{kind}", "getPolicy", "Returns the policy of a kind")
         .path::<Kind>("kind", "The kind of task.")
-        .returns::<Policy>("The policy, with all defaults.")
+        .returns::<Policy>("The policy, with its defaults.")
         .problem(Code::UnknownPolicy)
         .end();
     describer

@@ -25,7 +25,7 @@ pub struct OpenRequest {
     /// Whether to seal it at once: no more items can be added.
     #[serde(default)]
     pub seal: bool,
-    /// Your own name for it, which every response and notice has.
+    /// Your own name for it, which responses and notices carry.
     #[cfg_attr(feature = "openapi", schemars(length(max = USER_KEY_BYTES_MAX), extend("x-max-bytes" = USER_KEY_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
