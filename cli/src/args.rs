@@ -6,14 +6,14 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::client::Ask;
 
-/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and knows
-/// exactly when the last one is done.
+/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and reports
+/// exactly when the last task is done.
 #[derive(Debug, Parser)]
 #[command(name = "fanfold", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Log to standard error: -v for events, -vv for details. RUST_LOG sets levels per module.
+    /// Log to standard error: -v logs events, -vv logs details. RUST_LOG sets levels per module.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -32,57 +32,57 @@ pub(crate) enum Command {
 ///
 ///   policy.yaml   how tasks are targeted, grouped, paced and handled
 ///
-///   *.csv, *.ndjson or *.jsonl   the tasks: the row or object is a task's `content`
+///   *.csv, *.ndjson or *.jsonl   the tasks: each row or line is the `content` of one
 ///
-///   run.yaml   optional: `start` is a command that serves the batch API on the port in PORT, and
-///              ${PORT} in policy.yaml is replaced by the same port. `start_timeout` (60s) is how long
-///              it may take to open that port. `input` names the file of tasks if there are several.
+///   run.yaml   optional: `start` is a command that serves the batch API on the port in the variable
+///              PORT; ${PORT} in policy.yaml stands for the same port. `start_timeout` (60s) is how
+///              long the command may take to open it. `input` names the file of tasks if there are
+///              several.
 ///
-/// Everything is checked before the first task is registered. The exit status is
+/// The command checks everything before it registers the first task. The exit status is
 ///
-///   0     every task succeeded (or was dropped because another has its key)
-///   1     something broke: a disk that is full, a batch API that ended
+///   0     every task succeeded, or was dropped because another task has its key
+///   1     another error, such as a full disk, or a batch API that ended
 ///   2     something in the folder or on the command line cannot be used
 ///   3     some tasks failed (the summary lists them), or --fail-fast stopped the run
-///   130   it was stopped by Ctrl-C (143: by SIGTERM)
+///   130   Ctrl-C stopped the run (143: SIGTERM did)
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RunArgs {
     /// The folder.
     pub(crate) folder: PathBuf,
-    /// Keep all state in this folder, which belongs to this run. A run that was ended, however harshly,
-    /// goes on when it is started again with the same folder; one that is finished only shows its summary
-    /// again. Another run needs another folder.
+    /// Keep all state in this folder, which belongs to this run. After a stop, even by `kill -9`, the same
+    /// command resumes the run; if the run is finished, it only shows the summary again. Another run needs
+    /// another folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// With --data: start a new run of the same file even if the last one is finished.
+    /// With --data: start a new run of the same file if the last one is finished.
     #[arg(long, requires = "data")]
     pub(crate) again: bool,
     /// The file of tasks, if the folder has several.
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
-    /// Only the first N tasks of the file.
+    /// Handle only the first N tasks of the file.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// Stop once N tasks have failed: no more rows are taken, no more calls are begun, and those in
-    /// progress end. With --data, starting it again goes on where it stopped.
+    /// Stop when N tasks have failed: take no more rows, begin no more calls, and let those in progress
+    /// end. With --data, the same command resumes the run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) fail_fast: Option<u64>,
-    /// Print one JSON document at the end and nothing else on standard output; no progress.
+    /// Print only one JSON document, at the end, and show no progress.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Check the folder and the batch API (whether its commands can be executed, whether it answers),
-    /// and stop there.
+    /// Only check the folder and the batch API: whether the commands can be executed, and whether it answers.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Serve the HTTP API meanwhile, at this HOST:PORT.
+    /// Also serve the HTTP API during the run, at this HOST:PORT.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
 }
 
 /// Runs a whole stack on this machine and serves its HTTP API until Ctrl-C or SIGTERM.
 ///
-/// The API is the one that is deployed, without authentication: keep it on this machine. Example:
+/// It is the API that is deployed, but without authentication: do not expose it. Example:
 ///
 ///   curl --json '{"items": 3, "seal": true}' localhost:8080/fanouts
 #[derive(Debug, Args)]
@@ -94,7 +94,7 @@ pub(crate) struct ServeArgs {
     /// Keep all state in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// A policy to start with; may be given several times.
+    /// A policy to store at the start; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Vec<PathBuf>,
 }

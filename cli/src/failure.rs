@@ -20,7 +20,7 @@ use crate::stop::Signal;
 pub(crate) enum Failure {
     #[error("{0}")]
     Unusable(Faults),
-    #[error("stopped{}", if *.kept { "; start it again with the same --data to go on" } else { "" })]
+    #[error("stopped{}", if *.kept { "; repeat the command with the same --data to resume" } else { "" })]
     Stopped { kept: bool, by: Signal },
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -51,7 +51,7 @@ pub(crate) enum Failure {
 }
 
 fn introduce(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!("; it said:\n{said}") }
+    if said.is_empty() { String::new() } else { format!("; its last output:\n{said}") }
 }
 
 impl From<Fault> for Failure {

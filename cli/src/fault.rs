@@ -114,7 +114,7 @@ impl fmt::Display for Faults {
             }
             shared.fmt(f)?;
         }
-        if self.more > 0 { write!(f, "\n… and {} more faults", HumanCount(self.more)) } else { Ok(()) }
+        if self.more > 0 { write!(f, "\n… and {} more problems", HumanCount(self.more)) } else { Ok(()) }
     }
 }
 
@@ -144,6 +144,6 @@ mod tests {
         }
         let text = faults.to_string();
         assert_eq!(text.lines().count(), TOLD + 1);
-        assert!(text.ends_with("… and 15 more faults"), "{text}");
+        assert!(text.ends_with("… and 15 more problems"), "{text}");
     }
 }

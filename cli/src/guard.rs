@@ -23,7 +23,9 @@ fn refuse(detail: &str) -> Response {
 /// A browser names the page in `Origin`, and the host it believes to talk to in `Host`.
 fn refusal(request: &Request) -> Option<&'static str> {
     if request.headers().contains_key(header::ORIGIN) {
-        return Some("the header Origin says that a web page sends this; the local API is not for web pages");
+        return Some(
+            "the header Origin shows that a web page sent this request; the local API takes none from web pages",
+        );
     }
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let name = match host.rsplit_once(':') {
@@ -31,7 +33,9 @@ fn refusal(request: &Request) -> Option<&'static str> {
         _ => host,
     };
     let address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    (name != "localhost" && !address).then_some("the header Host names neither localhost nor an address")
+    (name != "localhost" && !address).then_some(
+        "the header Host is neither localhost nor an IP address; the local API takes no requests from web pages",
+    )
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
     let running = stack.start(batch_api::local(folder), None, takes_commands(&listener)).await?;
     let server = start(listener, &running)?;
-    say(format_args!("Fanfold's HTTP API is at http://{}; end it with Ctrl-C", server.address));
+    say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address));
     stop.asked().await;
     drop(server);
     running.stop(&stop).await;
@@ -65,13 +65,13 @@ pub(crate) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
     }
     let addresses = tokio::net::lookup_host(listen).await;
     let mut addresses: Vec<SocketAddr> = addresses.map_err(|error| fault(error.to_string()))?.collect();
-    // A name may have both sorts; what most people type is the older one.
+    // A name may have addresses of both versions; most people type IPv4.
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let listener = TcpListener::bind(addresses.as_slice()).await;
-    Ok(listener.map_err(|error| fault(format!("it cannot be listened on: {error}")))?)
+    Ok(listener.map_err(|error| fault(format!("cannot listen there: {error}")))?)
 }
 
-/// Whether policies may name programs: only if everybody who can send some is on this machine.
+/// Whether policies may name programs: only if the API can be reached from this machine alone.
 pub(crate) fn takes_commands(listener: &TcpListener) -> bool {
     listener.local_addr().is_ok_and(|address| address.ip().is_loopback())
 }

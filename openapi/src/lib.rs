@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 fn about() -> String {
     let code = |code: Code| format!("`{}` ({})", code.name(), code.status().as_u16());
     format!(
-        "Groups tasks into batches and reports exactly when the last item of a fan-out is done. Errors are problem documents \
-         (RFC 9457) with a code that never changes; a path that no route has gets {}, a method that a route does not take \
-         gets {}. What the gateway in front of the deployed API returns itself (for requests that are not signed, or that \
-         are too many) is not a problem document.",
+        "Groups tasks into batches, and reports exactly when the last item of a fan-out is done. Errors are problem documents \
+         (RFC 9457) with codes that never change. A path without a route gets {}, a method that a path does not take gets {}. \
+         The gateway in front of the deployed API answers requests that are not signed, and requests above its rate limit, \
+         without a problem document.",
         code(Code::UnknownRoute),
         code(Code::MethodNotAllowed)
     )
@@ -33,10 +33,10 @@ pub fn document() -> Value {
         "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
     });
     let servers = json!([
-        {"url": "http://localhost:8080", "description": "`fanfold serve`, which asks for no signature"},
+        {"url": "http://localhost:8080", "description": "`fanfold serve`, which needs no signature"},
         {
             "url": "https://{api}.execute-api.{region}.amazonaws.com",
-            "description": "The deployed stack: its output `Url`",
+            "description": "The deployed stack: the address in its output `Url`",
             "variables": {"api": {"default": "api"}, "region": {"default": "us-east-1"}},
         },
     ]);

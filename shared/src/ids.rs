@@ -133,7 +133,7 @@ macro_rules! serde_as_text {
 }
 serde_as_text!(ItemId, TaskId, GroupId);
 
-/// A run of items as a producer receives it: group id and how many, expanded on the client.
+/// An item group as a producer receives it. The client computes the item ids from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct ItemGroup {

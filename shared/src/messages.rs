@@ -20,23 +20,23 @@ pub use count::{AckMessage, CountEntry, CountRequest};
 pub use notify::{About, NotifyMessage, Undelivered};
 pub use produce::ProduceMessage;
 
-/// One task to register, as HTTP and SQS give it.
+/// A task to register.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
-    /// Its id: an item id if it is an item of a fan-out. Without one, Fanfold makes it.
+    /// Its id: for an item of a fan-out, the item's id; otherwise a UUID of your own. By default Fanfold makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<TaskId>,
-    /// Its kind; there must be a policy for it.
+    /// Its kind. It must have a policy.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
     pub kind: String,
-    /// What the batch API gets for it: any JSON, neither too large nor nested too deep.
+    /// What the batch API receives for it: any JSON, within the limits of size and nesting.
     #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = CONTENT_BYTES_MAX, "x-max-depth" = CONTENT_DEPTH_MAX)))]
     pub content: Value,
 }
 
-/// Tasks to register: what `POST /tasks` and the register queue take.
+/// Tasks to register: the body of `POST /tasks`, and of messages to the queue `register`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -215,13 +215,12 @@ impl JsonSchema for AckEntry {
         let number = below(GROUP_ITEMS_MAX);
         let range = json_schema!({
             "title": "ItemRange",
-            "description": "Items that follow each other, both ends included: `<fan-out>:<group>:<first>-<last>`. The first is not \
-                            beyond the last.",
+            "description": "A range of items, both ends included: `<fan-out>:<group>:<first>-<last>`, where first is at most last.",
             "type": "string",
             "pattern": format!("^{UUID}:{UUID}:({number})-({number})$"),
         });
         json_schema!({
-            "description": "An item, a range of items, or a bitfield of a group's items.",
+            "description": "An item, a range of items, or items of a group by a bitfield.",
             "anyOf": [generator.subschema_for::<ItemId>(), range, generator.subschema_for::<GroupMask>()],
         })
     }
@@ -234,7 +233,7 @@ impl JsonSchema for TaskId {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let mut schema = task_id();
-        let description = "A task: a UUID, or the item's id if it is an item of a fan-out.";
+        let description = "A task's id: the item's id for an item of a fan-out, otherwise a UUID.";
         schema.insert("description".to_owned(), description.into());
         schema
     }
@@ -247,7 +246,7 @@ impl JsonSchema for Lane {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "One partition of one target of one kind: `<kind>:<partition>:<target>`.",
+            "description": "A lane, which is a partition of a target of a kind: `<kind>:<partition>:<target>`.",
             "type": "string",
             // A target may hold line breaks, which a dot would not match.
             "pattern": "^[A-Za-z0-9._-]+:[0-9]+:[\\s\\S]*$",

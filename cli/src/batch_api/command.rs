@@ -66,7 +66,7 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
     let child = &mut program.child;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(CallError::new(Cause::Unreachable, "the program has no standard streams"));
+        return Err(CallError::new(Cause::Unreachable, "the program has no standard input and output"));
     };
     let write = async move {
         // A program that does not want its input is no error; what it answers counts.
@@ -81,7 +81,7 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
         let said = match (end(errors, EXCERPT_BYTES_MAX), beginning(&output, EXCERPT_BYTES_MAX)) {
             (errors, _) if !errors.is_empty() => errors,
             (_, output) if !output.is_empty() => format!("it printed {output}"),
-            _ => "it said nothing".to_owned(),
+            _ => "it printed nothing".to_owned(),
         };
         // Ended by a signal, it may have worked.
         let cause = if status.code().is_some() { Cause::Exit } else { Cause::Silence };

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), String> {
     match &batch_api.way {
         Way::Url(url) => {
-            connect(url).await.map_err(|problem| format!("`batch_api.url`: nobody answers at {url}: {problem}"))
+            connect(url).await.map_err(|problem| format!("`batch_api.url`: nothing answers at {url}: {problem}"))
         }
         Way::Command(command) => {
             program::check(command, folder).map_err(|problem| format!("`batch_api.command`: {problem}"))
@@ -27,17 +27,17 @@ pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), Str
 
 /// Opens a connection and closes it again.
 async fn connect(url: &str) -> Result<(), String> {
-    let uri: axum::http::Uri = url.parse().map_err(|error| format!("it is no URL: {error}"))?;
+    let uri: axum::http::Uri = url.parse().map_err(|error| format!("it is not a URL: {error}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("http") { 80 } else { 443 });
     let lookup = tokio::task::spawn_blocking(move || (host.as_str(), port).to_socket_addrs()).await;
     let addresses = lookup.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-    let mut problem = "its name has no address".to_owned();
+    let mut problem = "the host name has no address".to_owned();
     for address in addresses {
         match timeout(PATIENCE, TcpStream::connect(address)).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(error)) => problem = error.to_string(),
-            Err(_) => problem = "the connection takes too long".to_owned(),
+            Err(_) => problem = format!("no connection within {} s", PATIENCE.as_secs()),
         }
     }
     Err(problem)

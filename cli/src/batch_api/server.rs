@@ -68,7 +68,7 @@ impl Process {
         let (port, patience, said) = (self.port, self.patience, self.said.clone());
         let listens = async {
             while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-                let last = said.last().map(|line| format!("; it says: {line}")).unwrap_or_default();
+                let last = said.last().map(|line| format!("; its last line: {line}")).unwrap_or_default();
                 let elapsed = began.elapsed().as_secs();
                 waiting(&format!(
                     "waiting for the batch API to open port {port} ({elapsed} s of {} s){last}",
@@ -85,13 +85,13 @@ impl Process {
                 format!("the batch API ended ({status}) before it listened on port {port} of 127.0.0.1")
             }
             () = tokio::time::sleep(patience) => format!(
-                "the batch API did not open port {port} of 127.0.0.1, the PORT it was given, within {}; \
-                 `start_timeout` gives it longer",
+                "the batch API did not open port {port} of 127.0.0.1 (the variable PORT) within {}; \
+                 `start_timeout` sets a longer time",
                 humantime::format_duration(patience)
             ),
         };
         let said = self.said.to_string();
-        let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said last:\n{said}") };
+        let said = if said.is_empty() { "it printed nothing".to_owned() } else { format!("its last output:\n{said}") };
         let problem = format_args!("`start`: `{}`: {problem}; {said}", self.command);
         Err(Fault::new(self.place.display(), problem).into())
     }

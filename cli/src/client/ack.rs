@@ -14,29 +14,29 @@ use clap::Args;
 use fanfold_client::{AckAnswer, AckedFanout, ClientError, Entry, Refused, expand_ranges};
 use serde_json::json;
 
-/// Entries of one request: some 4 MB of the 6 MB that it may have.
+/// The most entries of a request: some 4 MB of the 6 MB that it may have.
 const ENTRIES_MAX: usize = 45_000;
 
-/// Groups of one request, of the 3,500 that it may name.
+/// The most groups of a request, of the 3,500 that it may name.
 const GROUPS_MAX: usize = 3_000;
 
-/// Says that items are done, and shows how far their fan-outs are.
+/// Acks items, which are done, and shows the state of their fan-outs.
 ///
-///   fanfold ack ITEM ITEM              items, or ranges: <fanout>:<group>:<first>-<last>
-///   fanfold items ID | fanfold ack -   all that are not done yet
+///   fanfold ack ITEM ITEM              acks items, or ranges: <fanout>:<group>:<first>-<last>
+///   fanfold items ID | fanfold ack -   acks all pending items
 ///
-/// An item may be acked again: it counts once, with its first outcome. The exit status is
+/// You may ack an item again: it counts once, with its first outcome. The exit status is
 ///
-///   0   all are acked
-///   1   the stack does not answer: some may be acked, repeat it
-///   2   something is no item, and nothing was acked; or items do not exist, and all others are acked
+///   0   all items are acked
+///   1   the stack cannot be reached: some items may be acked, repeat the command
+///   2   an argument is not an item, and nothing is acked; or items do not exist, and all others are acked
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct AckArgs {
     /// Items and ranges; `-` reads them from standard input, one per line.
     #[arg(value_name = "ITEM", required = true)]
     items: Vec<String>,
-    /// They failed.
+    /// Ack them as failed.
     #[arg(long)]
     failed: bool,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(super) async fn run(args: AckArgs) -> Result<ExitCode, Failure> {
                 fanouts.extend(answer.fanouts.into_iter().map(|fanout| (fanout.id, fanout)));
                 refused.extend(answer.refused);
             }
-            // None of them exists; those of other requests may.
+            // None of these items exists; those of other requests may.
             Err(error) => match strangers(&request, &error) {
                 strangers if strangers.is_empty() => return Err(stack.failed(error)),
                 strangers => refused.extend(strangers),
@@ -74,7 +74,7 @@ async fn ack(stack: &Stack, items: &[String], failed: bool) -> Result<AckAnswer,
     if failed { stack.api.ack(&[], &entries).await } else { stack.api.ack(&entries, &[]).await }
 }
 
-/// The groups of a request of which no item exists. The problem names each by the first item of it.
+/// The groups of a request none of whose items exist. The problem names each group by its first entry.
 fn strangers(items: &[String], error: &ClientError) -> Vec<Refused> {
     let problem = match error {
         ClientError::Api { problem, .. } if problem.code == "invalid_acks" => problem,
@@ -95,7 +95,7 @@ fn strangers(items: &[String], error: &ClientError) -> Vec<Refused> {
     refused.collect()
 }
 
-/// All items, each of which is one.
+/// Reads all items, and checks that each is one.
 fn read(given: Vec<String>) -> Result<Vec<String>, Failure> {
     let mut items = Vec::new();
     for item in given {
@@ -117,7 +117,7 @@ fn read(given: Vec<String>) -> Result<Vec<String>, Failure> {
     faults.check().map(|()| items)
 }
 
-/// As many items in each as one request may name.
+/// Splits the items into requests of allowed size.
 fn requests(items: Vec<String>) -> Vec<Vec<String>> {
     let mut requests: Vec<Vec<String>> = Vec::new();
     let mut groups = BTreeSet::new();

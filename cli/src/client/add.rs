@@ -11,16 +11,16 @@ use super::connection::Connection;
 use super::fanout_id;
 use crate::failure::Failure;
 
-/// Adds items to an open fan-out, and prints them, one range per line, as `fanfold ack` takes them.
+/// Adds items to an open fan-out, and prints them as ranges for `fanfold ack`, one per line.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// The fan-out.
     #[arg(value_name = "ID", value_parser = fanout_id)]
     fanout: Uuid,
-    /// How many items.
+    /// The number of items to add.
     #[arg(value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     items: u64,
-    /// Under the same key, the same command adds nothing more, and prints the same.
+    /// Repeated with the same key, the command adds nothing more, and prints the same.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     #[command(flatten)]

@@ -9,14 +9,14 @@ use super::connection::Connection;
 use super::{fanout_id, view};
 use crate::failure::Failure;
 
-/// Cancels a fan-out: nothing of it is begun any more.
+/// Cancels a fan-out: no more calls begin for it.
 ///
-/// Calls that were begun end, and are counted; everything else that is not done is missing.
-/// `fanfold wait` waits until nothing of it is in progress. Cancelling it again does no harm.
-/// The exit status is
+/// Calls in progress run to their end, and their outcomes count; all other items that are not done
+/// count as missing. `fanfold wait` waits until nothing is in progress. Cancelling again does no
+/// harm. The exit status is
 ///
-///   0   it is cancelled
-///   1   it completed, failed or expired before, or the stack does not answer
+///   0   the fan-out is cancelled
+///   1   it has completed, failed or expired, or the stack cannot be reached
 ///   2   there is no such fan-out
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

@@ -1,4 +1,4 @@
-//! Where the stack is, and as whom it is asked.
+//! The address of the stack, and the credentials for it.
 
 use aws_sdk_sqs::config::{Credentials, Region, SharedCredentialsProvider};
 use aws_types::SdkConfig;
@@ -11,26 +11,26 @@ use super::refusal::Refusal;
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-/// How often a request is sent before it is given up: some second in all.
+/// How often a request is sent, within about a second.
 const ATTEMPTS: u32 = 3;
 
-/// What all commands that ask a stack have in common.
+/// Options of all commands that are clients of a stack.
 #[derive(Debug, Args)]
 pub(super) struct Connection {
-    /// The stack's HTTP API: what `fanfold serve` prints, or the output `Url` of a deployed stack. Unless it is
-    /// on this machine, requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if there is one,
-    /// AWS_SESSION_TOKEN, for the region in the address or else AWS_REGION.
+    /// The address of the stack's HTTP API: what `fanfold serve` prints, or the output `Url` of a deployed
+    /// stack. Unless it is on this machine, requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY
+    /// and, if set, AWS_SESSION_TOKEN, for the region in the address or else AWS_REGION.
     #[arg(long, value_name = "URL", env = "FANFOLD_ENDPOINT", default_value = "http://127.0.0.1:8080")]
     endpoint: String,
     /// Do not sign requests, wherever the stack is.
     #[arg(long)]
     no_sign: bool,
-    /// Print one JSON document and nothing else on standard output.
+    /// Print only one JSON document.
     #[arg(long)]
     json: bool,
 }
 
-/// A stack that can be asked.
+/// The client of a stack.
 #[derive(Debug)]
 pub(super) struct Stack {
     pub(super) api: Fanfold,
@@ -44,7 +44,7 @@ impl Connection {
         self.patient(ATTEMPTS)
     }
 
-    /// The same, but each request is sent so often.
+    /// The same, with this many attempts per request.
     pub(super) fn patient(self, attempts: u32) -> Result<Stack, Failure> {
         let Self { endpoint, no_sign, json } = self;
         let unusable = |problem: &dyn std::fmt::Display| Failure::from(Fault::new("--endpoint", problem));
@@ -59,7 +59,7 @@ impl Connection {
 }
 
 impl Stack {
-    /// Says why a request had no success.
+    /// The failure of a request.
     pub(super) fn failed(&self, error: ClientError) -> Failure {
         Refusal::new(error, &self.endpoint, self.attempts).into()
     }
@@ -69,7 +69,7 @@ impl Stack {
         print(&if self.json { format!("{:#}", json()) } else { text() }).map(|_| ())
     }
 
-    /// Whether one JSON document is asked for.
+    /// Whether to print one JSON document.
     pub(super) fn json(&self) -> bool {
         self.json
     }
@@ -95,14 +95,14 @@ fn on_this_machine(endpoint: &str) -> bool {
 fn signer(endpoint: &str, variable: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, String> {
     let Some((id, secret)) = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY")) else {
         return Err(format!(
-            "`{endpoint}` is not on this machine, so requests are signed: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set \
-             (`aws configure export-credentials --format env` prints them), or --no-sign be given"
+            "requests to `{endpoint}` are signed, since it is not on this machine: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
+             (`aws configure export-credentials --format env` prints them), or use --no-sign"
         ));
     };
     let mut parts = host(endpoint).split('.').skip_while(|part| *part != "execute-api");
     let region = parts.nth(1).map(str::to_owned).or_else(|| variable("AWS_REGION"));
     let Some(region) = region.or_else(|| variable("AWS_DEFAULT_REGION")) else {
-        return Err(format!("`{endpoint}` names no region to sign requests for: AWS_REGION must be set"));
+        return Err(format!("`{endpoint}` names no region to sign requests for: set AWS_REGION"));
     };
     let credentials = Credentials::new(id, secret, variable("AWS_SESSION_TOKEN"), None, "environment");
     let config = SdkConfig::builder().region(Region::new(region));

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 const STATES: [ItemsState; 5] =
     [ItemsState::Pending, ItemsState::Succeeded, ItemsState::Failed, ItemsState::Duplicate, ItemsState::Missing];
 
-/// Lists the items of a fan-out that are in a state, one id or range per line, as `fanfold ack` takes them.
+/// Lists the items of a fan-out that are in a state, as ids and ranges for `fanfold ack`, one per line.
 ///
 ///   fanfold items ID --state failed
 ///   fanfold items ID --each | while read item; do …; done
@@ -31,7 +31,7 @@ pub(crate) struct ItemsArgs {
     /// The state of the items.
     #[arg(long, value_name = "STATE", default_value = "pending", value_parser = states())]
     state: ItemsState,
-    /// Each item alone, no ranges.
+    /// List each item by its id, without ranges.
     #[arg(long)]
     each: bool,
     #[command(flatten)]

@@ -16,11 +16,11 @@ use super::view;
 use crate::failure::Failure;
 use crate::say::say;
 
-/// The states there are.
+/// All states.
 const STATES: [State; 6] =
     [State::Open, State::Sealed, State::Completed, State::Failed, State::Cancelled, State::Expired];
 
-/// The largest page that the API has.
+/// The largest page of the API.
 const PAGE_MAX: u32 = 100;
 
 /// Lists fan-outs, newest first.
@@ -29,30 +29,30 @@ const PAGE_MAX: u32 = 100;
 ///   fanfold list --state failed,expired --opened-after 1d   what went wrong since yesterday
 ///   fanfold list --user-key 'order 4711'                    the fan-outs of an order
 ///
-/// Fan-outs are kept for 14 days after they ended. One that was just opened shows up within seconds.
+/// Fan-outs are kept for 14 days after they ended. A new one appears within seconds.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ListArgs {
-    /// Those in one of these states, separated by commas.
+    /// Only fan-outs in one of these states, separated by commas.
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = states())]
     state: Vec<State>,
-    /// Those with exactly this user key.
+    /// Only fan-outs with exactly this user key.
     #[arg(long, value_name = "KEY")]
     user_key: Option<String>,
-    /// Those whose user keys begin with this, sorted by user key.
+    /// Only fan-outs whose user keys begin with this, sorted by user key.
     #[arg(long, value_name = "PREFIX", conflicts_with_all = ["user_key", "oldest"])]
     user_key_prefix: Option<String>,
-    /// Those that were opened after this: `2h` is two hours ago, `2026-11-23` a day (UTC), `2026-11-23T21:00:00Z`
-    /// a time; milliseconds since 1970 are taken, too.
+    /// Only fan-outs opened after this: `2h` (ago), `2026-11-23` (UTC), `2026-11-23T21:00:00Z`, or milliseconds
+    /// since 1970.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     opened_after: Option<u64>,
-    /// Those that were opened before this.
+    /// Only fan-outs opened before this.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     opened_before: Option<u64>,
-    /// Oldest first.
+    /// List the oldest first.
     #[arg(long)]
     oldest: bool,
-    /// List so many at most.
+    /// List at most this many.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
@@ -67,7 +67,7 @@ fn states() -> impl TypedValueParser<Value = State> {
 pub(super) async fn run(args: ListArgs) -> Result<ExitCode, Failure> {
     let ListArgs { state, user_key, user_key_prefix, opened_after, opened_before, oldest, limit, connection } = args;
     let stack = connection.stack()?;
-    // One more tells whether there are more. Where others are left out, larger pages make fewer requests.
+    // One more shows whether there are more. With filters, larger pages make fewer requests.
     let filters = !state.is_empty() || opened_after.is_some() || opened_before.is_some() || user_key_prefix.is_some();
     let page = Some(if filters { PAGE_MAX } else { limit.saturating_add(1).min(PAGE_MAX) });
     let list = ListFanouts {

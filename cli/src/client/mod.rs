@@ -1,4 +1,4 @@
-//! The command as a client: asks a stack that runs elsewhere, over its HTTP API.
+//! The command as a client of a stack that runs elsewhere, over its HTTP API.
 
 mod ack;
 mod add;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub(crate) use self::refusal::Refusal;
 use crate::failure::Failure;
 
-/// What a stack can be asked. Each command is a room of its own.
+/// The commands that are clients of a stack, one per file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ask {
     List(list::ListArgs),
@@ -37,7 +37,7 @@ pub(crate) enum Ask {
     Cancel(cancel::CancelArgs),
 }
 
-/// Asks.
+/// Runs one of them.
 pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
     match ask {
         Ask::List(args) => list::run(args).await,
@@ -52,7 +52,7 @@ pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A fan-out as it is named on the command line.
+/// Parses the id of a fan-out on the command line.
 fn fanout_id(text: &str) -> Result<Uuid, String> {
     text.parse()
         .map_err(|_| "the id of a fan-out is expected, as `fanfold open` and `fanfold list` print it".to_owned())

@@ -1,13 +1,15 @@
-//! Times on the command line: how long ago, or when.
+//! Times and durations on the command line.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanfold::clock::World;
 
-/// Reads a time: `2h` (so long ago), `2026-11-23T21:00:00Z`, `2026-11-23` (UTC), or milliseconds since 1970. Returns those.
+/// Parses a time, `2h` (ago), `2026-11-23T21:00:00Z`, `2026-11-23` (UTC) or milliseconds since 1970, to milliseconds since 1970.
 pub(super) fn moment(text: &str) -> Result<u64, String> {
-    read(text, World::system().now().0)
-        .ok_or_else(|| "how long ago (`2h`, `3d`), a time (`2026-11-23T21:00:00Z`, `2026-11-23`) or milliseconds since 1970 are expected".to_owned())
+    read(text, World::system().now().0).ok_or_else(|| {
+        "a time is expected: `2h` or `3d` (ago), `2026-11-23T21:00:00Z`, `2026-11-23`, or milliseconds since 1970"
+            .to_owned()
+    })
 }
 
 fn read(text: &str, now: u64) -> Option<u64> {
@@ -22,9 +24,9 @@ fn read(text: &str, now: u64) -> Option<u64> {
     milliseconds(time.ok()?)
 }
 
-/// Reads how long something may take: `90s`, `10m`, `2h`.
+/// Parses a duration: `90s`, `10m`, `2h`.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "a time such as `90s`, `10m` or `2h` is expected".to_owned())
+    humantime::parse_duration(text).map_err(|_| "a duration such as `90s`, `10m` or `2h` is expected".to_owned())
 }
 
 #[cfg(test)]

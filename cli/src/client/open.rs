@@ -12,39 +12,39 @@ use crate::failure::Failure;
 /// Opens a fan-out, and prints its id.
 ///
 ///   id=$(fanfold open --items 3 --seal --user-key 'order 4711')
-///   fanfold items "$id"              its items, which workers ack
-///   fanfold wait "$id" --timeout 10m
+///   fanfold items "$id"                its items, for workers to ack
+///   fanfold wait "$id" --timeout 10m   waits until all are acked
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct OpenArgs {
-    /// How many items it begins with, up to 709,632; `fanfold add` adds more.
+    /// The number of items, up to 709,632; `fanfold add` adds more.
     #[arg(long, value_name = "N", default_value_t = 0)]
     items: u64,
-    /// No more items come.
+    /// Seal it at once: no more items can be added.
     #[arg(long)]
     seal: bool,
     /// A name of your own, by which `fanfold list` finds it.
     #[arg(long, value_name = "KEY")]
     user_key: Option<String>,
-    /// It fails as soon as more items failed: a number, or a share such as `5%`.
+    /// Fail when more items than this have failed: a number, or a share such as `5%`.
     #[arg(long, value_name = "N", value_parser = tolerance)]
     tolerated_failures: Option<Value>,
-    /// It expires if it is open and nothing happens for so long.
+    /// Expire after this time without activity while it is open.
     #[arg(long, value_name = "TIME")]
     idle_open: Option<String>,
-    /// It expires if it is sealed and nothing happens for so long.
+    /// Expire after this time without activity once it is sealed.
     #[arg(long, value_name = "TIME")]
     idle_sealed: Option<String>,
-    /// Where its end is reported: JSON, such as `{"url": "https://example.com/ended"}`.
+    /// Where to report its end: JSON, such as `{"url": "https://example.com/ended"}`.
     #[arg(long, value_name = "JSON", value_parser = object)]
     notify: Option<Value>,
-    /// An item of another fan-out, which its end acks.
+    /// An item of another fan-out. The end of this fan-out acks it.
     #[arg(long, value_name = "ITEM")]
     parent: Option<String>,
-    /// A task that is registered when it ends: JSON, such as `{"kind": "report", "content": {"order": 4711}}`.
+    /// A task to register when it has ended: JSON, such as `{"kind": "report", "content": {"order": 4711}}`.
     #[arg(long, value_name = "JSON", value_parser = object)]
     then: Option<Value>,
-    /// Under the same key, the same command opens no other fan-out, and prints the same.
+    /// Repeated with the same key, the command opens no other fan-out, and prints the same.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     #[command(flatten)]

@@ -4,18 +4,18 @@ use std::io::{ErrorKind, Write};
 
 use crate::failure::Failure;
 
-/// Prints some lines. Returns whether somebody still reads.
+/// Prints some lines. Returns whether the output is still read.
 pub(super) fn print(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
-        // Who reads it has read enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::io("standard output", error)),
     }
 }
 
-/// Rows under their heads, in columns that are as wide as they must be. Those whose heads begin with a space are aligned right.
+/// Lays out rows under their heads, in columns as wide as needed. A column whose head begins with a space is aligned right.
 pub(super) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

@@ -1,13 +1,13 @@
-//! Why a stack that was asked did not do it.
+//! Failures of requests to a stack.
 
 use fanfold_client::{ClientError, Problem};
 
-/// Why there is no answer to print.
+/// Why there is no result to print.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(
-        "nobody answers at {endpoint}: {cause} ({request}, tried {attempts} times); `fanfold serve` starts a stack on this machine, \
-         --endpoint or FANFOLD_ENDPOINT names another one"
+        "no stack answers at {endpoint}: {cause} ({request}, tried {attempts} times); start one with `fanfold serve`, or name another \
+         one with --endpoint or FANFOLD_ENDPOINT"
     )]
     Unreachable { endpoint: String, request: String, attempts: u32, cause: String },
     #[error("{}", said(*.status, .problem))]
@@ -29,7 +29,7 @@ impl Refusal {
         }
     }
 
-    /// Whether what was given cannot be used, by what is known there.
+    /// Whether the stack refused the arguments.
     pub(crate) fn is_of_what_was_given(&self) -> bool {
         match self {
             Self::Answered { status, .. } => matches!(status, 400 | 404 | 413 | 422),
@@ -40,10 +40,10 @@ impl Refusal {
 }
 
 fn said(status: u16, problem: &Problem) -> String {
-    // What is wrong with a single field is the detail, too.
+    // The detail repeats the problem of a single field.
     let others = problem.errors.iter().filter(|error| !problem.detail.contains(&error.problem)).take(10);
     let fields: String = others.map(|error| format!("; {}: {}", error.field, error.problem)).collect();
-    // Something before Fanfold, which has no codes.
+    // Something in front of Fanfold answered, which has no codes.
     if problem.code.is_empty() {
         return format!("the answer is {status}: {}{fields}", problem.detail);
     }

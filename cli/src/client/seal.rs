@@ -9,9 +9,9 @@ use super::connection::Connection;
 use super::{fanout_id, view};
 use crate::failure::Failure;
 
-/// Says that no more items come to a fan-out: it is complete once all are done.
+/// Seals a fan-out: no more items can be added, and it completes when all are done.
 ///
-/// Sealing it again does no harm.
+/// Sealing again does no harm.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct SealArgs {

@@ -12,14 +12,14 @@ use crate::failure::Failure;
 /// Shows how far a fan-out has come.
 ///
 /// The exit status is 0, whatever the fan-out's state is; 2 if there is no such fan-out; 1 if the
-/// stack does not answer.
+/// stack cannot be reached.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct StatusArgs {
     /// The fan-out.
     #[arg(value_name = "ID", value_parser = fanout_id)]
     fanout: Uuid,
-    /// Count what is done in groups that are not finished, too: exact at any time, but a read for each of them.
+    /// Also count in groups that have not ended: exact in most cases, but reads each of them.
     #[arg(long)]
     exact: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! A fan-out for people.
+//! A fan-out in a form for people.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use fanfold_client::{Fanout, State};
 use indicatif::HumanCount;
 use serde_json::Value;
 
-/// Bytes of a text that are shown.
+/// The most bytes of a text that are shown.
 const TEXT_BYTES_MAX: usize = 200;
 
 /// A fan-out in some lines.
@@ -35,18 +35,18 @@ pub(super) fn text(fanout: &Fanout) -> String {
         count("left", fanout.total.saturating_sub(fanout.done + fanout.missing));
     }
     if fanout.raw["progress"] == "at_least" {
-        lines.push("\n  At least as many are done: groups of items that are not done yet do not count. --exact counts them, too.".to_owned());
+        lines.push("\n  More items may be done: only item groups that have ended are counted. --exact also counts in the others.".to_owned());
     }
     lines.join("\n")
 }
 
-/// How it stands, in a few words.
+/// Its state, in a few words.
 fn standing(fanout: &Fanout) -> String {
     let drains = !fanout.has_ended() && !matches!(fanout.state, State::Open | State::Sealed);
-    format!("{}{}", fanout.state, if drains { ", what is in progress ends" } else { "" })
+    format!("{}{}", fanout.state, if drains { ", calls in progress are ending" } else { "" })
 }
 
-/// What else is known of it.
+/// A row for its parent, its follow-up task or its notice.
 fn row_of(value: &Value, row: impl FnOnce(String)) {
     let text = |name: &str| value[name].as_str().unwrap_or_default();
     match value {
@@ -63,12 +63,12 @@ fn row_of(value: &Value, row: impl FnOnce(String)) {
     }
 }
 
-/// A text of somebody's in one line, without what would change the terminal.
+/// A user's text in one line, without control characters.
 pub(super) fn shown(text: &str) -> String {
     beginning(text.as_bytes(), TEXT_BYTES_MAX)
 }
 
-/// A time, as milliseconds since 1970 say it.
+/// Formats a time in milliseconds since 1970.
 pub(super) fn moment(milliseconds: u64) -> String {
     // The year 9999 is the last that the format has.
     let since = Duration::from_millis(milliseconds).min(Duration::from_secs(253_402_300_799));

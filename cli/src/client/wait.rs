@@ -13,10 +13,10 @@ use super::{fanout_id, view};
 use crate::failure::Failure;
 use crate::say::say;
 
-/// How often a request is sent before it is given up: a stack may be started anew meanwhile, which takes seconds.
+/// How often a request is sent: the stack may restart meanwhile, which takes seconds.
 const ATTEMPTS: u32 = 8;
 
-/// It completed with failures, or ended otherwise: as of a run.
+/// It completed with failures, or was cut short: the same as for a run.
 const NOT_ALL: u8 = 3;
 
 /// The time was up.
@@ -24,21 +24,21 @@ const TIME_IS_UP: u8 = 4;
 
 /// Waits until a fan-out has ended, and shows how.
 ///
-/// A fan-out that was cancelled or failed ends when nothing of it is in progress any more.
+/// A fan-out that was cancelled or failed has ended when nothing of it is in progress any more.
 /// The exit status is
 ///
-///   0   it completed, and nothing failed
-///   1   the stack does not answer, or something else broke
-///   2   there is no such fan-out, or something on the command line cannot be used
+///   0   it completed, and no item failed
+///   1   the stack cannot be reached, or another error
+///   2   there is no such fan-out, or the command line cannot be used
 ///   3   it completed with failed items, or it failed, was cancelled or expired
-///   4   it has not ended, and the time is up
+///   4   it had not ended when the time was up
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct WaitArgs {
     /// The fan-out.
     #[arg(value_name = "ID", value_parser = fanout_id)]
     fanout: Uuid,
-    /// Wait for so long at most, such as `90s`, `10m` or `2h`; for ever, if it is not given.
+    /// Wait at most this long, such as `90s`, `10m` or `2h`; by default without limit.
     #[arg(long, value_name = "TIME", value_parser = span)]
     timeout: Option<Duration>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(super) async fn run(args: WaitArgs) -> Result<ExitCode, Failure> {
             (fanout, status)
         }
         Err(ClientError::NotEnded(fanout)) => {
-            say("fanfold: it has not ended, and the time is up");
+            say("fanfold: the time is up, and the fan-out has not ended");
             (*fanout, TIME_IS_UP)
         }
         Err(error) => return Err(stack.failed(error)),

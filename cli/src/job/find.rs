@@ -46,7 +46,7 @@ pub(super) fn input(folder: &Path, asked: Option<&Path>, settings: Option<&Path>
         }
         _ => {
             let problem =
-                format!("has several files of tasks: {}; choose one by --input or in run.yaml", names(&found));
+                format!("has several files of tasks: {}; choose one with --input or in run.yaml", names(&found));
             Err(Fault::new(folder.display(), problem).into())
         }
     }

@@ -50,9 +50,11 @@ impl Job {
     /// Reads a folder; rows are checked later, one by one.
     pub(crate) fn read(folder: &Path, input: Option<&Path>, limit: Option<u64>) -> Result<Self, Failure> {
         if !folder.is_dir() {
-            return Err(
-                Fault::new(folder.display(), "is not a folder; one with policy.yaml and tasks is expected").into()
-            );
+            return Err(Fault::new(
+                folder.display(),
+                "is not a folder; a folder with policy.yaml and tasks is expected",
+            )
+            .into());
         }
         let settings = Settings::read(folder)?;
         let patience = settings.patience();
@@ -84,7 +86,7 @@ pub(crate) fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<Co
     let policy: Policy = yaml::read(file, &text, "a policy with at least `kind`, `target` and `batch_api`")?;
     if server.is_none() && matches!(&policy.batch_api.way, Way::Url(url) if url.contains(PORT)) {
         let problem =
-            format!("`batch_api.url`: has {PORT}, but run.yaml has no `start`, the command that is to listen there");
+            format!("`batch_api.url`: has {PORT}, but run.yaml has no `start`, the command that listens on this port");
         return Err(Fault::new(&place, problem).into());
     }
     CompiledPolicy::new(policy).map_err(|errors| {

@@ -90,7 +90,7 @@ fn content(columns: &[String], record: &StringRecord) -> Value {
 fn fault(file: &Path, line: u64, error: &csv::Error) -> Fault {
     let problem = match error.kind() {
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("has {len} fields, the first line names {expected_len} columns")
+            format!("has {len} fields, but the first line names {expected_len} columns")
         }
         ErrorKind::Utf8 { err, .. } => format!("field {} is not UTF-8", err.field() + 1),
         ErrorKind::Io(error) => return Fault::new(file.display(), error),

@@ -97,7 +97,7 @@ pub(crate) fn other_json(file: &Path) -> String {
     } else {
         format!("mv {} {old} && ", file.display())
     };
-    format!("One JSON value per line is expected, which jq makes of it: {rename}jq {filter} {old} > {new}")
+    format!("One JSON value per line is expected; convert the file with jq: {rename}jq {filter} {old} > {new}")
 }
 
 /// Whether the first thing in a file is a bracket.

@@ -34,7 +34,7 @@ pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
                         Some(Err(Fault::row(
                             &file,
                             line,
-                            format_args!("begins a value of many lines. {}", other_json(&file)),
+                            format_args!("begins a value of several lines. {}", other_json(&file)),
                         )))
                     }
                     Ok(bytes) => row(&file, line, &bytes),

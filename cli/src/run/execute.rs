@@ -131,7 +131,7 @@ impl Run<'_> {
                 // Without a receiver only wake-ups of idle lanes are left.
                 if self.job.policy.policy.notify.is_some() {
                     say(format_args!(
-                        "every task is done; waiting up to {} s for {} to take the notices of failed tasks (Ctrl-C: no longer)",
+                        "every task is done; waiting up to {} s for {} to accept the notices of failed tasks (Ctrl-C stops waiting)",
                         LAST_NOTICES.as_secs(),
                         receiver(self.job)
                     ));
@@ -140,7 +140,7 @@ impl Run<'_> {
             };
             tokio::select! {
                 quiet = tokio::time::timeout(LAST_NOTICES, stack.quiet()) => if quiet.is_err() {
-                    say("some notices are still on their way; `fanfold serve` on the same --data goes on with them");
+                    say("some notices are not delivered yet; `fanfold serve` with the same --data goes on delivering them");
                 },
                 _ = self.stop.asked() => {}
                 () = explain => {}
@@ -163,9 +163,9 @@ async fn hasten(running: &Running, meter: &Meter) {
 /// Why the run ends before its last task.
 fn stopped(args: &RunArgs, summary: &Summary) -> String {
     let kept = if args.data.is_some() {
-        "start it again with the same --data to go on"
+        "repeat the command with the same --data to resume"
     } else {
-        "nothing of it is kept, because it had no --data"
+        "it cannot be resumed, because it had no --data"
     };
     let most = args.fail_fast.unwrap_or_default();
     format!(

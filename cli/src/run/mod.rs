@@ -94,7 +94,7 @@ impl Run<'_> {
         self.reach_batch_api(process).await?;
         if self.args.check {
             say(format_args!(
-                "{}: {}, nothing is wrong; the batch API is there",
+                "{}: {}, no problems; the batch API can be reached",
                 job.folder.display(),
                 count(self.checked.tasks, "task", "tasks")
             ));

@@ -20,8 +20,8 @@ pub(super) async fn watch(gates: &Gates, job: &Job) {
         let stopped = gates.into_iter().find_map(|gate| gate.stopped);
         match (&stopped, told) {
             (Some(stopped), false) => say(format_args!(
-                "fanfold: {}; check `batch_api` in {}. Tasks wait, nothing has failed; it is tried again and again, and goes on \
-                 by itself once it works",
+                "fanfold: {}; check `batch_api` in {}. Tasks wait, none fails because of this; the batch API is probed again and \
+                 again, and the run goes on when it works",
                 stopped.answer,
                 job.policy_file.display()
             )),

@@ -73,7 +73,7 @@ fn decide(held: Record, wanted: &Record, moved: bool, again: bool) -> Result<Pla
     }
     let mut differences = Vec::new();
     if held.fingerprint != wanted.fingerprint {
-        differences.push("other tasks than the file has now (or another --limit)".to_owned());
+        differences.push("other tasks than the file now has (or another --limit)".to_owned());
     }
     if held.kind != wanted.kind {
         differences.push(format!("tasks of kind `{}`, not `{}`", held.kind, wanted.kind));
@@ -85,7 +85,7 @@ fn decide(held: Record, wanted: &Record, moved: bool, again: bool) -> Result<Pla
         let advice = if held.summary.is_some() {
             "start a new run here with --again, or use another folder"
         } else {
-            "finish that one as it was, or use another folder"
+            "finish that run as it was, or use another folder"
         };
         return Err(format!("holds the {state} run of {input} with {}; {advice}", differences.join(" and ")));
     }

@@ -109,8 +109,8 @@ fn json_that_is_not_one_value_per_line() {
     let folder = with_rows("r.json", array);
     folder.write("run.yaml", "input: r.json\n");
     refused(&folder, &["r.json: is neither", "jq -c '.[]'"]);
-    refused(&with_rows("r.ndjson", array), &["r.ndjson:1: begins a value of many lines", "jq -c '.[]'"]);
-    refused(&with_rows("r.ndjson", "{\n\"ref\": 1\n}\n"), &["begins a value of many lines", "jq -c . "]);
+    refused(&with_rows("r.ndjson", array), &["r.ndjson:1: begins a value of several lines", "jq -c '.[]'"]);
+    refused(&with_rows("r.ndjson", "{\n\"ref\": 1\n}\n"), &["begins a value of several lines", "jq -c . "]);
     refused(
         &with_rows("r.ndjson", "[{\"ref\": 1}]\n"),
         &["r.ndjson:1: `target`", "the line is an array", "jq -c '.[]'"],
@@ -162,7 +162,7 @@ fn batch_apis() {
     let batch_api = |batch_api: &str| with_policy(&good.replace(good.lines().last().unwrap(), batch_api));
     refused(
         &batch_api("batch_api: {url: 'http://127.0.0.1:9/x'}"),
-        &["`batch_api.url`", "nobody answers at http://127.0.0.1:9/x"],
+        &["`batch_api.url`", "nothing answers at http://127.0.0.1:9/x"],
     );
     refused(&batch_api("batch_api: {url: 'http://example.com/x'}"), &["`batch_api.url`", "https://"]);
     refused(&batch_api("batch_api: {url: 'http://127.0.0.1:${PORT}/x'}"), &["${PORT}", "run.yaml"]);

@@ -290,7 +290,7 @@ fn where_nobody_answers_the_error_says_what_to_do() {
     let output = command(&format!("http://{free}"), &["list"]).output().unwrap();
     assert_eq!(code(&output), 1);
     for part in
-        [&format!("nobody answers at http://{free}"), "refused", "GET /fanouts", "tried 3 times", "`fanfold serve`"]
+        [&format!("no stack answers at http://{free}"), "refused", "GET /fanouts", "tried 3 times", "`fanfold serve`"]
     {
         assert!(stderr(&output).contains(part), "`{part}` is not in: {}", stderr(&output));
     }

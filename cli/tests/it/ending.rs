@@ -93,7 +93,7 @@ fn stop(name: &str, status: i32) {
     assert_eq!(output.status.code(), Some(status));
     let told = stderr(&output);
     let told: Vec<&str> = told.lines().filter(|line| !line.starts_with("waiting for the calls")).collect();
-    assert_eq!(told, ["fanfold: stopped; start it again with the same --data to go on"]);
+    assert_eq!(told, ["fanfold: stopped; repeat the command with the same --data to resume"]);
     let [option, value] = data(&folder);
     let summary = folder.summary(&[&option, &value]);
     // Calls in progress came to their end: none was made twice.

@@ -61,7 +61,7 @@ fn a_run_that_is_interrupted_goes_on() {
     signal(&child, "-INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(stderr(&output).contains("start it again with the same --data to go on"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("repeat the command with the same --data to resume"), "{}", stderr(&output));
     let [option, value] = data(&folder);
     assert_eq!(folder.summary(&[&option, &value])["succeeded"], ROWS);
     folder.assert_each_row_once(ROWS);

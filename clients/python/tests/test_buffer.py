@@ -145,12 +145,12 @@ FORGETS = """
 import sys; sys.path.insert(0, {tests!r})
 from conftest import FakeAcks
 from fanfold import AckBuffer
-class Tells(FakeAcks):
+class Prints(FakeAcks):
     def send(self, messages):
         if {down}: self.error = OSError("the queue is down")
         else: print([message.body() for message in messages])
         return super().send(messages)
-AckBuffer(Tells(), max_age=600).succeeded("{item}")
+AckBuffer(Prints(), max_age=600).succeeded("{item}")
 """
 
 

@@ -25,11 +25,11 @@ def test_a_request_is_repeated_under_its_key():
     assert all(body == {"items": 3, "seal": False, "user_key": "k"} for *_, body in server.requests)
 
 
-def test_what_is_to_be_told_is_sent_as_given():
+def test_chosen_notices_are_sent_as_given():
     server = Scripted((201, OPEN))
-    told = {"notify": {"url": "https://example.com/"}, "notify_on": {"ends": ["succeeded"], "progress": ["50%"]}}
-    Fanfold(server.url).open(3, **told)
-    assert [body for *_, body in server.requests] == [{"items": 3, "seal": False, **told}]
+    chosen = {"notify": {"url": "https://example.com/"}, "notify_on": {"ends": ["succeeded"], "progress": ["50%"]}}
+    Fanfold(server.url).open(3, **chosen)
+    assert [body for *_, body in server.requests] == [{"items": 3, "seal": False, **chosen}]
 
 
 def test_each_call_has_a_key_of_its_own_unless_one_is_given():

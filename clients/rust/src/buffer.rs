@@ -1,4 +1,4 @@
-//! Collects acks into full messages.
+//! Packs acks into full messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,11 @@ use crate::ids::{GroupName, Item};
 use crate::models::{AckedFanout, Refused};
 use crate::senders::AckSender;
 
-/// Collects acks, and sends them when a message is full, when the oldest is `max_age` old (by a task of tokio), and by [`Self::flush`]:
+/// Collects acks, and sends them when a message is full, when the oldest ack is `max_age` old (from a tokio task), and on [`Self::flush`]:
 /// call it at the end. Clones share one buffer.
 ///
-/// Nothing is dropped: what cannot be sent stays here, and [`AckError::NotSent`] is returned. If that happened in the background, the next
-/// call returns it. A buffer that is dropped with acks in it logs an error.
+/// No ack is dropped: if acks cannot be sent, the buffer keeps them and returns [`AckError::NotSent`]. After a failure in the background,
+/// the next call returns it. A buffer that is dropped with acks in it logs an error.
 #[derive(Debug)]
 pub struct AckBuffer<S>(Arc<Shared<S>>);
 
@@ -56,22 +56,22 @@ impl<S> Drop for Shared<S> {
 }
 
 impl<S: AckSender> AckBuffer<S> {
-    /// A buffer that sends acks after five seconds at the latest.
+    /// A buffer that sends acks after five seconds at most.
     #[must_use]
     pub fn new(sender: S) -> Self {
         Self::with_max_age(sender, Some(Duration::from_secs(5)))
     }
 
-    /// A buffer that sends acks when the oldest is that old; without an age, only full messages and by `flush`.
+    /// A buffer that sends when the oldest ack is this old; without an age, only when a message is full and on `flush`.
     #[must_use]
     pub fn with_max_age(sender: S, max_age: Option<Duration>) -> Self {
         Self(Arc::new(Shared { sender, max_age, waiting: Mutex::default(), sending: tokio::sync::Mutex::default() }))
     }
 
-    /// Acks an item as succeeded. Of several acks of one item, the first counts. It is kept even if this returns an error.
+    /// Acks an item as succeeded. If an item is acked more than once, the first ack counts. The ack is kept even if this returns an error.
     ///
     /// # Errors
-    /// A full message could not be sent, or something in the background; or was refused.
+    /// Acks of a full message, or acks sent in the background, could not be sent or were refused.
     pub async fn succeeded(&self, item: Item) -> Result<(), AckError> {
         self.add(item, Outcome::Succeeded).await
     }
@@ -79,39 +79,39 @@ impl<S: AckSender> AckBuffer<S> {
     /// Acks an item as failed.
     ///
     /// # Errors
-    /// As of [`Self::succeeded`].
+    /// Those of [`Self::succeeded`].
     pub async fn failed(&self, item: Item) -> Result<(), AckError> {
         self.add(item, Outcome::Failed).await
     }
 
-    /// Whether an ack of this item waits here.
+    /// Whether the buffer holds an ack of this item.
     #[must_use]
     pub fn contains(&self, item: Item) -> bool {
         self.waiting().acks.get(&item.of).is_some_and(|of| of.contains_key(&item.index))
     }
 
-    /// How many acks wait here.
+    /// How many acks the buffer holds.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting().len()
     }
 
-    /// Whether no ack waits here.
+    /// Whether the buffer holds no ack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Sends everything; returns the fan-outs that were acked as they stand then, by id (only over HTTP).
+    /// Sends all acks. Over HTTP, returns the fan-outs with their new states, by id.
     ///
     /// # Errors
-    /// Something could not be sent, or was refused.
+    /// Acks could not be sent, or were refused.
     pub async fn flush(&self) -> Result<BTreeMap<Uuid, AckedFanout>, AckError> {
         let fanouts = self.send().await;
-        self.told().map(|()| fanouts)
+        self.kept_errors().map(|()| fanouts)
     }
 
-    /// Forgets what is left: the messages that say it come again.
+    /// Drops the acks that are left: SQS delivers their messages again.
     pub(crate) fn give_up(&self) {
         *self.waiting() = Waiting::default();
     }
@@ -125,14 +125,14 @@ impl<S: AckSender> AckBuffer<S> {
             }
             waiting.bytes >= self.0.sender.limit()
         };
-        self.told()?;
+        self.kept_errors()?;
         if full {
             self.flush().await?;
         }
         Ok(())
     }
 
-    /// Sends everything after some time, as often as it takes.
+    /// Sends all acks after `max_age`, and again until none is left.
     fn send_in(&self, age: Duration) {
         let shared = Arc::downgrade(&self.0);
         tokio::spawn(async move {
@@ -149,7 +149,7 @@ impl<S: AckSender> AckBuffer<S> {
         });
     }
 
-    /// Sends everything, and remembers what went wrong.
+    /// Sends all acks, and keeps the errors.
     async fn send(&self) -> BTreeMap<Uuid, AckedFanout> {
         let _sending = self.0.sending.lock().await;
         let made = messages(&self.waiting().acks, self.0.sender.limit());
@@ -166,8 +166,8 @@ impl<S: AckSender> AckBuffer<S> {
         sent.fanouts
     }
 
-    /// What went wrong, once.
-    fn told(&self) -> Result<(), AckError> {
+    /// Returns the errors that were kept, once.
+    fn kept_errors(&self) -> Result<(), AckError> {
         let mut waiting = self.waiting();
         let (causes, refused) = (std::mem::take(&mut waiting.causes), std::mem::take(&mut waiting.refused));
         if !causes.is_empty() {

@@ -16,81 +16,82 @@ use crate::http::{Http, Signer};
 use crate::ids::{Item, ItemGroup, expand_ranges};
 use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode};
 
-/// Items that one request may add; `add` makes several requests for more.
+/// Items that one request may add; for more, `add` sends several requests.
 const ITEMS_PER_ADD_MAX: u64 = 709_632;
 
-/// How long one request waits for an end; API Gateway answers nothing that takes 30 s.
+/// How long one request waits for an end; API Gateway ends a request after 30 s.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// How a fan-out is opened; see [`Fanfold::open`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct OpenFanout {
-    /// Items, at most 709,632; `add` brings more.
+    /// Items, at most 709,632; `add` adds more.
     pub items: u64,
-    /// Whether no more come.
+    /// Whether to seal it at once: no more items can be added.
     pub seal: bool,
-    /// How it is tracked; exactly, if not given. An estimated one has no items: it begins with `items`, and what is done is counted by
-    /// [`Fanfold::count`].
+    /// How it is tracked; by default exactly. An estimated one has counters instead of items: `total` begins at `items`, and
+    /// [`Fanfold::count`] counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// A name of your own, which notices and answers of acks carry.
+    /// A name of your own, which notices and responses to acks carry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
-    /// Where its end is reported.
+    /// Where Fanfold reports its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Value>,
-    /// Which ends are reported, and at which shares of its items its progress is: `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
+    /// Which ends, and which shares of its items as progress, Fanfold reports: `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify_on: Option<Value>,
-    /// More failures than this number, or share (`"5%"`), end it as failed.
+    /// It fails when more items fail than this number, or share (`"5%"`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerated_failures: Option<Value>,
-    /// After so long without activity it expires: `{"open": "7d", "sealed": "14d"}`.
+    /// It expires after this time without activity: `{"open": "7d", "sealed": "14d"}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_limit: Option<Value>,
-    /// An item of another fan-out, which its end acks.
+    /// An item of another fan-out. The end of this fan-out acks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// A task, `{"kind": …, "content": {…}}`, that is registered when it ends.
+    /// A task, `{"kind": …, "content": {…}}`, that Fanfold registers when the fan-out has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then: Option<Value>,
-    /// Give one to repeat this call after a restart; else each call opens a fan-out of its own.
+    /// Pass one to repeat this call after a restart. Without it, each call opens another fan-out.
     #[serde(skip)]
     pub idempotency_key: Option<String>,
 }
 
-/// Opens fan-outs, adds to them, seals them, waits for their ends. Clones share their connections.
+/// Opens fan-outs, adds items, seals fan-outs, waits for their ends. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Fanfold {
     http: Http,
 }
 
 impl Fanfold {
-    /// The API at `url`: output `Url` of the stack, or what `fanfold serve` prints. Requests are not signed: see [`Self::signed`].
+    /// A client of the API at `url`: output `Url` of the stack, or what `fanfold serve` prints. It does not sign requests: see
+    /// [`Self::signed`].
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// The URL cannot be used.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         Ok(Self { http: Http::new(url)? })
     }
 
-    /// Signs requests for AWS_IAM, as the deployed API wants it, with the credentials and for the region of this configuration.
+    /// Signs requests for AWS_IAM, as the deployed API requires, with the credentials and for the region of this configuration.
     ///
     /// # Errors
-    /// It has none.
+    /// The configuration has no credentials or no region.
     pub fn signed(mut self, config: &SdkConfig) -> Result<Self, ClientError> {
         self.http.signer = Some(Signer::new(config)?);
         Ok(self)
     }
 
-    /// How often a request is sent in all before its failure is returned; 5 otherwise.
+    /// Sets how often a request is sent, retries included, before its error is returned; by default 5.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.http.attempts = attempts.max(1);
         self
     }
 
-    /// Opens a fan-out; its items are `items()` of the answer.
+    /// Opens a fan-out. The result's `items()` are its items.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -99,8 +100,8 @@ impl Fanfold {
         self.http.call(Method::POST, "/fanouts", Some(&json!(fanout)), Some(&key)).await
     }
 
-    /// Adds items to an open fan-out. More than 709,632 are added by several requests: if one of them fails, those before it have added
-    /// theirs, and the same call under the same key adds the rest. Without a key, each call adds.
+    /// Adds items to an open fan-out. Sends several requests for more than 709,632. If one of them fails, the items of those before it are
+    /// added, and the same call with the same key adds the rest. Without a key, each call adds further items.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -117,7 +118,7 @@ impl Fanfold {
         Ok(added)
     }
 
-    /// Says that no more items come. If all are acked already, the answer is complete: nobody else will see its last ack.
+    /// Seals a fan-out: no more items can be added. If all items are acked already, this completes it: check `complete`.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -128,12 +129,12 @@ impl Fanfold {
     /// Cancels a fan-out.
     ///
     /// # Errors
-    /// It ended otherwise (409); see [`ClientError`].
+    /// It has completed, failed or expired (409); see [`ClientError`].
     pub async fn cancel(&self, fanout: Uuid) -> Result<Fanout, ClientError> {
         self.http.call(Method::DELETE, &format!("/fanouts/{fanout}"), None, None).await
     }
 
-    /// A fan-out as it stands.
+    /// Returns a fan-out's present state.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -141,7 +142,7 @@ impl Fanfold {
         self.http.call(Method::GET, &format!("/fanouts/{fanout}"), None, None).await
     }
 
-    /// A fan-out with exact progress, which costs a read per unfinished group.
+    /// Returns a fan-out's present state, and also counts in open groups, which costs a read of each.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -149,7 +150,7 @@ impl Fanfold {
         self.http.call(Method::GET, &format!("/fanouts/{fanout}?progress=exact"), None, None).await
     }
 
-    /// Waits until a fan-out has ended, however it ended: see its state.
+    /// Waits until a fan-out has ended; its state is the end.
     ///
     /// # Errors
     /// [`ClientError::NotEnded`] when the time is up; see [`ClientError`].
@@ -168,7 +169,7 @@ impl Fanfold {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(ClientError::NotEnded(Box::new(answer)));
             }
-            // A server that cannot wait answers at once: it is not asked without pause.
+            // If the server answers at once, pause before the next request.
             if ask == 0 || began.elapsed() < Duration::from_secs(ask) / 2 {
                 let rest = deadline.map_or(pause, |deadline| deadline.saturating_duration_since(Instant::now()));
                 tokio::time::sleep(pause.min(rest)).await;
@@ -177,19 +178,19 @@ impl Fanfold {
         }
     }
 
-    /// All groups of a fan-out, read page by page. Groups that were just added show up within seconds.
+    /// Lists all groups of a fan-out, page by page. New groups appear within seconds.
     pub fn groups(&self, fanout: Uuid) -> impl Stream<Item = Result<ItemGroup, ClientError>> {
         let groups = self.pages::<Groups>(format!("/fanouts/{fanout}/groups"));
         groups.map_ok(|page| stream::iter(page.groups.into_iter().map(Ok))).try_flatten()
     }
 
-    /// All items of a fan-out in that state, as ids and ranges, which acks take, too; read page by page.
+    /// Lists all items of a fan-out in that state, page by page, as ids and ranges that acks take.
     pub fn ranges(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<String, ClientError>> {
         let path = format!("/fanouts/{fanout}/items?state={}", state.name());
         self.pages::<Items>(path).map_ok(|page| stream::iter(page.items.into_iter().map(Ok))).try_flatten()
     }
 
-    /// All items of a fan-out in that state, one by one, read page by page.
+    /// Lists all items of a fan-out in that state one by one, page by page.
     pub fn items(&self, fanout: Uuid, state: ItemsState) -> impl Stream<Item = Result<Item, ClientError>> {
         self.ranges(fanout, state)
             .and_then(async |range: String| match expand_ranges(&range) {
@@ -199,20 +200,20 @@ impl Fanfold {
             .try_flatten()
     }
 
-    /// Acks items at once. Acks of what does not exist are in `refused` of the answer. [`AckBuffer`](crate::AckBuffer) does this for many.
+    /// Acks items in one request. `refused` of the result lists items that do not exist. For many items use
+    /// [`AckBuffer`](crate::AckBuffer).
     ///
     /// # Errors
-    /// None of them exists (422, `invalid_acks`); see [`ClientError`].
+    /// None of the items exists (422, `invalid_acks`); see [`ClientError`].
     pub async fn ack(&self, items: &[Entry], failed: &[Entry]) -> Result<AckAnswer, ClientError> {
         self.http.call(Method::POST, "/acks", Some(&json!({"items": items, "failed": failed})), None).await
     }
 
-    /// Counts in estimated fan-outs, at most 1,000 entries. What counts again is counted twice, so this is not repeated by itself: after an
-    /// error other than a refusal (4xx) it may have been counted. Fan-outs of which nothing was counted are in `refused` of the
-    /// answer.
+    /// Counts in estimated fan-outs, at most 1,000 entries. Not retried, since a retry could count twice: after an error other than a
+    /// refusal (4xx) the count may have been applied. `refused` of the result lists fan-outs in which nothing was counted.
     ///
     /// # Errors
-    /// All were refused (422, `invalid_counts`); see [`ClientError`].
+    /// All counts were refused (422, `invalid_counts`); see [`ClientError`].
     pub async fn count(&self, counts: &[Count]) -> Result<CountAnswer, ClientError> {
         self.http.call_once(Method::POST, "/counts", &json!({"counts": counts})).await
     }
@@ -229,7 +230,7 @@ impl Fanfold {
 
 /// A page of a list.
 pub(crate) trait Page: serde::de::DeserializeOwned {
-    /// The path of the next one.
+    /// The path of the next page.
     fn next(&self) -> Option<String>;
 }
 

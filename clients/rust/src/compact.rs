@@ -1,4 +1,4 @@
-//! Acks as messages: item ids, ranges and masks, whichever is shortest, in as few messages as they fit.
+//! Packs acks into messages, as item ids, ranges or masks, whichever is shortest.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::ids::{GroupName, Item};
 
-/// What became of an item.
+/// The outcome of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
     /// It succeeded.
@@ -17,7 +17,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// What an ack names.
+/// An entry of an ack: the items that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Entry {
@@ -39,7 +39,7 @@ impl From<Item> for Entry {
 }
 
 impl Entry {
-    /// Bytes in a message, with the comma after it.
+    /// Bytes of the entry in a message, with the comma after it.
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len() + 3,
@@ -57,7 +57,7 @@ const FRAME_BYTES: usize = r#"{"items":[],"failed":[]}"#.len();
 /// Acks by group and index.
 pub(crate) type Acks = BTreeMap<GroupName, BTreeMap<u16, Outcome>>;
 
-/// A message, and the acks that are in it.
+/// A message with its acks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AckMessage {
     /// Items that succeeded.
@@ -78,12 +78,12 @@ impl AckMessage {
     }
 }
 
-/// Bytes that so many items of one group and outcome take at most, if they are many or scattered.
+/// Returns the most bytes that this many items of one group and outcome take.
 pub(crate) fn estimate(items: usize) -> usize {
     (items * ID_BYTES).min(MASK_BYTES + 1_196)
 }
 
-/// All acks in messages of at most `limit` bytes.
+/// Packs all acks into messages of at most `limit` bytes.
 pub(crate) fn messages(acks: &Acks, limit: usize) -> Vec<AckMessage> {
     let mut made = Vec::new();
     let mut message = AckMessage::new();
@@ -110,7 +110,7 @@ pub(crate) fn messages(acks: &Acks, limit: usize) -> Vec<AckMessage> {
     made
 }
 
-/// Entries for items of one group and outcome, each with the indexes it names.
+/// Returns entries for items of one group and outcome, each with the indexes it names.
 fn entries(group: GroupName, indexes: Vec<u16>) -> Vec<(Entry, Vec<u16>)> {
     let Some(last) = indexes.last() else { return Vec::new() };
     let mut bits = vec![0_u8; usize::from(last / 8) + 1];

@@ -1,4 +1,4 @@
-//! A consumer of an SQS queue that acks the items of its messages: as a Lambda handler, or by polling.
+//! A consumer of an SQS queue, as a Lambda handler or by polling, that acks the items of its messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -13,7 +13,7 @@ use crate::error::AckError;
 use crate::ids::Item;
 use crate::senders::AckSender;
 
-/// Anything that a handler or a poller fails with.
+/// Any error of a handler or a poller.
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// A message of the queue.
@@ -23,11 +23,11 @@ pub struct Message {
     pub id: String,
     /// Its body.
     pub body: String,
-    /// How often SQS has delivered it, with this time (approximately).
+    /// How often SQS has delivered it, this delivery included (approximately).
     pub receives: u32,
 }
 
-/// An SQS event of Lambda: the payload of a function with an SQS event source (with `ReportBatchItemFailures`).
+/// A Lambda SQS event: the payload of a function with an SQS event source (with `ReportBatchItemFailures`).
 #[derive(Clone, Debug, Deserialize)]
 pub struct SqsEvent {
     /// Its messages.
@@ -43,22 +43,22 @@ pub struct SqsRecord {
     pub message_id: String,
     /// Its body.
     pub body: String,
-    /// What SQS says about it.
+    /// Its attributes, by name.
     pub attributes: BTreeMap<String, String>,
-    /// The queue.
+    /// The queue's ARN.
     #[serde(default, rename = "eventSourceARN")]
     pub event_source_arn: String,
 }
 
-/// The answer to an SQS event: the messages that are to come again.
+/// The response to an SQS event: the messages that SQS is to deliver again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchResponse {
-    /// Which.
+    /// These messages.
     pub batch_item_failures: Vec<ItemFailure>,
 }
 
-/// A message that is to come again.
+/// A message that SQS is to deliver again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemFailure {
@@ -66,10 +66,10 @@ pub struct ItemFailure {
     pub item_identifier: String,
 }
 
-/// The item id in the field `item` of a body that is a JSON object.
+/// Returns the item id in the field `item` of a JSON object.
 ///
 /// # Errors
-/// The body is not JSON, or the field is no item id.
+/// The body is not JSON, or the field is not an item id.
 pub fn item_in_body(message: &Message) -> Result<Option<Item>, Failure> {
     let body: serde_json::Value = serde_json::from_str(&message.body)?;
     match body.get("item") {
@@ -78,11 +78,11 @@ pub fn item_in_body(message: &Message) -> Result<Option<Item>, Failure> {
     }
 }
 
-/// Handles messages by a function, and acks a message's item when it is done.
+/// Handles messages with a function, and acks their items.
 ///
-/// If the function succeeds, the item is acked as succeeded. If it fails, the message comes again; if that was delivery `max_receives` or a
-/// later one, the item is acked as failed, too. Acks are sent before the consumer returns. The messages of those that could not be sent come
-/// again.
+/// If the function succeeds, the consumer acks the item as succeeded. If it fails, SQS delivers the message again; at delivery
+/// `max_receives` or later, the consumer also acks the item as failed. It sends acks before it returns. If an ack cannot be sent, SQS
+/// delivers its message again.
 pub struct Consumer<S, H> {
     acks: S,
     max_receives: u32,
@@ -106,19 +106,19 @@ where
     F: Future<Output = Result<(), E>>,
     E: fmt::Display,
 {
-    /// `max_receives`: one less than `maxReceiveCount` of the queue, so that a message whose last ack could not be sent comes once more.
-    /// The item is in the field `item` of a message's body.
+    /// A consumer that finds the item id in the field `item` of a message's body. `max_receives`: one less than the queue's
+    /// `maxReceiveCount`, so that a message whose last ack could not be sent is delivered once more.
     pub fn new(acks: S, max_receives: u32, handle: H) -> Self {
         Self { acks, max_receives, item_of: item_in_body, handle }
     }
 
-    /// The item id of a message is elsewhere. A message without one is handled, and not acked.
+    /// Finds the item id of a message with this function. A message without one is handled, and not acked.
     #[must_use]
     pub fn item_of(self, item_of: fn(&Message) -> Result<Option<Item>, Failure>) -> Self {
         Self { item_of, ..self }
     }
 
-    /// Handles an event of Lambda.
+    /// Handles a Lambda event.
     pub async fn event(&self, event: SqsEvent) -> BatchResponse {
         let in_order = event.records.iter().any(|record| record.event_source_arn.ends_with(".fifo"));
         let messages = event.records.into_iter().map(|record| Message {
@@ -136,10 +136,10 @@ where
         BatchResponse { batch_item_failures: failures.collect() }
     }
 
-    /// Receives, handles and deletes messages until `stop`. A message that failed comes again when its visibility timeout is over.
+    /// Receives, handles and deletes messages until `stop`. SQS delivers a message that failed again when its visibility timeout is over.
     ///
     /// # Errors
-    /// SQS cannot be asked. What was handled was acked, and may come again.
+    /// A call to SQS failed. Messages that were handled and acked may be delivered again.
     pub async fn poll(
         &self,
         client: &aws_sdk_sqs::Client,
@@ -176,14 +176,17 @@ where
                 let deleted =
                     client.delete_message_batch().queue_url(queue_url).set_entries(Some(entries)).send().await?;
                 for one in deleted.failed() {
-                    tracing::warn!(code = one.code(), "a message was handled, but not deleted, and comes again");
+                    tracing::warn!(
+                        code = one.code(),
+                        "a message was handled but not deleted, SQS will deliver it again"
+                    );
                 }
             }
         }
     }
 
-    /// Handles messages one after the other, then sends their acks; returns the positions of those that are to come again. `in_order`: after
-    /// a failure no other is begun, as FIFO queues want it.
+    /// Handles messages one after the other, then sends their acks. Returns the positions of those that SQS is to deliver again.
+    /// `in_order`: stops after a failure, as FIFO queues require.
     pub async fn run(&self, messages: &[Message], in_order: bool) -> BTreeSet<usize> {
         let buffer = AckBuffer::with_max_age(self.acks.clone(), None);
         let (mut failed, mut items) = (BTreeSet::new(), BTreeMap::new());
@@ -210,16 +213,16 @@ where
                     }
                 }
             };
-            // A full buffer is sent at once; what could not be sent is still there, and is tried again at the end.
-            tell(acked);
+            // A full buffer is sent at once. What could not be sent stays in it, and is sent again at the end.
+            report(acked);
         }
-        tell(buffer.flush().await.map(|_| ()));
+        report(buffer.flush().await.map(|_| ()));
         failed.extend(items.iter().filter(|(_, item)| buffer.contains(**item)).map(|(at, _)| *at));
         buffer.give_up();
         failed
     }
 
-    /// The item of a message that was handled, or why it was not.
+    /// Handles a message. Returns its item, or the error.
     async fn one(&self, message: &Message) -> Result<Option<Item>, (Option<Item>, String)> {
         let item = (self.item_of)(message).map_err(|error| (None, error.to_string()))?;
         match (self.handle)(message.clone()).await {
@@ -229,7 +232,7 @@ where
     }
 }
 
-fn tell(acked: Result<(), AckError>) {
+fn report(acked: Result<(), AckError>) {
     let refused = match acked {
         Ok(()) => return,
         Err(AckError::Refused { refused }) => refused,
@@ -237,7 +240,7 @@ fn tell(acked: Result<(), AckError>) {
             tracing::error!(
                 items,
                 ?causes,
-                "acks could not be sent; the messages whose acks are left at the end come again"
+                "acks could not be sent; SQS will deliver the messages again whose acks are left at the end"
             );
             refused
         }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use serde::Deserialize;
 
@@ -8,38 +8,38 @@ use crate::models::{Fanout, Refused};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Problem {
-    /// Names the kind of problem; it never changes. Empty if something before Fanfold answered.
+    /// The kind of problem; codes never change. Empty if something in front of Fanfold answered.
     pub code: String,
     /// What went wrong this time.
     #[serde(alias = "message")]
     pub detail: String,
-    /// The fields that are wrong.
+    /// The fields that cannot be used.
     pub errors: Vec<FieldProblem>,
 }
 
-/// A field that is wrong.
+/// A field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FieldProblem {
     /// Its path.
     pub field: String,
-    /// What is wrong with it.
+    /// Its value, and what is allowed.
     pub problem: String,
 }
 
-/// A request of the HTTP API did not succeed.
+/// A request to the HTTP API failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The API answered with a problem.
+    /// The API returned a problem.
     #[error("{request}: {status} {}: {}{}", problem.code, problem.detail, fields(problem))]
     Api {
         /// Method and path.
         request: String,
         /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// The problem.
         problem: Problem,
     },
-    /// No answer came, however often the request was repeated (counts are not). It may have been carried out.
+    /// The request got no answer, retries included (counts are not retried). It may have been carried out.
     #[error("{request}: no answer after {attempts} attempt{}: {cause}", if *attempts > 1 { "s" } else { "" })]
     Unreachable {
         /// Method and path.
@@ -49,7 +49,7 @@ pub enum ClientError {
         /// Why the last attempt had no answer.
         cause: String,
     },
-    /// The answer is not what this client knows.
+    /// The answer is not in a form that this client knows.
     #[error("{request}: the answer cannot be read: {cause}")]
     Answer {
         /// Method and path.
@@ -57,19 +57,19 @@ pub enum ClientError {
         /// What is wrong with it.
         cause: String,
     },
-    /// A setting is wrong; nothing was sent.
+    /// A setting cannot be used; nothing was sent.
     #[error("{0}")]
     Setting(String),
     /// The request could not be signed; it was not sent.
     #[error("the request cannot be signed: {0}")]
     Signing(String),
-    /// The time is up, and the fan-out has not ended. It is as it was last seen.
+    /// The fan-out had not ended when the time was up. This is its last known state.
     #[error("fan-out {} has not ended: {:?}, {} of {} done", .0.id, .0.state, .0.done, .0.total)]
     NotEnded(Box<Fanout>),
 }
 
 impl ClientError {
-    /// The code of the problem that the API answered.
+    /// The code of the problem that the API returned.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -83,23 +83,23 @@ fn fields(problem: &Problem) -> String {
     problem.errors.iter().take(10).map(|error| format!("; {}: {}", error.field, error.problem)).collect()
 }
 
-/// Acks did not all get through.
+/// Some acks were not sent, or were refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AckError {
-    /// Some could not be sent. They are still in the buffer: flush it again.
+    /// Some could not be sent. The buffer keeps them: flush it again.
     #[error("{items} acks could not be sent: {}", causes.join("; "))]
     NotSent {
-        /// How many wait in the buffer.
+        /// How many acks the buffer holds.
         items: usize,
         /// Why.
         causes: Vec<String>,
-        /// Acks that were sent, but refused.
+        /// Acks that were sent but refused.
         refused: Vec<Refused>,
     },
-    /// Some name items that do not exist. All others were sent. Repeating them changes nothing, so that they are no longer in the buffer.
+    /// Some name items that do not exist. All others were applied. Repeating these changes nothing, so the buffer dropped them.
     #[error("{}", refused.iter().map(|one| one.problem.as_str()).collect::<Vec<_>>().join("; "))]
     Refused {
-        /// Which, and why.
+        /// The items, and why.
         refused: Vec<Refused>,
     },
 }

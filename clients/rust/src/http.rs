@@ -1,4 +1,4 @@
-//! Requests to the HTTP API: signed for AWS_IAM unless they stay on this machine, and repeated when no answer came.
+//! Requests to the HTTP API: signed for AWS_IAM if a signer is set, and retried.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::{ClientError, Problem};
 
-/// Who signs, and for which region.
+/// Credentials to sign with, and the region to sign for.
 #[derive(Clone, Debug)]
 pub(crate) struct Signer {
     credentials: SharedCredentialsProvider,
@@ -55,11 +55,11 @@ struct Asked<'a> {
     path: &'a str,
     body: Option<&'a Value>,
     key: Option<&'a str>,
-    /// Whether it is not to be done twice.
+    /// Whether it must not be carried out twice.
     once: bool,
 }
 
-/// One API, over connections that are kept open.
+/// The client of one API; it keeps connections open.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     url: String,
@@ -77,7 +77,7 @@ impl Http {
             let expected = "the address of the HTTP API is expected, such as http://localhost:8080";
             return Err(ClientError::Setting(format!("url: `{url}`: {expected}")));
         }
-        // The first to ask decides for the process; that another part of it did already is fine.
+        // The first call decides for the process; another part of it may have made it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(30));
@@ -87,7 +87,7 @@ impl Http {
         Ok(Self { url: url.trim_end_matches('/').to_owned(), client, attempts: 5, signer: None })
     }
 
-    /// The document of a success. A request without an answer, or whose answer says to come again, is repeated under the same key.
+    /// Returns the response's document. Retries under the same key after no answer, 429, 500, 502, 503 and 504.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -98,7 +98,7 @@ impl Http {
         self.repeat(&Asked { method, path, body, key, once: false }).await
     }
 
-    /// The same for what is not to be done twice: it is repeated only after 429, when nothing was done.
+    /// The same for a request that must not be carried out twice: it is retried only after 429, when nothing was done.
     pub(crate) async fn call_once<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -173,7 +173,7 @@ impl Http {
     }
 }
 
-/// Waits before another attempt: up to 0.2 s, doubling to 5 s.
+/// Pauses before the next attempt: up to 0.2 s, doubling to 5 s.
 pub(crate) async fn pause(attempt: u32) {
     let most =
         Duration::from_millis(200).saturating_mul(1 << attempt.saturating_sub(1).min(8)).min(Duration::from_secs(5));

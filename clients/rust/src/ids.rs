@@ -1,4 +1,4 @@
-//! Item ids, `<fanout>:<group>:<index>`, which the client computes from the groups that Fanfold answers.
+//! Item ids, `<fanout>:<group>:<index>`, which the client computes from the groups that Fanfold returns.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Items of one group, at most.
+/// The most items of a group.
 pub const GROUP_ITEMS_MAX: u16 = 7_168;
 
 /// A group of a fan-out: `<fanout>:<group>`.
@@ -25,7 +25,7 @@ impl fmt::Display for GroupName {
     }
 }
 
-/// Names one item of a fan-out.
+/// The id of an item of a fan-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Item {
     /// Its group.
@@ -70,7 +70,7 @@ impl FromStr for Item {
     }
 }
 
-/// A run of items as Fanfold answers it: `upto` items, numbered from 0.
+/// An item group as Fanfold returns it: `upto` items, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ItemGroup {
     /// The group's id.
@@ -79,7 +79,7 @@ pub struct ItemGroup {
     pub upto: u16,
 }
 
-/// The ids of all items of these groups, in order.
+/// Returns the ids of all items of these groups, in order.
 pub fn expand(fanout: Uuid, groups: &[ItemGroup]) -> impl Iterator<Item = Item> {
     groups.iter().flat_map(move |group| {
         let of = GroupName { fanout, group: group.id };
@@ -87,10 +87,10 @@ pub fn expand(fanout: Uuid, groups: &[ItemGroup]) -> impl Iterator<Item = Item> 
     })
 }
 
-/// The items that an id or a range (`<fanout>:<group>:<first>-<last>`) names, in order.
+/// Returns the items in an id or a range (`<fanout>:<group>:<first>-<last>`), in order.
 ///
 /// # Errors
-/// It is neither.
+/// The text is neither.
 pub fn expand_ranges(text: &str) -> Result<impl Iterator<Item = Item> + use<>, NoItem> {
     let (of, indexes) = range(text).ok_or_else(|| no_item(text))?;
     Ok(indexes.map(move |index| Item { of, index }))

@@ -1,4 +1,4 @@
-//! Client of Fanfold: opens fan-outs, waits for their ends, and acks items that workers have done.
+//! Client of Fanfold: opens fan-outs, waits for their ends, and acks the items that workers have done.
 
 mod buffer;
 mod client;

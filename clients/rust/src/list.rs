@@ -8,25 +8,25 @@ use crate::client::{Fanfold, Page};
 use crate::error::ClientError;
 use crate::models::{Fanout, State};
 
-/// All but what RFC 3986 calls unreserved: a signature is made of the same.
+/// All but what RFC 3986 calls unreserved, as in the text that is signed.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Which fan-outs are listed; by default all, newest first. See [`Fanfold::fanouts`].
+/// Which fan-outs to list; by default all, newest first. See [`Fanfold::fanouts`].
 #[derive(Clone, Debug, Default)]
 pub struct ListFanouts {
-    /// Those in one of these states, if there are any.
+    /// One of these states; if empty, any.
     pub states: Vec<State>,
-    /// Those with exactly this user key.
+    /// Exactly this user key.
     pub user_key: Option<String>,
-    /// Those whose user keys begin with this. They are sorted by user key.
+    /// User keys that begin with this; sorts by user key.
     pub user_key_prefix: Option<String>,
-    /// Those that were opened later, in milliseconds since 1970.
+    /// Opened later than this, in milliseconds since 1970.
     pub opened_after: Option<u64>,
-    /// Those that were opened earlier, in milliseconds since 1970.
+    /// Opened earlier than this, in milliseconds since 1970.
     pub opened_before: Option<u64>,
     /// Oldest first, otherwise newest first.
     pub oldest_first: bool,
-    /// How many a request looks at, up to 100.
+    /// How many fan-outs a page examines, up to 100.
     pub page: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl ListFanouts {
 }
 
 impl Fanfold {
-    /// The fan-outs that are asked for, read page by page. One that was just opened shows up within seconds.
+    /// Lists the fan-outs that match, page by page. A new fan-out appears within seconds.
     pub fn fanouts(&self, list: &ListFanouts) -> impl Stream<Item = Result<Fanout, ClientError>> + use<'_> {
         let pages = self.pages::<Fanouts>(list.path());
         pages.map_ok(|page| stream::iter(page.fanouts.into_iter().map(Ok))).try_flatten()

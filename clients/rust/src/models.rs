@@ -1,4 +1,4 @@
-//! What the API answers.
+//! What the API returns.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use uuid::Uuid;
 
 use crate::ids::{Item, ItemGroup, expand};
 
-/// How far a fan-out has come.
+/// The state of a fan-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
     /// Items may be added.
     Open,
-    /// No more items come.
+    /// No more items can be added.
     Sealed,
     /// Sealed, and every item was acked.
     Completed,
-    /// More items failed than were tolerated.
+    /// More items failed than it tolerates.
     Failed,
     /// It was cancelled.
     Cancelled,
-    /// Nothing happened for too long.
+    /// It had no activity for its idle limit.
     Expired,
     /// A state that this client does not know.
     #[serde(other)]
@@ -52,7 +52,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What may be asked for of a fan-out's items.
+/// States by which items can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemsState {
     /// Acked as failed.
@@ -61,7 +61,7 @@ pub enum ItemsState {
     Pending,
     /// Acked as succeeded.
     Succeeded,
-    /// Dropped, because another task does the same.
+    /// Dropped, because another task has its key.
     Duplicate,
     /// Not done when the fan-out ended.
     Missing,
@@ -81,17 +81,17 @@ impl ItemsState {
     }
 }
 
-/// A fan-out as the API shows it.
+/// A fan-out as the API returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(remote = "Self")]
 pub struct Fanout {
     /// Its id.
     pub id: Uuid,
-    /// How far it has come.
+    /// Its state.
     pub state: State,
     /// Whether it is sealed and every item was acked.
     pub complete: bool,
-    /// Whether its end is decided and all counts are final; see [`Self::has_ended`].
+    /// Whether it has ended and all counts are final; see [`Self::has_ended`].
     pub ended: Option<bool>,
     /// Items added.
     #[serde(default)]
@@ -105,22 +105,22 @@ pub struct Fanout {
     /// Those of them that failed.
     #[serde(default)]
     pub failed: u64,
-    /// Those of them that were dropped, because another task does the same.
+    /// Those of them that were dropped, because another task has their key.
     #[serde(default)]
     pub duplicates: u64,
-    /// Items that were not done when it ended otherwise than completed.
+    /// Items that were not done when it failed, expired or was cancelled.
     #[serde(default)]
     pub missing: u64,
     /// The producer's own name for it.
     #[serde(default)]
     pub user_key: Option<String>,
-    /// When it was just opened, the groups of its items; else those that the answer names.
+    /// From `open`: the groups of its items. Otherwise those in the response: a small fan-out's only group.
     #[serde(default)]
     pub groups: Vec<ItemGroup>,
     /// When it was opened, in milliseconds since 1970.
     #[serde(default)]
     pub created_at: u64,
-    /// The whole answer.
+    /// The whole response.
     #[serde(skip)]
     pub raw: Value,
 }
@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for Fanout {
 }
 
 impl Fanout {
-    /// Whether its end is decided and all counts are final.
+    /// Whether it has ended and all counts are final.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.unwrap_or(self.complete)
@@ -168,70 +168,70 @@ impl AddedItems {
 pub enum Mode {
     /// By its items, each of which counts once.
     Exact,
-    /// By counters, which count again what is counted twice.
+    /// By counters: what is counted twice counts twice.
     Estimated,
 }
 
-/// What is counted of one estimated fan-out.
+/// A count in one estimated fan-out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// The fan-out.
     pub fanout: Uuid,
-    /// So many more are to be done.
+    /// How many more are to be done.
     pub add: u32,
-    /// So many are done, and succeeded.
+    /// How many have succeeded.
     pub succeeded: u32,
-    /// So many are done, and failed.
+    /// How many have failed.
     pub failed: u32,
 }
 
-/// An estimated fan-out as it stands after a count.
+/// An estimated fan-out after a count.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CountedFanout {
     /// Its id.
     pub id: Uuid,
-    /// How far it has come.
+    /// Its state.
     pub state: State,
-    /// Whether it was sealed, and as many were counted as done as were added.
+    /// Whether it is sealed, and as many were counted as done as were added.
     pub complete: bool,
-    /// Whether it ended, one way or another.
+    /// Whether it has ended.
     pub ended: bool,
     /// The producer's own name for it.
     pub user_key: Option<String>,
     /// How many were added.
     pub total: u64,
-    /// How many were counted as done; more than `total` if some were counted twice, or are not added yet.
+    /// How many were counted as done; more than `total` if some were counted twice, or before they were added.
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
 }
 
-/// An estimated fan-out of which nothing was counted; after the code `unavailable` perhaps it was.
+/// An estimated fan-out in which nothing was counted. With the code `unavailable` the count may have been applied.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RefusedCount {
     /// The fan-out.
     pub fanout: Uuid,
-    /// Names the kind of problem; it never changes.
+    /// The kind of problem; codes never change.
     pub code: String,
     /// Why.
     pub problem: String,
 }
 
-/// What became of counts.
+/// The result of counts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CountAnswer {
-    /// The fan-outs that they name, as they stand now.
+    /// The fan-outs with their new counts.
     pub fanouts: Vec<CountedFanout>,
-    /// Those of which nothing was counted.
+    /// Those in which nothing was counted.
     pub refused: Vec<RefusedCount>,
 }
 
-/// A fan-out as it stands after an ack.
+/// A fan-out after an ack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckedFanout {
     /// Its id.
     pub id: Uuid,
-    /// How far it has come.
+    /// Its state.
     pub state: State,
     /// Whether it is sealed and every item was acked.
     pub complete: bool,
@@ -239,24 +239,24 @@ pub struct AckedFanout {
     pub user_key: Option<String>,
 }
 
-/// Items of a group whose acks were refused: they do not exist (any more).
+/// Items of a group whose acks were refused, because they do not exist (any more).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The fan-out.
     pub fanout: Uuid,
     /// The item group.
     pub group: Uuid,
-    /// Their indexes, alone (`5`) or as ranges (`7-9`). Empty if the answer does not name them.
+    /// Their indexes (`5`) and ranges of them (`7-9`). Empty if the response does not name them.
     #[serde(default)]
     pub items: Vec<String>,
     /// Why.
     pub problem: String,
 }
 
-/// What became of acks.
+/// The result of acks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct AckAnswer {
-    /// The fan-outs that they name, as they stand now.
+    /// The fan-outs with their new states.
     pub fanouts: Vec<AckedFanout>,
     /// Acks of items that do not exist. All others were applied.
     pub refused: Vec<Refused>,

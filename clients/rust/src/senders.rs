@@ -1,4 +1,4 @@
-//! How acks get to Fanfold: over the ack queue, or over HTTP.
+//! Senders of acks: over the ack queue, or over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -12,37 +12,37 @@ use crate::compact::AckMessage;
 use crate::http::pause;
 use crate::models::{AckedFanout, Refused};
 
-/// Bytes of one message and of one batch call: what SQS has always taken (256 KiB), less some for what is around it.
+/// The most bytes of a message and of a batch call: SQS's older limit (256 KiB), less some for the envelope.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 * 1_024 - 4_096;
 
 const MESSAGES_PER_CALL_MAX: usize = 10;
 
-/// How often a message that SQS did not take is sent in all.
+/// How often a message that SQS does not accept is sent in all.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// What became of messages.
+/// The result of sending messages.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
-    /// Positions of messages that could not be sent, and why.
+    /// Positions of messages that could not be sent, with the errors.
     pub unsent: BTreeMap<usize, String>,
-    /// Acks that were sent, but refused.
+    /// Acks that were sent but refused.
     pub refused: Vec<Refused>,
-    /// The fan-outs of acks as they stand now; only over HTTP.
+    /// Over HTTP: the fan-outs with their new states, by id.
     pub fanouts: BTreeMap<Uuid, AckedFanout>,
 }
 
-/// Sends messages of acks. What it does not name as unsent has arrived.
+/// Sends messages of acks. Every message that it does not report as unsent has arrived.
 pub trait AckSender: Send + Sync + 'static {
-    /// Bytes of one message.
+    /// The most bytes of a message.
     fn limit(&self) -> usize {
         MESSAGE_BYTES_MAX
     }
 
-    /// Sends messages.
+    /// Sends messages, and reports those that it cannot send.
     fn send(&self, messages: &[AckMessage]) -> impl Future<Output = Sent> + Send;
 }
 
-/// Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs `sqs:SendMessage` on it.
+/// Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs the permission `sqs:SendMessage`.
 #[derive(Clone, Debug)]
 pub struct SqsAcks {
     client: aws_sdk_sqs::Client,
@@ -50,13 +50,13 @@ pub struct SqsAcks {
 }
 
 impl SqsAcks {
-    /// Over this client to this queue.
+    /// Sends with this client, to this queue.
     #[must_use]
     pub fn new(client: aws_sdk_sqs::Client, queue_url: impl Into<String>) -> Self {
         Self { client, queue_url: queue_url.into() }
     }
 
-    /// One batch call. SQS may take some of its messages: the others are sent again, unless SQS says that they are at fault.
+    /// Sends one batch call. SQS may accept some of its messages: the others are sent again, unless SQS reports a sender's fault.
     async fn call(&self, mut call: Vec<usize>, texts: &[String], sent: &mut Sent) {
         for attempt in 1.. {
             let mut batch = self.client.send_message_batch().queue_url(&self.queue_url);
@@ -69,7 +69,7 @@ impl SqsAcks {
             let answer = match batch.send().await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    // The SDK has tried again by itself, if that can help.
+                    // The SDK has retried what can be retried.
                     let why = DisplayErrorContext(error).to_string();
                     return sent.unsent.extend(call.into_iter().map(|at| (at, why.clone())));
                 }
@@ -85,8 +85,9 @@ impl SqsAcks {
                 }
             }
             if attempt >= ATTEMPTS_MAX {
-                sent.unsent
-                    .extend(call.drain(..).map(|at| (at, "SQS does not say what became of a message".to_owned())));
+                sent.unsent.extend(
+                    call.drain(..).map(|at| (at, "SQS did not report whether it accepted a message".to_owned())),
+                );
             }
             if call.is_empty() {
                 return;
@@ -112,7 +113,7 @@ impl AckSender for SqsAcks {
     }
 }
 
-/// Positions of messages that go together in one batch call.
+/// Groups positions of messages into batch calls.
 fn calls(texts: &[String]) -> Vec<Vec<usize>> {
     let mut made: Vec<Vec<usize>> = Vec::new();
     let mut bytes = 0;
@@ -131,7 +132,7 @@ fn calls(texts: &[String]) -> Vec<Vec<usize>> {
     made
 }
 
-/// Sends acks to `POST /acks`. Unlike the queue, it answers which fan-outs are complete, and which items do not exist.
+/// Sends acks to `POST /acks`. Unlike the queue, it returns which fan-outs are complete, and which items do not exist.
 #[derive(Clone, Debug)]
 pub struct HttpAcks(pub Fanfold);
 

@@ -1,4 +1,4 @@
-/** Collects acks into full messages. */
+/** Packs acks into full messages. */
 
 import { estimate, messages, type Outcome } from "./compact.js";
 import { AcksNotSent, AcksRefused, type Refused } from "./errors.js";
@@ -7,16 +7,16 @@ import type { AckedFanout } from "./models.js";
 import type { AckSender, Sent } from "./senders.js";
 
 export interface AckBufferOptions {
-  /** Milliseconds after which the oldest ack is sent; 5,000, if not given. `null`: never by time. */
+  /** The age of the oldest ack, in milliseconds, at which the buffer sends; by default 5,000. `null`: never by age. */
   readonly maxAge?: number | null;
 }
 
 /**
- * Collects acks, and sends them when a message is full, when the oldest is `maxAge` old, and by `flush` or `close`: call `close` at the
- * end, or declare the buffer with `await using`. The process does not end by itself while acks wait.
+ * Collects acks, and sends them when a message is full, when the oldest ack is `maxAge` old, and on `flush` and `close`. Call `close` at
+ * the end, or declare the buffer with `await using`. The process does not end by itself while the buffer holds acks.
  *
- * Nothing is dropped: what cannot be sent stays here, and `AcksNotSent` is thrown. If that happened in the background, the next call
- * throws it.
+ * No ack is dropped: if acks cannot be sent, the buffer keeps them and throws `AcksNotSent`. After a failure in the background, the next
+ * call throws it.
  */
 export class AckBuffer implements AsyncDisposable {
   readonly #sender: AckSender;
@@ -35,7 +35,7 @@ export class AckBuffer implements AsyncDisposable {
     this.#maxAge = options.maxAge === undefined ? 5_000 : options.maxAge;
   }
 
-  /** Acks an item as succeeded. Of several acks of one item, the first counts. It is kept even if this throws. */
+  /** Acks an item as succeeded. If an item is acked more than once, the first ack counts. The ack is kept even if this throws. */
   async succeeded(item: string): Promise<void> {
     await this.#add(item, "items");
   }
@@ -45,28 +45,25 @@ export class AckBuffer implements AsyncDisposable {
     await this.#add(item, "failed");
   }
 
-  /** Whether an ack of this item waits here. */
+  /** Whether the buffer holds an ack of this item. */
   has(item: string): boolean {
     const { group, index } = parseItem(item);
     return this.#acks.get(group)?.has(index) ?? false;
   }
 
-  /** How many acks wait here. */
+  /** How many acks the buffer holds. */
   get size(): number {
     return this.#size;
   }
 
-  /**
-   * Sends everything; returns the fan-outs that were acked as they stand then, by id (only over HTTP). Throws `AcksNotSent`,
-   * `AcksRefused`.
-   */
+  /** Sends all acks. Over HTTP, returns the fan-outs with their new states, by id. Throws `AcksNotSent`, `AcksRefused`. */
   async flush(): Promise<ReadonlyMap<string, AckedFanout>> {
     const sent = await this.#send();
     this.#throw();
     return sent.fanouts;
   }
 
-  /** Sends everything, and ends the timer. What cannot be sent throws, and stays here. */
+  /** Sends all acks, and ends the timer. If acks cannot be sent, keeps them and throws `AcksNotSent`. */
   async close(): Promise<void> {
     try {
       await this.flush();
@@ -92,7 +89,7 @@ export class AckBuffer implements AsyncDisposable {
     if (this.#bytes >= this.#sender.limit) await this.flush();
   }
 
-  /** Sends everything once all that is being sent is through, and remembers what went wrong. */
+  /** Sends all acks, after any send that is in progress, and keeps the errors for `#throw`. */
   #send(): Promise<Sent> {
     const send = async () => {
       this.#stopTimer();
@@ -112,7 +109,7 @@ export class AckBuffer implements AsyncDisposable {
     return sending;
   }
 
-  /** Throws what went wrong, once. */
+  /** Throws the errors that were kept, once. */
   #throw(): void {
     const [causes, refused] = [this.#causes, this.#refused];
     [this.#causes, this.#refused] = [[], []];
@@ -138,7 +135,7 @@ export class AckBuffer implements AsyncDisposable {
 
   #startTimer(): void {
     if (this.#timer === undefined && this.#maxAge !== null) {
-      // What goes wrong is remembered; a sender that throws is a fault in itself.
+      // `#send` keeps errors; a sender should not throw, but may.
       this.#timer = setTimeout(() => this.#send().catch((error) => this.#causes.push(error)), this.#maxAge);
     }
   }

@@ -21,81 +21,81 @@ import {
   type Json,
 } from "./models.js";
 
-/** Items that one request may add; `add` makes several requests for more. */
+/** Items that one request may add; for more, `add` sends several requests. */
 const ITEMS_PER_ADD_MAX = 709_632;
 
-/** Seconds that one request waits for an end; API Gateway answers nothing that takes 30. */
+/** Seconds that one request waits for an end; API Gateway ends a request after 30. */
 const WAIT_MAX = 20;
 
 export interface FanfoldOptions {
-  /** Who signs requests; if not given, whom the AWS SDK finds. */
+  /** Credentials to sign requests with; by default those that the AWS SDK finds. */
   readonly credentials?: SQSClientConfig["credentials"];
-  /** The region to sign for; if not given, the one in the URL, or the SDK's. */
+  /** The region to sign for, if the URL names none; by default the SDK's. */
   readonly region?: string;
-  /** Whether requests are signed (AWS_IAM). If not given: unless the API is on this machine. */
+  /** Whether to sign requests for AWS_IAM; by default, unless the API is on this machine. */
   readonly sign?: boolean;
-  /** How often a request is sent in all before its failure is thrown; 5, if not given. */
+  /** How often a request is sent, retries included, before its error is thrown; by default 5. */
   readonly attempts?: number;
-  /** Milliseconds that one attempt may take; 30,000, if not given. More than 20,000, or `wait` does not work. */
+  /** Milliseconds that one attempt may take; by default 30,000. `wait` needs more than 20,000. */
   readonly timeout?: number;
 }
 
 export interface OpenOptions {
-  /** Whether no more items come. */
+  /** Whether to seal it at once: no more items can be added. */
   readonly seal?: boolean;
-  /** `estimated` has no items: it begins with `items`, and what is done is counted by `count`. */
+  /** `estimated` has counters instead of items: `total` begins at `items`, and `count` counts. */
   readonly mode?: "exact" | "estimated";
-  /** A name of your own, which notices and answers of acks carry. */
+  /** A name of your own, which notices and responses to acks carry. */
   readonly userKey?: string;
-  /** Where its end is reported. */
+  /** Where Fanfold reports its end. */
   readonly notify?: Readonly<Json>;
-  /** Which ends are reported, and at which shares of its items (`"50%"`) its progress is. */
-  readonly notifyOn?: { readonly ends?: readonly ToldEnd[]; readonly progress?: readonly string[] };
-  /** More failures than this number, or share (`"5%"`), end it as failed. */
+  /** Which ends, and which shares of its items (`"50%"`) as progress, Fanfold reports. */
+  readonly notifyOn?: { readonly ends?: readonly ReportedEnd[]; readonly progress?: readonly string[] };
+  /** It fails when more items fail than this number, or share (`"5%"`). */
   readonly toleratedFailures?: number | string;
-  /** After so long without activity it expires: `{open: "7d", sealed: "14d"}`. */
+  /** It expires after this time without activity: `{open: "7d", sealed: "14d"}`. */
   readonly idleLimit?: { readonly open?: string; readonly sealed?: string };
-  /** An item of another fan-out, which its end acks. */
+  /** An item of another fan-out. The end of this fan-out acks it. */
   readonly parent?: string;
-  /** A task that is registered when it ends. */
+  /** A task that Fanfold registers when the fan-out has ended. */
   readonly then?: { readonly id?: string; readonly kind: string; readonly content: Readonly<Json> };
-  /** Give one to repeat this call after a restart; else each call opens a fan-out of its own. */
+  /** Pass one to repeat this call after a restart. Without it, each call opens another fan-out. */
   readonly idempotencyKey?: string;
 }
 
-/** An end of a fan-out, as it may be reported. */
-export type ToldEnd = "succeeded" | "completed" | "failed" | "cancelled" | "expired";
+/** An end of a fan-out that can be reported. */
+export type ReportedEnd = "succeeded" | "completed" | "failed" | "cancelled" | "expired";
 
-/** Which fan-outs are listed; by default all, newest first. */
+/** Which fan-outs to list; by default all, newest first. */
 export interface ListOptions {
-  /** One state, or several: `["open", "sealed"]` are those that are not finished. */
+  /** One state, or several: `["open", "sealed"]` lists what is not finished. */
   readonly state?: Fanout["state"] | readonly Fanout["state"][];
-  /** Those with exactly this user key. */
+  /** Exactly this user key. */
   readonly userKey?: string;
-  /** Those whose user keys begin with this, sorted by user key. */
+  /** User keys that begin with this; sorts by user key. */
   readonly userKeyPrefix?: string;
-  /** Those that were opened later: a time, or milliseconds since 1970. */
+  /** Opened later than this: a time, or milliseconds since 1970. */
   readonly openedAfter?: Date | number;
-  /** Those that were opened earlier: a time, or milliseconds since 1970. */
+  /** Opened earlier than this: a time, or milliseconds since 1970. */
   readonly openedBefore?: Date | number;
-  /** Which come first; the newest, if not given. */
+  /** Which come first; by default the newest. */
   readonly order?: "newest" | "oldest";
 }
 
-/** What may be asked for of a fan-out's items. */
+/** States by which items can be listed. */
 export type ItemsState = "failed" | "pending" | "succeeded" | "duplicate" | "missing";
 
-/** Opens fan-outs, adds to them, seals them, waits for their ends. */
+/** Opens fan-outs, adds items, seals fan-outs, waits for their ends. */
 export class Fanfold {
   readonly #http: Http;
 
-  /** `url`: where the HTTP API is: output `Url` of the stack, or what `fanfold serve` prints. */
+  /** `url`: the address of the HTTP API: output `Url` of the stack, or what `fanfold serve` prints. */
   constructor(url: string, options: FanfoldOptions = {}) {
     const { credentials, region, sign, attempts = 5, timeout = 30_000 } = options;
     this.#http = new Http(url, { credentials, region, sign, attempts, timeout });
   }
 
-  /** Opens a fan-out of `items` items (at most 709,632; `add` brings more), whose ids are `itemIds()` of the answer. */
+  /** Opens a fan-out with `items` items: at most 709,632, `add` adds more. The result's `itemIds()` are their ids. */
   async open(items = 0, options: OpenOptions = {}): Promise<Fanout> {
     const body = {
       items,
@@ -113,8 +113,8 @@ export class Fanfold {
   }
 
   /**
-   * Adds `items` items to an open fan-out. More than 709,632 are added by several requests: if one of them fails, those before
-   * it have added theirs, and the same call under the same `idempotencyKey` adds the rest.
+   * Adds `items` items to an open fan-out. Sends several requests for more than 709,632. If one of them fails, the items of those
+   * before it are added, and the same call with the same `idempotencyKey` adds the rest.
    */
   async add(id: string, items: number, options: { readonly idempotencyKey?: string } = {}): Promise<AddedItems> {
     const named = options.idempotencyKey ?? randomUUID();
@@ -127,22 +127,22 @@ export class Fanfold {
     return { fanout: id, groups, itemIds: () => expand(id, groups) };
   }
 
-  /** Says that no more items come. If all are acked already, the answer is complete: nobody else will see its last ack. */
+  /** Seals a fan-out: no more items can be added. If all items are acked already, this completes it: check `complete`. */
   async seal(id: string): Promise<Fanout> {
     return fanout(await this.#http.call("POST", `${path(id)}/seal`));
   }
 
-  /** Cancels a fan-out. Throws `ApiError` (409) if it ended otherwise. */
+  /** Cancels a fan-out. Throws `ApiError` (409) if it has completed, failed or expired. */
   async cancel(id: string): Promise<Fanout> {
     return fanout(await this.#http.call("DELETE", path(id)));
   }
 
-  /** A fan-out as it stands; `exact` asks for exact progress, which costs a read per unfinished group. */
+  /** Returns a fan-out's present state. `exact` also counts in open groups, which costs a read of each. */
   async get(id: string, options: { readonly exact?: boolean } = {}): Promise<Fanout> {
     return fanout(await this.#http.call("GET", path(id) + (options.exact ? "?progress=exact" : "")));
   }
 
-  /** Waits until a fan-out has ended, however it ended: see `state`. Throws `NotEnded` after `timeout` milliseconds. */
+  /** Waits until a fan-out has ended; `state` is its end. Throws `NotEnded` after `timeout` milliseconds. */
   async wait(id: string, timeout = Number.POSITIVE_INFINITY): Promise<Fanout> {
     const deadline = performance.now() + timeout;
     for (let pause = 250; ; ) {
@@ -152,7 +152,7 @@ export class Fanfold {
       const now = performance.now();
       if (answer.ended) return answer;
       if (now >= deadline) throw new NotEnded(answer);
-      // A server that cannot wait answers at once: it is not asked without pause.
+      // If the server answers at once, pause before the next request.
       if (now - began < ask * 500 || !ask) {
         await sleep(Math.min(pause, deadline - now));
         pause = Math.min(pause * 2, 5_000);
@@ -160,7 +160,7 @@ export class Fanfold {
     }
   }
 
-  /** All fan-outs, or those that are asked for, read page by page. One that was just opened shows up within seconds. */
+  /** Lists the fan-outs that match, page by page. A new fan-out appears within seconds. */
   async *fanouts(list: ListOptions = {}): AsyncGenerator<Fanout, void, undefined> {
     const asked = {
       state: list.state === undefined ? undefined : [list.state].flat().join(","),
@@ -177,12 +177,12 @@ export class Fanfold {
     }
   }
 
-  /** All groups of a fan-out, read page by page. Groups that were just added show up within seconds. */
+  /** Lists all groups of a fan-out, page by page. New groups appear within seconds. */
   async *groups(id: string): AsyncGenerator<ItemGroup, void, undefined> {
     for await (const page of this.#pages(`${path(id)}/groups`)) yield* page.groups as ItemGroup[];
   }
 
-  /** The ids of all items in that state, read page by page. */
+  /** Lists the ids of all items in that state, page by page. */
   async *items(id: string, state: ItemsState): AsyncGenerator<string, void, undefined> {
     for await (const page of this.#pages(`${path(id)}/items?state=${encodeURIComponent(state)}`)) {
       yield* expandRanges(page.items as string[]);
@@ -190,8 +190,8 @@ export class Fanfold {
   }
 
   /**
-   * Acks items at once: ids, ranges, or masks. Acks of what does not exist are in `refused` of the answer; if nothing else is
-   * there, `ApiError` (422) is thrown. `AckBuffer` does this for many items.
+   * Acks items by ids, ranges or masks, in one request. `refused` of the result lists items that do not exist; if none exists, this
+   * throws `ApiError` (422). For many items use `AckBuffer`.
    */
   async ack(acks: {
     readonly items?: Iterable<string | MaskEntry>;
@@ -204,9 +204,9 @@ export class Fanfold {
   }
 
   /**
-   * Counts in estimated fan-outs, at most 1,000 entries. What counts again is counted twice, so this is not repeated by itself: after
-   * `Unreachable`, or `ApiError` with status 500 or above, it may have been counted. Fan-outs of which nothing was counted are in
-   * `refused` of the answer; if nothing else is there, `ApiError` (422) is thrown.
+   * Counts in estimated fan-outs, at most 1,000 entries. Not retried, since a retry could count twice: after `Unreachable`, or `ApiError`
+   * with status 500 or above, the count may have been applied. `refused` of the result lists fan-outs in which nothing was counted; if
+   * that is so for all, this throws `ApiError` (422).
    */
   async count(counts: Iterable<Count>): Promise<CountAnswer> {
     return countAnswer(await this.#http.call("POST", "/counts", { counts: [...counts] }, {}, { once: true }));
@@ -216,7 +216,7 @@ export class Fanfold {
     for (let next: string | undefined = first; next; ) {
       const page: Json = await this.#http.call("GET", next);
       yield page;
-      if (page.next === next) throw new FanfoldError(`${next} names itself as the next page`);
+      if (page.next === next) throw new FanfoldError(`${next} returned itself as the next page`);
       next = page.next as string | undefined;
     }
   }

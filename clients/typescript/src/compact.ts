@@ -1,6 +1,6 @@
-/** Acks as messages: item ids, ranges and masks, whichever is shortest, in as few messages as they fit. */
+/** Packs acks into messages, as item ids, ranges or masks, whichever is shortest. */
 
-/** The field of a message that says it: `items` have succeeded. */
+/** An outcome is a field of the message: `items` have succeeded. */
 export type Outcome = "items" | "failed";
 
 /** Items of a group as a bitfield: item i is bit i % 8 of byte i / 8. */
@@ -21,7 +21,7 @@ const ID_BYTES = JSON.stringify(`${GROUP}:7167`).length + 1;
 const MASK_BYTES = JSON.stringify({ group: GROUP, mask: "" }).length + 1;
 const FRAME_BYTES = '{"items":[],"failed":[]}'.length;
 
-/** A message, and the acks that are in it. */
+/** A message with its acks. */
 export class AckMessage {
   readonly fields: { [field in Outcome]?: Entry[] } = {};
   readonly acks: { readonly group: string; readonly outcome: Outcome; readonly indexes: readonly number[] }[] = [];
@@ -39,12 +39,12 @@ export class AckMessage {
   }
 }
 
-/** Bytes that so many items of one group and outcome take at most, if they are many or scattered. */
+/** Returns the most bytes that this many items of one group and outcome take. */
 export function estimate(items: number): number {
   return Math.min(items * ID_BYTES, MASK_BYTES + 1_196);
 }
 
-/** All acks in messages of at most `limit` bytes. */
+/** Packs all acks into messages of at most `limit` bytes. */
 export function messages(acks: Acks, limit: number): AckMessage[] {
   const made: AckMessage[] = [];
   for (const [group, outcomes] of acks) {
@@ -62,7 +62,7 @@ export function messages(acks: Acks, limit: number): AckMessage[] {
   return made;
 }
 
-/** Entries for items of one group and outcome, each with the indexes it names. */
+/** Returns entries for items of one group and outcome, each with the indexes it names. */
 function entries(group: string, indexes: number[]): [Entry, number[]][] {
   const ranges = runs(indexes).map((run): [string, number[]] => [
     `${group}:${run[0]}${run.length > 1 ? `-${run.at(-1)}` : ""}`,
@@ -75,7 +75,7 @@ function entries(group: string, indexes: number[]): [Entry, number[]][] {
   return [[{ group, mask: bits.toString("base64") }, indexes]];
 }
 
-/** Cuts sorted numbers where one is left out. */
+/** Splits sorted numbers into runs without gaps. */
 function runs(indexes: number[]): number[][] {
   const made: number[][] = [];
   let first = 0;

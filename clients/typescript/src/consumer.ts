@@ -1,4 +1,4 @@
-/** A consumer of an SQS queue that acks the items of its messages: as a Lambda handler, or by polling. */
+/** A consumer of an SQS queue, as a Lambda handler or by polling, that acks the items of its messages. */
 
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 
@@ -7,7 +7,7 @@ import { AcksNotSent, AcksRefused } from "./errors.js";
 import { parseItem } from "./ids.js";
 import type { AckSender } from "./senders.js";
 
-/** A record of an SQS event of Lambda, as far as it is looked at. */
+/** A record of a Lambda SQS event: the fields that the consumer reads. */
 export interface SqsRecord {
   readonly messageId: string;
   readonly body: string;
@@ -15,12 +15,12 @@ export interface SqsRecord {
   readonly eventSourceARN?: string;
 }
 
-/** An SQS event of Lambda. */
+/** A Lambda SQS event. */
 export interface SqsEvent {
   readonly Records: readonly SqsRecord[];
 }
 
-/** The answer to an SQS event: the messages that are to come again. */
+/** The response to an SQS event: the messages that SQS is to deliver again. */
 export interface BatchResponse {
   batchItemFailures: { itemIdentifier: string }[];
 }
@@ -30,9 +30,9 @@ export class Message {
   constructor(
     readonly id: string,
     readonly body: string,
-    /** How often SQS has delivered it, with this time (approximately). */
+    /** How often SQS has delivered it, this delivery included (approximately). */
     readonly receives: number,
-    /** The record as Lambda or SQS gives it. */
+    /** The record from Lambda or SQS. */
     readonly raw: object,
   ) {}
 
@@ -45,30 +45,30 @@ export class Message {
 export interface ConsumerOptions {
   /** Where acks go: `new SqsAcks(…)` or `new HttpAcks(…)`. */
   readonly acks: AckSender;
-  /** One less than `maxReceiveCount` of the queue, so that a message whose last ack could not be sent comes once more. */
+  /** One less than the queue's `maxReceiveCount`, so that a message whose last ack could not be sent is delivered once more. */
   readonly maxReceives: number;
-  /** The item id of a message, or nothing if it has none; field `item` of a JSON body, if not given. */
+  /** Returns the item id of a message, or nothing if it has none; by default, the field `item` of a JSON body. */
   readonly itemOf?: (message: Message) => string | undefined;
-  /** Messages that are handled at once; 1, if not given. A FIFO queue's are handled one after the other. */
+  /** How many messages are handled at once; by default 1. Those of a FIFO queue are handled one after the other. */
   readonly concurrency?: number;
-  /** Told what went wrong; `console.error`, if not given. */
+  /** Is called with every error; by default `console.error`. */
   readonly log?: (text: string, error: unknown) => void;
 }
 
 export interface PollOptions {
   readonly client?: Pick<SQSClient, "send">;
-  /** Ends the polling once the messages that were received are handled. */
+  /** Ends the polling when the messages in hand are handled. */
   readonly signal?: AbortSignal;
 }
 
 /** A Lambda handler for an SQS event source (with `ReportBatchItemFailures`), made by `sqsConsumer`. */
 export interface Consumer {
   (event: SqsEvent): Promise<BatchResponse>;
-  /** Receives, handles and deletes messages until the signal. A message that failed comes again when its visibility timeout is over. */
+  /** Receives, handles and deletes messages until the signal. SQS delivers failed messages again when their visibility timeout is over. */
   poll(queueUrl: string, options?: PollOptions): Promise<void>;
 }
 
-/** The item id in the field `item` of a body that is a JSON object. */
+/** Returns the item id in the field `item` of a JSON object. */
 export function itemInBody(message: Message): string | undefined {
   const item = message.json<{ item?: unknown } | null>()?.item ?? undefined;
   if (item !== undefined && typeof item !== "string") throw new TypeError(`item: \`${item}\`: an item id is expected`);
@@ -76,11 +76,11 @@ export function itemInBody(message: Message): string | undefined {
 }
 
 /**
- * Makes a function that handles one message into a consumer of an SQS queue, which acks the message's item when it is done.
+ * Turns a function that handles one message into a consumer of an SQS queue that acks the message's item.
  *
- * If the function returns, the item is acked as succeeded. If it throws, the message comes again; if that was delivery `maxReceives` or a
- * later one, the item is acked as failed, too. Acks are sent before the consumer returns. The messages of those that could not be sent
- * come again.
+ * If the function returns, the consumer acks the item as succeeded. If it throws, SQS delivers the message again; at delivery
+ * `maxReceives` or later, the consumer also acks the item as failed. It sends acks before it returns. If an ack cannot be sent, SQS
+ * delivers its message again.
  */
 export function sqsConsumer(options: ConsumerOptions, handle: (message: Message) => unknown): Consumer {
   const { concurrency = 1, maxReceives } = options;
@@ -98,7 +98,7 @@ export function sqsConsumer(options: ConsumerOptions, handle: (message: Message)
   return Object.assign(consumer, { poll });
 }
 
-/** Handles messages, then sends their acks; returns those that are to come again. */
+/** Handles messages, then sends their acks. Returns those that SQS is to deliver again. */
 async function run(
   messages: readonly Message[],
   inOrder: boolean,
@@ -110,8 +110,8 @@ async function run(
   const failed = new Set<Message>();
   const items = new Map<Message, string>();
   const collected = (adding: Promise<void>) =>
-    // A full buffer is sent at once; what could not be sent is still there, and is tried again at the end.
-    adding.catch((error) => log("acks were not taken", error));
+    // A full buffer is sent at once. What could not be sent stays in it, and is sent again at the end.
+    adding.catch((error) => log("acks could not be sent yet", error));
   const one = async (message: Message) => {
     if (inOrder && failed.size) return failed.add(message);
     let item: string | undefined;
@@ -142,7 +142,7 @@ async function run(
     if (error instanceof AcksRefused) {
       log("acks of items that do not exist", error);
     } else {
-      log("the messages of these acks come again", error);
+      log("acks could not be sent, SQS will deliver their messages again", error);
       if (error instanceof AcksNotSent && error.refused.length) {
         log("acks of items that do not exist", new AcksRefused(error.refused));
       }
@@ -180,7 +180,7 @@ async function pollQueue(
     if (!entries.length) continue;
     const deleted = await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: entries }));
     for (const one of deleted.Failed ?? []) {
-      (options.log ?? console.error)("a message was handled, but not deleted, and comes again", one);
+      (options.log ?? console.error)("a message was handled but not deleted, SQS will deliver it again", one);
     }
   }
 }

@@ -1,8 +1,8 @@
-/** What can go wrong. All errors are `FanfoldError`s. */
+/** Errors. All of them are `FanfoldError`s. */
 
 import type { Fanout } from "./models.js";
 
-/** Anything that this client throws. */
+/** Every error of this client. */
 export class FanfoldError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -18,12 +18,12 @@ export interface Problem {
   readonly errors?: readonly { readonly field: string; readonly problem: string }[];
 }
 
-/** The API answered with a problem. */
+/** The API returned a problem. */
 export class ApiError extends FanfoldError {
-  /** Names the kind of problem; it never changes. Empty if something before Fanfold answered. */
+  /** The kind of problem; codes never change. Empty if something in front of Fanfold answered. */
   readonly code: string;
   readonly detail: string;
-  /** The fields that are wrong. */
+  /** The fields that cannot be used. */
   readonly errors: NonNullable<Problem["errors"]>;
 
   constructor(
@@ -41,32 +41,29 @@ export class ApiError extends FanfoldError {
   }
 }
 
-/** No answer came, however often the request was repeated. It may have been carried out. */
+/** The request got no answer, retries included (counts are not retried). It may have been carried out. */
 export class Unreachable extends FanfoldError {}
 
-/** The time is up, and the fan-out has not ended. */
+/** The fan-out had not ended when the time was up. */
 export class NotEnded extends FanfoldError {
   constructor(
-    /** The fan-out as it was last seen. */
+    /** The fan-out in its last known state. */
     readonly fanout: Fanout,
   ) {
     super(`fan-out ${fanout.id} has not ended: ${fanout.state}, ${fanout.done} of ${fanout.total} done`);
   }
 }
 
-/** Items of a group whose acks were refused: they do not exist (any more). */
+/** Items of a group whose acks were refused, because they do not exist (any more). */
 export interface Refused {
   /** `<fanout>:<group>`. */
   readonly group: string;
-  /** Their indexes, alone (`5`) or as ranges (`7-9`). Empty if the answer does not name them. */
+  /** Their indexes (`5`) and ranges of them (`7-9`). Empty if the response does not name them. */
   readonly items: readonly string[];
   readonly problem: string;
 }
 
-/**
- * Some acks name items that do not exist. All others were sent. Repeating them changes nothing, so that they are no longer in
- * the buffer.
- */
+/** Some acks name items that do not exist. All others were applied. Repeating these changes nothing, so the buffer dropped them. */
 export class AcksRefused extends FanfoldError {
   constructor(readonly refused: readonly Refused[]) {
     super(
@@ -78,13 +75,13 @@ export class AcksRefused extends FanfoldError {
   }
 }
 
-/** Some acks could not be sent. They are still in the buffer: flush it again. */
+/** Some acks could not be sent. The buffer keeps them: flush it again. */
 export class AcksNotSent extends FanfoldError {
   constructor(
-    /** How many acks wait in the buffer. */
+    /** How many acks the buffer holds. */
     readonly items: number,
     readonly causes: readonly unknown[],
-    /** Acks that were sent, but refused. */
+    /** Acks that were sent but refused. */
     readonly refused: readonly Refused[] = [],
   ) {
     const said = new Set(causes.map((cause) => (cause instanceof Error ? cause.message : String(cause))));

@@ -1,4 +1,4 @@
-/** Requests to the HTTP API: signed for AWS_IAM unless they stay on this machine, and repeated when no answer came. */
+/** Requests to the HTTP API: signed for AWS_IAM unless the API is on this machine, and retried. */
 
 import { createHash, createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +20,7 @@ export interface HttpOptions {
   readonly timeout: number;
 }
 
-/** One API. */
+/** The client of one API. */
 export class Http {
   readonly #url: URL;
   readonly #signer: SignatureV4 | undefined;
@@ -40,8 +40,8 @@ export class Http {
   }
 
   /**
-   * The document of a success. A request without an answer, or whose answer says to come again, is repeated with the same
-   * headers; if it is to be done `once`, only after 429, when nothing was done. Throws `ApiError`, `Unreachable`.
+   * Returns the response's document. Retries with the same headers after no answer, 429, 500, 502, 503 and 504; with `once`, only
+   * after 429, when nothing was done. Throws `ApiError`, `Unreachable`.
    */
   async call(
     method: string,
@@ -83,7 +83,7 @@ export class Http {
   }
 }
 
-/** Waits before another attempt: up to 0.2 s, doubling to 5 s. */
+/** Pauses before the next attempt: up to 0.2 s, doubling to 5 s. */
 export async function pause(attempt: number): Promise<void> {
   await sleep((0.5 + Math.random() / 2) * Math.min(200 * 2 ** (attempt - 1), 5_000));
 }
@@ -93,12 +93,12 @@ function document(text: string): Json & Problem {
     const read: unknown = JSON.parse(text);
     if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Json;
   } catch {
-    // Something before Fanfold answered in its own way.
+    // Something in front of Fanfold answered.
   }
   return { detail: text.slice(0, 1_000) };
 }
 
-/** Signs with what the SDK finds: environment, profile, role of the function. */
+/** Signs with the credentials that the SDK finds: environment, profile, the function's role. */
 function signer(options: HttpOptions, regionOfUrl: string | undefined): SignatureV4 {
   const region = regionOfUrl ?? options.region;
   const sdk = new SQSClient({
@@ -131,7 +131,7 @@ async function sign(v4: SignatureV4, method: string, url: URL, body: string | un
   }
 }
 
-/** SHA-256, or its HMAC if there is a secret, as the signer wants it. */
+/** SHA-256, or HMAC-SHA-256 if there is a secret, in the form that the signer needs. */
 class Sha256 {
   readonly #hash;
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {

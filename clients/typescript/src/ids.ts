@@ -1,15 +1,15 @@
-/** Item ids, `<fanout>:<group>:<index>`, which the client computes from the groups that Fanfold answers. */
+/** Item ids, `<fanout>:<group>:<index>`, which the client computes from the groups that Fanfold returns. */
 
-/** Items of one group, at most. */
+/** The most items of a group. */
 export const GROUP_ITEMS_MAX = 7_168;
 
-/** A run of items as Fanfold answers it: `upto` items, numbered from 0. */
+/** An item group as Fanfold returns it: `upto` items, numbered from 0. */
 export interface ItemGroup {
   readonly id: string;
   readonly upto: number;
 }
 
-/** An item id, taken apart. */
+/** The parts of an item id. */
 export interface Item {
   /** `<fanout>:<group>`. */
   readonly group: string;
@@ -20,14 +20,14 @@ const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const NUMBER = "0|[1-9][0-9]{0,3}";
 const RANGE = new RegExp(`^(${UUID}:${UUID}):(${NUMBER})(?:-(${NUMBER}))?$`);
 
-/** The ids of all items of these groups, in order. */
+/** Returns the ids of all items of these groups, in order. */
 export function* expand(fanout: string, groups: Iterable<ItemGroup>): Generator<string, void, undefined> {
   for (const { id, upto } of groups) {
     for (let index = 0; index < upto; index++) yield `${fanout}:${id}:${index}`;
   }
 }
 
-/** The ids of all items that these ids and ranges (`<fanout>:<group>:<first>-<last>`) name, in order. */
+/** Returns the ids of all items in these ids and ranges (`<fanout>:<group>:<first>-<last>`), in order. */
 export function* expandRanges(texts: Iterable<string>): Generator<string, void, undefined> {
   for (const text of texts) {
     const { group, first, last } = parse(text);
@@ -35,7 +35,7 @@ export function* expandRanges(texts: Iterable<string>): Generator<string, void, 
   }
 }
 
-/** Reads an item id. Throws `TypeError` if the text is none. */
+/** Parses an item id. Throws `TypeError` if the text is not one. */
 export function parseItem(text: string): Item {
   const { group, first, last } = parse(text);
   if (last !== undefined) throw noItem(text);

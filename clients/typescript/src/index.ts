@@ -1,4 +1,4 @@
-/** Client of Fanfold: opens fan-outs, waits for their ends, and acks items that workers have done. */
+/** Client of Fanfold: opens fan-outs, waits for their ends, and acks the items that workers have done. */
 
 export { AckBuffer, type AckBufferOptions } from "./buffer.js";
 export {
@@ -7,7 +7,7 @@ export {
   type ItemsState,
   type ListOptions,
   type OpenOptions,
-  type ToldEnd,
+  type ReportedEnd,
 } from "./client.js";
 export type { AckMessage, MaskEntry, Outcome } from "./compact.js";
 export {

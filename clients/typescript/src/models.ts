@@ -1,4 +1,4 @@
-/** What the API answers. */
+/** What the API returns. */
 
 import type { Refused } from "./errors.js";
 import { expand, type ItemGroup } from "./ids.js";
@@ -10,40 +10,40 @@ export type Json = Record<string, unknown>;
 export interface AddedItems {
   readonly fanout: string;
   readonly groups: readonly ItemGroup[];
-  /** The ids of these items, in order. */
+  /** Returns the ids of these items, in order. */
   itemIds(): Iterable<string>;
 }
 
-/** A fan-out as the API shows it. */
+/** A fan-out as the API returns it. */
 export interface Fanout {
   readonly id: string;
-  /** How far it has come: `open`, `sealed`, or its end. */
+  /** `open`, `sealed`, or its end. */
   readonly state: "open" | "sealed" | "completed" | "failed" | "cancelled" | "expired";
   /** Whether it is sealed and every item was acked. */
   readonly complete: boolean;
-  /** Whether its end is decided and all counts are final. */
+  /** Whether it has ended and all counts are final. */
   readonly ended: boolean;
   readonly total: number;
   readonly done: number;
   readonly succeeded: number;
   readonly failed: number;
   readonly duplicates: number;
-  /** Items that were not done when it ended otherwise than completed. */
+  /** Items that were not done when it failed, expired or was cancelled. */
   readonly missing: number;
-  /** Whether the counts are `exact`, `at_least`, or `estimated`. */
+  /** What the counts are: `exact`, `at_least` or `estimated`. */
   readonly progress: string;
   readonly userKey: string | null;
-  /** When it was just opened, the groups of its items; else those that the answer names. */
+  /** From `open`: the groups of its items. Otherwise those in the response: a small fan-out's only group. */
   readonly groups: readonly ItemGroup[];
   /** When it was opened, in milliseconds since 1970. */
   readonly createdAt: number;
-  /** The whole answer. */
+  /** The whole response. */
   readonly raw: Json;
-  /** The ids of the items of `groups`, in order. */
+  /** Returns the ids of the items of `groups`, in order. */
   itemIds(): Iterable<string>;
 }
 
-/** A fan-out as it stands after an ack. */
+/** A fan-out after an ack. */
 export interface AckedFanout {
   readonly id: string;
   readonly state: Fanout["state"];
@@ -51,38 +51,38 @@ export interface AckedFanout {
   readonly userKey: string | null;
 }
 
-/** What became of acks. */
+/** The result of acks. */
 export interface AckAnswer {
-  /** The fan-outs that they name, as they stand now. */
+  /** The fan-outs with their new states. */
   readonly fanouts: readonly AckedFanout[];
   /** Acks of items that do not exist. All others were applied. */
   readonly refused: readonly Refused[];
 }
 
-/** What is counted of one estimated fan-out. */
+/** A count in one estimated fan-out. */
 export interface Count {
   readonly fanout: string;
-  /** So many more are to be done. */
+  /** How many more are to be done. */
   readonly add?: number;
   readonly succeeded?: number;
   readonly failed?: number;
 }
 
-/** An estimated fan-out as it stands after a count. */
+/** An estimated fan-out after a count. */
 export interface CountedFanout extends AckedFanout {
   readonly ended: boolean;
   /** How many were added. */
   readonly total: number;
-  /** How many were counted as done; more than `total` if some were counted twice, or are not added yet. */
+  /** How many were counted as done; more than `total` if some were counted twice, or before they were added. */
   readonly done: number;
   readonly failed: number;
 }
 
-/** What became of counts. */
+/** The result of counts. */
 export interface CountAnswer {
-  /** The fan-outs that they name, as they stand now. */
+  /** The fan-outs with their new counts. */
   readonly fanouts: readonly CountedFanout[];
-  /** Those of which nothing was counted; after the code `unavailable` perhaps it was. */
+  /** Fan-outs in which nothing was counted. With the code `unavailable` the count may have been applied. */
   readonly refused: readonly { readonly fanout: string; readonly code: string; readonly problem: string }[];
 }
 

@@ -1,4 +1,4 @@
-/** How acks get to Fanfold: over the ack queue, or over HTTP. */
+/** Senders of acks: over the ack queue, or over HTTP. */
 
 import { SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
 
@@ -8,36 +8,36 @@ import { ApiError, FanfoldError, type Refused } from "./errors.js";
 import { pause } from "./http.js";
 import type { AckedFanout } from "./models.js";
 
-/** Bytes of one message and of one batch call: what SQS has always taken (256 KiB), less some for what is around it. */
+/** The most bytes of a message and of a batch call: SQS's older limit (256 KiB), less some for the envelope. */
 const MESSAGE_BYTES_MAX = 256 * 1_024 - 4_096;
 
 const MESSAGES_PER_CALL_MAX = 10;
 
-/** What became of messages. */
+/** The result of sending messages. */
 export interface Sent {
-  /** Positions of messages that could not be sent, and why. */
+  /** Positions of messages that could not be sent, with the errors. */
   readonly unsent: ReadonlyMap<number, unknown>;
-  /** Acks that were sent, but refused. */
+  /** Acks that were sent but refused. */
   readonly refused: readonly Refused[];
-  /** The fan-outs of acks as they stand now, by id; only over HTTP. */
+  /** Over HTTP: the fan-outs with their new states, by id. */
   readonly fanouts: ReadonlyMap<string, AckedFanout>;
 }
 
-/** Sends messages of acks. What it does not name as unsent has arrived. */
+/** Sends messages of acks. Every message that it does not report as unsent has arrived. */
 export interface AckSender {
-  /** Bytes of one message. */
+  /** The most bytes of a message. */
   readonly limit: number;
-  /** Sends messages; does not throw for what it could not send. */
+  /** Sends messages. Reports those that it cannot send, and does not throw. */
   send(messages: readonly AckMessage[]): Promise<Sent>;
 }
 
 export interface SqsAcksOptions {
   readonly client?: Pick<SQSClient, "send">;
-  /** How often a message that SQS did not take is sent in all; 5, if not given. */
+  /** How often a message that SQS does not accept is sent in all; by default 5. */
   readonly attempts?: number;
 }
 
-/** Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs `sqs:SendMessage` on it. */
+/** Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs the permission `sqs:SendMessage`. */
 export class SqsAcks implements AckSender {
   readonly limit = MESSAGE_BYTES_MAX;
   readonly #client: Pick<SQSClient, "send">;
@@ -57,7 +57,7 @@ export class SqsAcks implements AckSender {
     return { unsent, refused: [], fanouts: new Map() };
   }
 
-  /** One batch call. SQS may take some of its messages: the others are sent again, unless SQS says that they are at fault. */
+  /** Sends one batch call. SQS may accept some of its messages: the others are sent again, unless SQS reports a sender's fault. */
   async #send(call: number[], messages: readonly AckMessage[], unsent: Map<number, unknown>): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const entries = call.map((at) => ({ Id: String(at), MessageBody: messages[at]!.body() }));
@@ -65,7 +65,7 @@ export class SqsAcks implements AckSender {
       try {
         answer = await this.batch(entries);
       } catch (error) {
-        // The SDK has tried again by itself, if that can help.
+        // The SDK has retried what can be retried.
         for (const at of call) unsent.set(at, error);
         return;
       }
@@ -91,7 +91,7 @@ export class SqsAcks implements AckSender {
   }
 }
 
-/** Sends acks to `POST /acks`. Unlike the queue, it answers which fan-outs are complete, and which items do not exist. */
+/** Sends acks to `POST /acks`. Unlike the queue, it returns which fan-outs are complete, and which items do not exist. */
 export class HttpAcks implements AckSender {
   readonly limit = MESSAGE_BYTES_MAX;
 
@@ -121,7 +121,7 @@ export class HttpAcks implements AckSender {
   }
 }
 
-/** Positions of messages that go together in one batch call. */
+/** Groups positions of messages into batch calls. */
 function calls(messages: readonly AckMessage[]): number[][] {
   const made: number[][] = [];
   let size = 0;

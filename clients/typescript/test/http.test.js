@@ -17,7 +17,7 @@ test("a request is repeated under its key", async (t) => {
   for (const { body } of requests) assert.deepEqual(body, { items: 3, seal: false, user_key: "k" });
 });
 
-test("what is to be told is sent as given", async (t) => {
+test("chosen notices are sent as given", async (t) => {
   const { url, requests } = await scripted(t, [201, OPEN]);
   const [notify, notifyOn] = [{ url: "https://example.com/" }, { ends: ["succeeded"], progress: ["50%"] }];
   await new Fanfold(url).open(3, { notify, notifyOn });

@@ -24,55 +24,54 @@ pub(crate) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("POST", "/counts", "countFanouts", "Counts in estimated fan-outs")
         .says(
-            "Every request counts, also one that is repeated. The response has each fan-out as it stands then, and those that \
-             were refused. If all were, the response is a problem.",
+            "Every request counts: a request that is repeated counts twice. The response has the new counts of each fan-out, and \
+             lists those that were refused. If all were refused, the response is a problem.",
         )
         .body::<CountRequest>()
-        .returns::<CountAnswer>("All was counted, except what is of the fan-outs that `refused` lists.")
+        .returns::<CountAnswer>("The counts were applied, except those in the fan-outs that `refused` lists.")
         .problem(Code::InvalidCounts)
         .end();
 }
 
-/// What became of a request.
+/// The result of counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CountAnswer {
-    /// The fan-outs it names, as they stand now.
+    /// The fan-outs with their new counts.
     pub fanouts: Vec<CountedFanout>,
-    /// Those of which nothing was counted.
+    /// Those in which nothing was counted.
     pub refused: Vec<RefusedCount>,
 }
 
-/// An estimated fan-out as it stands after a count.
+/// An estimated fan-out after a count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CountedFanout {
     /// Its id.
     pub id: Uuid,
-    /// How far it has come.
+    /// Its state.
     pub state: FanoutState,
-    /// Whether it was sealed, and as many were counted as done as were added.
+    /// Whether it is sealed, and as many were counted as done as were added.
     pub complete: bool,
-    /// Whether it ended, one way or another. Nothing is counted any more then.
+    /// Whether it has ended: nothing is counted any more.
     pub ended: bool,
-    /// The producer's own name for it.
+    /// The user's own name for it.
     pub user_key: Option<String>,
     /// How many were added.
     pub total: u64,
-    /// How many were counted as done. More than `total` while some are counted before they are added, or for good if some were
-    /// counted twice.
+    /// How many were counted as done. More than `total` if some were counted before they were added, or twice.
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
 }
 
-/// A fan-out of which nothing was counted.
+/// A fan-out in which nothing was counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct RefusedCount {
     /// Its id.
     pub fanout: Uuid,
-    /// Names the kind of problem; it never changes. After `unavailable` it may have been counted all the same.
+    /// The kind of problem; codes never change. With `unavailable` the count may have been applied.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "codes"))]
     pub code: &'static str,
     /// Why.
@@ -158,7 +157,7 @@ impl RefusedCount {
     fn of(fanout: Uuid, problem: &Problem) -> Self {
         let code = problem.code();
         let problem = match code {
-            Code::Unavailable => "the table could not be reached; it may have been counted all the same".to_owned(),
+            Code::Unavailable => "the table could not be reached; the count may have been applied".to_owned(),
             _ => problem.detail().to_owned(),
         };
         Self { fanout, code: code.name(), problem }

@@ -27,11 +27,11 @@ pub fn router(ack: Arc<Ack>) -> Router {
 #[cfg(feature = "openapi")]
 pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("POST", "/acks", "ackItems", "Acks items, which are done")
+        .operation("POST", "/acks", "ackItems", "Acks items: reports them as done")
         .says(
-            "An item may be acked more than once. Items are named one by one, by ranges, or by bitfields. The response has \
-             each fan-out as it stands then, and exactly the items that were refused. If all were refused, the response is \
-             a problem.",
+            "Entries are item ids, ranges or bitfields. An item may be acked more than once: it counts once. The response has \
+             the state of each fan-out, and lists exactly the items that were refused, because they do not exist. If all were \
+             refused, the response is a problem.",
         )
         .body::<AckRequest>()
         .returns::<AckAnswer>("The acks were applied, except those that `refused` lists.")
@@ -40,32 +40,32 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     counts::describe(describer);
 }
 
-/// What became of a request.
+/// The result of acks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AckAnswer {
-    /// The fan-outs it names, as they stand now.
+    /// The fan-outs with their new states.
     pub fanouts: Vec<FanoutAnswer>,
-    /// What was refused, by group: everything, if the group does not exist, else the items that it does not have.
+    /// The items that were refused, because they do not exist, by group.
     pub refused: Vec<RefusedItems>,
     /// Whether there was something to ack, and all of it was refused.
     #[serde(skip)]
     pub nothing: bool,
 }
 
-/// A fan-out as it stands after an ack.
+/// A fan-out after an ack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FanoutAnswer {
     /// Its id.
     pub id: Uuid,
-    /// How far it has come.
+    /// Its state.
     pub state: FanoutState,
-    /// Whether everything is done.
+    /// Whether it is sealed and every item was acked.
     pub complete: bool,
-    /// Whether it ended, one way or another, and all its counts are final.
+    /// Whether it has ended and all its counts are final.
     pub ended: bool,
-    /// The producer's own name for it.
+    /// The user's own name for it.
     pub user_key: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct RefusedItems {
     /// The items: indices, and ranges of them with both ends included (`7-9`).
     #[cfg_attr(feature = "openapi", schemars(schema_with = "fanfold::openapi::indices"))]
     pub items: Vec<String>,
-    /// How many more of its items were refused, which are not named: these are in too many ranges.
+    /// How many more items were refused, beyond the ranges that `items` names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more: Option<u64>,
     /// Why.
@@ -132,7 +132,7 @@ async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> 
         return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "batch".to_owned(), problem }]));
     }
     if let Some(field) = one_too_many(&request) {
-        let problem = format!("names one item group too many, {GROUPS_PER_ACK_MAX} are allowed in a request");
+        let problem = format!("names one item group too many, {GROUPS_PER_ACK_MAX} are allowed per request");
         return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field, problem }]));
     }
     let answer = ack.apply(&request).await?;

@@ -8,20 +8,20 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Notice"))]
 pub(crate) struct NoticeView {
-    /// How far.
+    /// Its state.
     state: NoticeState,
-    /// The share of a fan-out's items that it reports as done, if it is not the notice of an end.
+    /// For a notice of progress: the share of the fan-out's items that it reports as done.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<String>,
-    /// Tries begun.
+    /// How many deliveries were tried.
     tries: u32,
-    /// When the next one is due, in milliseconds since 1970.
+    /// When the next try is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_at: Option<u64>,
     /// When it was given up, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     given_up_at: Option<u64>,
-    /// Why the last try failed.
+    /// The error of the last try that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -31,16 +31,16 @@ pub(crate) struct NoticeView {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum NoticeState {
-    /// It is still to be delivered.
+    /// It is not delivered yet.
     Pending,
     /// It was delivered.
     Delivered,
-    /// It was given up; a dead letter holds it.
+    /// It was given up, and is in the dead-letter queue.
     Undeliverable,
 }
 
 impl NoticeView {
-    /// The notice of a fan-out's end once that is to be told, and before that of the share of its items that it reached last.
+    /// The notice of a fan-out's end once that is to be reported, and before that of the share of its items that it reached last.
     pub(crate) fn of_fanout(fanout: &Fanout) -> Option<Self> {
         let reached = fanout.telling.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
         let share = reached.map(|reached| reached.share.to_string());

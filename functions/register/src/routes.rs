@@ -23,19 +23,19 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("POST", "/tasks", "registerTasks", "Registers tasks")
         .says(
-            "All are checked before the first is stored. Tasks without an id are given one. A request that got no response, \
-             or 500 or 503, may have stored some of its tasks, and these are handled: repeated under its \
-             Idempotency-Key, or with ids that the client chose, it is completed, and no task is stored twice.",
+            "Fanfold checks all tasks before it stores the first. Tasks without an id get one. A request that got no response, \
+             or 500 or 503, may have stored some of its tasks, and these are handled. Repeat it under its Idempotency-Key, or \
+             with ids of your own: Fanfold stores the rest, and no task twice.",
         )
         .idempotent()
         .body::<RegisterRequest>()
-        .accepts::<Answer>("The tasks are stored and will be batched.")
+        .accepts::<Answer>("The tasks are stored, and will be handled in batches.")
         .leads_to("getTask", "id", "/tasks/0/id")
         .problem(fanfold_http::Code::InvalidTasks)
         .end();
 }
 
-/// What became of the tasks of a request.
+/// The result of a registration.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "RegisterAnswer"))]
 struct Answer {

@@ -23,7 +23,7 @@ impl<S: Send + Sync> FromRequestParts<S> for After {
             (None, _) => Ok(Self(None)),
             // No letter of an id needs to be escaped.
             (Some(id), None) => Uuid::parse(id).map(|id| Self(Some(id))).map_err(|error| invalid(&error)),
-            (Some(_), Some(_)) => Err(invalid("is there more than once")),
+            (Some(_), Some(_)) => Err(invalid("is given more than once")),
         }
     }
 }

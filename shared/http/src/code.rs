@@ -24,50 +24,50 @@ macro_rules! codes {
 codes! {
     InvalidId: BAD_REQUEST, "invalid_id", "Invalid id", "the path, or the query parameter `after`, is not an id";
     InvalidParameter: BAD_REQUEST, "invalid_parameter", "Invalid parameter",
-        "a query parameter is not what is allowed, or is there more than once";
+        "a query parameter has a value that is not allowed, or is given more than once";
     InvalidIdempotencyKey: BAD_REQUEST, "invalid_idempotency_key", "Invalid idempotency key",
-        "the header Idempotency-Key cannot be used";
+        "the header Idempotency-Key has a value that is not allowed";
     MalformedJson: BAD_REQUEST, "malformed_json", "Malformed JSON", "the body is not JSON";
     UnreadableBody: BAD_REQUEST, "unreadable_body", "Unreadable body", "the body did not arrive in full";
-    NotForBrowsers: FORBIDDEN, "not_for_browsers", "Not for browsers", "the local API only: a web page sent this request";
-    UnknownRoute: NOT_FOUND, "unknown_route", "Unknown route", "there is no such path";
+    NotForBrowsers: FORBIDDEN, "not_for_browsers", "Not for browsers", "in the local API only: a web page sent this request";
+    UnknownRoute: NOT_FOUND, "unknown_route", "Unknown route", "no route has this path";
     UnknownFanout: NOT_FOUND, "unknown_fanout", "Unknown fan-out", "there is no such fan-out, or it ended long ago";
     NoProducer: CONFLICT, "no_producer", "No producer", "the fan-out has no producer";
     UnknownTask: NOT_FOUND, "unknown_task", "Unknown task", "there is no such task, or it ended long ago";
     UnknownBatch: NOT_FOUND, "unknown_batch", "Unknown batch", "there is no such batch, or it ended long ago";
     UnknownPolicy: NOT_FOUND, "unknown_policy", "Unknown policy", "there is no policy of that kind";
     MethodNotAllowed: METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed",
-        "the path does not take this method; the header Allow says what it takes";
-    FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed, or its end is decided";
+        "the path does not take this method; the header Allow lists those that it takes";
+    FanoutNotOpen: CONFLICT, "fanout_not_open", "Fan-out not open", "the fan-out is sealed, completed, cancelled, failed or expired";
     WrongMode: CONFLICT, "wrong_mode", "Wrong mode",
-        "the fan-out is estimated and has no items, or it is exact and is not counted";
-    FanoutProduced: CONFLICT, "fanout_produced", "Fan-out with a producer", "the fan-out is sealed by its producer";
+        "the fan-out is estimated and has no items, or is exact and has no counters";
+    FanoutProduced: CONFLICT, "fanout_produced", "Fan-out with a producer", "its producer seals the fan-out";
     FanoutCompleted: CONFLICT, "fanout_completed", "Fan-out completed", "the fan-out is complete";
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
-        "nothing happened to the fan-out for longer than its idle limit";
+        "the fan-out was without activity for longer than its idle limit";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type",
-        "the header Content-Type names something else than JSON";
-    InvalidBody: UNPROCESSABLE_ENTITY, "invalid_body", "Invalid body", "the body is JSON, but not what this route takes";
+        "the header Content-Type is not JSON";
+    InvalidBody: UNPROCESSABLE_ENTITY, "invalid_body", "Invalid body", "the body is JSON, but not in the form that this route takes";
     OutOfRange: UNPROCESSABLE_ENTITY, "out_of_range", "Out of range",
-        "a field is more or less than is allowed: `errors` names it";
+        "a field is above or below what is allowed; `errors` names it";
     InvalidDestination: UNPROCESSABLE_ENTITY, "invalid_destination", "Invalid destination",
         "`notify` or `notify_on` cannot be used";
     InvalidFollow: UNPROCESSABLE_ENTITY, "invalid_follow", "Invalid parent or then",
-        "`parent` or `then` cannot be used: `errors` names the field";
+        "`parent` or `then` cannot be used; `errors` names the field";
     InvalidProducer: UNPROCESSABLE_ENTITY, "invalid_producer", "Invalid producer",
-        "`producer` cannot be used: `errors` names the field";
+        "`producer` cannot be used; `errors` names the field";
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
-        "some tasks cannot be accepted: `errors` names them; none was stored";
+        "some tasks cannot be accepted; `errors` names them, and no task was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";
     InvalidCounts: UNPROCESSABLE_ENTITY, "invalid_counts", "Invalid counts",
-        "nothing was counted: none of the fan-outs exists, is estimated, and can be counted";
+        "nothing was counted: each fan-out is unknown, exact, or has ended";
     InvalidPolicy: UNPROCESSABLE_ENTITY, "invalid_policy", "Invalid policy",
-        "the policy cannot be used: `errors` names every field with what is allowed";
+        "the policy cannot be used; `errors` names each field and what is allowed";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "Idempotency key reused",
-        "the idempotency key was used before with other values";
-    Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", "a fault inside Fanfold; its log has the cause";
+        "the Idempotency-Key was used before for another request";
+    Internal: INTERNAL_SERVER_ERROR, "internal", "Internal error", "an error inside Fanfold; its log has the cause";
     Unavailable: SERVICE_UNAVAILABLE, "unavailable", "Unavailable",
         "a table or queue cannot be reached or is overloaded; repeat the request later";
 }

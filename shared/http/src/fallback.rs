@@ -15,7 +15,7 @@ async fn unknown_route(method: Method, uri: Uri) -> Problem {
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} does not take {method}; the header Allow says what it takes", uri.path());
+    let detail = format!("{} does not take {method}; the header Allow lists the methods that it takes", uri.path());
     Problem::new(Code::MethodNotAllowed, detail)
 }
 

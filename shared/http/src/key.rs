@@ -27,7 +27,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
         let mut values = parts.headers.get_all(NAME).iter();
         let Some(value) = values.next() else { return Ok(None) };
         if values.next().is_some() {
-            return Err(invalid("is there more than once"));
+            return Err(invalid("is given more than once"));
         }
         let bytes = value.as_bytes();
         if bytes.is_empty() {

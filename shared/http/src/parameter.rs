@@ -77,14 +77,14 @@ impl<S: Send + Sync, Q: QueryParameter> FromRequestParts<S> for Parameter<Q> {
 /// The value of a query parameter, as it is written.
 ///
 /// # Errors
-/// It is there more than once.
+/// It is given more than once.
 fn one<'a>(parts: &'a Parts, name: &str) -> Result<Option<&'a str>, Problem> {
     let fields = parts.uri.query().unwrap_or_default().split('&');
     let fields = fields.map(|field| field.split_once('=').unwrap_or((field, "")));
     let mut values = fields.filter(|(given, _)| *given == name).map(|(_, value)| value);
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        (_, Some(_)) => Err(invalid(name, "is there more than once")),
+        (_, Some(_)) => Err(invalid(name, "is given more than once")),
     }
 }
 

@@ -23,17 +23,17 @@ pub struct Problem {
 #[derive(Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Problem"))]
 pub(crate) struct Document<'a> {
-    /// Names the kind of problem: `urn:fanfold:problem:` and the code.
+    /// The kind of problem: `urn:fanfold:problem:` and the code.
     r#type: String,
     /// The code in words.
     title: &'a str,
     /// The HTTP status.
     status: u16,
-    /// Names the kind of problem; it never changes.
+    /// The kind of problem. Codes never change.
     code: &'a str,
     /// What went wrong this time.
     detail: &'a str,
-    /// The fields that are wrong; of very many, the first.
+    /// The fields that cannot be used; if there are very many, the first.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = PROBLEM_FIELDS_MAX)))]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],

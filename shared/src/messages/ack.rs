@@ -12,7 +12,7 @@ use crate::bits::Bits;
 use crate::ids::{GroupId, ItemId, ItemRange};
 use crate::limits::{GROUP_ITEMS_MAX, MASK_BYTES_MAX};
 
-/// Items that are done: what `POST /acks` and the ack queue take.
+/// Items that are done: the body of `POST /acks`, and of messages to the queue `ack`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -23,7 +23,7 @@ pub struct AckRequest {
     /// Items that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<AckEntry>,
-    /// Items that were dropped, because another task does the same. In one request, failed counts before this.
+    /// Items that were dropped, because another task does the same. If one request names an item here and in `failed`, it has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<AckEntry>,
     /// A batch whose record says what is done. Only Fanfold's own steps send this.
@@ -51,14 +51,14 @@ pub enum AckEntry {
     Mask(GroupMask),
 }
 
-/// Items of a group, as a bitfield.
+/// Items of a group, by a bitfield.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GroupMask {
     /// The group: `<fanout>:<group>`.
     pub group: GroupId,
-    /// Item `i` is bit `i % 8` of byte `i / 8`, the least significant bit first, in base64. Bytes missing at the end are zero.
+    /// A bitfield in base64: item `i` is bit `i % 8` of byte `i / 8`, the least significant bit first. Bytes missing at the end are zero.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::mask"))]
     #[serde(with = "mask")]
     pub mask: Bits,

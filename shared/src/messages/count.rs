@@ -8,34 +8,34 @@ use crate::ids::parse_uuid;
 use crate::limits::COUNTS_PER_REQUEST_MAX;
 use crate::policy::FieldError;
 
-/// What is counted of estimated fan-outs: what `POST /counts` and the ack queue take.
+/// Counts in estimated fan-outs: the body of `POST /counts`, and of messages to the queue `ack`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CountRequest {
-    /// The fan-outs. What is said of one more than once is added up.
+    /// The counts. Entries for the same fan-out are added up.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = COUNTS_PER_REQUEST_MAX)))]
     pub counts: Vec<CountEntry>,
 }
 
-/// What is counted of one fan-out; if nothing is, it is only shown.
+/// A count in one fan-out. An entry without numbers only returns the fan-out's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CountEntry {
-    /// The fan-out, an estimated one.
+    /// An estimated fan-out.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::fanout_id"))]
     #[serde(deserialize_with = "fanout")]
     pub fanout: Uuid,
-    /// So many more are to be done.
+    /// How many more are to be done.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
     pub add: u32,
-    /// So many are done, and succeeded.
+    /// How many are done and succeeded.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
     pub succeeded: u32,
-    /// So many are done, and failed.
+    /// How many are done and failed.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
     pub failed: u32,

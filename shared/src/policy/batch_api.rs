@@ -65,7 +65,8 @@ struct Fields {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_url"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// A program and its arguments, for the local runner: the call on its standard input, the answer on its standard output.
+    /// A program and its arguments, for the local runner only: it reads the call from standard input, and writes its answer to
+    /// standard output.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,

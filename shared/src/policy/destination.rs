@@ -22,11 +22,11 @@ pub enum Destination {
     EventBus(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::event_bus"))] String),
     /// The token of a Step Functions task that waits for the end of a fan-out.
     TaskToken(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::task_token"))] String),
-    /// The id of a callback that a Lambda durable function waits for until a fan-out ends.
+    /// The id of a callback of a Lambda durable function that waits for the end of a fan-out.
     DurableCallback(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::callback_id"))] String),
 }
 
-/// The queue of the stack that notices can be read from.
+/// The stack's own queue of notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

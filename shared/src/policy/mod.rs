@@ -46,33 +46,33 @@ pub struct Policy {
     /// CEL expression over `kind` and `content`: tasks with the same value may share a batch.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     pub target: String,
-    /// CEL expression over `kind` and `content`: a task is accepted once per value. Also decides the partition.
+    /// CEL expression over `kind` and `content`: for each value one task is accepted. It also decides the partition.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// CEL expression over `kind` and `content`: within its value a key is accepted once, whichever fan-outs the tasks belong to.
-    /// Without it, within a fan-out, or among the tasks that belong to none.
+    /// CEL expression over `kind` and `content`: for each value of it a key is accepted once, whichever fan-outs the tasks belong to.
+    /// By default a key is accepted once per fan-out, and once among the tasks without one.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// Lanes each target is split into.
+    /// How many lanes each target is split into.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,
-    /// Members of a batch at most.
+    /// The most members of a batch.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
     #[serde(default = "hundred", deserialize_with = "crate::whole::u32")]
     pub max_batch: u32,
-    /// Bytes of a call's members at most: their contents as JSON, and 128 bytes more for each. A task that has more goes alone.
-    /// Without it, 4 MiB.
+    /// The most bytes of a call's members: their contents as JSON, and 128 bytes more for each. A task that has more goes alone.
+    /// By default 4 MiB.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
     pub max_batch_bytes: Option<u32>,
-    /// CEL expression over `kind` and `content`: a task's weight, a number; in thousandths at most. Goes with `max_weight`.
+    /// CEL expression over `kind` and `content`: a task's weight, a number that is rounded to thousandths. Requires `max_weight`.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
-    /// The weight of a batch at most. A task that weighs more goes alone.
+    /// The most weight of a batch. A task that weighs more goes alone.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_weight"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_weight: Option<Weight>,
@@ -80,44 +80,44 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distinct: Option<String>,
-    /// How long a leader waits for a batch to fill, in whole seconds.
+    /// How long a batch that is not full waits for more tasks, in whole seconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]
     pub linger: Span,
-    /// Batches of one lane handled at once.
+    /// How many batches of a lane are handled at once.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub max_in_flight: u32,
-    /// Calls of the batch API for one batch before its members fail; those lost with their worker aside.
+    /// How many calls are made for a batch before its members fail. Calls whose worker was lost do not count.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS_MAX)))]
     #[serde(default = "twenty", deserialize_with = "crate::whole::u32")]
     pub max_attempts: u32,
     /// Delays between attempts.
     #[serde(default)]
     pub backoff: BackoffPolicy,
-    /// What follows from calls that say that the caller is wrong or must wait: `wait` uses up no attempt, and lets the kind
-    /// stand still after a few in a row; `fail` takes them for what other failed calls are.
+    /// What to do when the batch API refuses every call, as with a wrong path or key, 429 or 503. `wait`: such calls use up no
+    /// attempt, and after a few in a row the kind stands still. `fail`: they are failed calls like any other.
     #[serde(default)]
     pub refusals: Refusals,
-    /// What becomes of the key of a task that failed.
+    /// Whether another task may have the key of a task that failed.
     #[serde(default)]
     pub key_after_failure: KeyAfterFailure,
     /// The batch API.
     pub batch_api: BatchApi,
-    /// Where failures of tasks are reported, and that the kind stands still or goes on; if anywhere.
+    /// Where failed tasks are reported, and that the kind stands still or goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
 }
 
-/// What follows from calls that say that the caller is wrong or must wait.
+/// What to do when the batch API refuses every call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refusals {
-    /// They use up no attempt; after a few in a row the kind stands still until the batch API works again.
+    /// Such calls use up no attempt. After a few in a row the kind stands still until the batch API works again.
     #[default]
     Wait,
-    /// They count as other failed calls do, or fail the members at once.
+    /// Such calls use up attempts like other failed calls, or fail the members at once.
     Fail,
 }
 
@@ -129,19 +129,19 @@ impl Policy {
     }
 }
 
-/// What becomes of the key of a task that failed.
+/// Whether another task may have the key of a task that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeyAfterFailure {
-    /// Another task may take it, if the batch API answered that the task failed; not after silence: it may have worked.
+    /// Another task may take it if the batch API answered that the task failed, but not after silence: the call may have worked.
     #[default]
     Release,
     /// The task keeps it.
     Keep,
 }
 
-/// Delays between attempts: doubling from `base` to `max`, with jitter.
+/// Delays between attempts: they double from `base` to `max`, with jitter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]

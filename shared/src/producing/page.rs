@@ -35,7 +35,7 @@ pub struct Sifted {
     pub bad_rows: Vec<BadRow>,
 }
 
-/// A row that is no task.
+/// A row that is not an acceptable task.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct BadRow {

@@ -15,16 +15,16 @@ use crate::store::fanouts::Tolerance;
 pub struct Producer {
     /// Where the rows come from.
     pub source: Source,
-    /// Partitions that are read side by side, each row by one of them; fixed for the fan-out's life.
+    /// How many partitions are read side by side. Each row belongs to one of them. The number is fixed for the fan-out's life.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PRODUCER_PARTITIONS_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,
-    /// CEL expression over `kind` and `content`: decides the partition of a row. If not given, the `key` of its kind's policy does.
+    /// CEL expression over `kind` and `content` that decides the partition of a row. By default the `key` of its kind's policy.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// How many rows of a partition may be no task that can be accepted: a number, or a share of its rows as text such as `1%`. They are left out,
-    /// counted and shown. If not given, none may.
+    /// How many rows of a partition may be unacceptable: a number, or a share of its rows as text such as `1%`. They are left out and
+    /// counted, and the first are shown. By default none.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerated_bad_rows: Option<Tolerance>,

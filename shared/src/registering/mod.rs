@@ -47,27 +47,27 @@ pub struct Registrar {
     world: World,
 }
 
-/// What became of one task.
+/// The result for one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Registered {
     /// Its id.
     pub id: TaskId,
-    /// What became of it.
+    /// Whether it was stored.
     #[serde(flatten)]
     pub outcome: Registration,
 }
 
-/// What became of a task.
+/// The result of registering a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Registration {
     /// It was stored.
     Registered,
-    /// It is stored already: an earlier delivery of the same request did it.
+    /// It is already stored, by an earlier delivery of the same request.
     Known,
-    /// Another task has its key. It was dropped; if it is an item of a fan-out, the item was acked.
+    /// It was dropped, because another task has its key. If it is an item of a fan-out, the item was acked.
     Duplicate {
         /// The task that has the key.
         of: TaskId,

@@ -40,12 +40,12 @@ impl Sizes {
     }
 }
 
-/// What became of an item.
+/// The state of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
-    /// It was not acked yet.
+    /// It is not acked yet.
     Pending,
     /// It was acked as succeeded.
     Succeeded,
@@ -55,7 +55,7 @@ pub enum ItemState {
     Duplicate,
     /// It was not done when its fan-out ended.
     Missing,
-    /// There is no such item, or its fan-out ended long ago: acks of it are refused.
+    /// It does not exist, or not any more, since its fan-out ended long ago. Acks of it are refused.
     Unknown,
 }
 

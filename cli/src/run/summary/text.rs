@@ -50,7 +50,7 @@ impl Summary {
         if self.shown_again {
             writeln!(
                 f,
-                "{}: finished before{}; nothing was done now, this is its summary (--again runs it anew)\n",
+                "{}: finished before{}; this is its summary, and nothing was done now (--again starts a new run)\n",
                 self.name,
                 self.finished_at()
             )?;

@@ -1,4 +1,4 @@
-"""Collects acks into full messages."""
+"""Packs acks into full messages."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ log = logging.getLogger("fanfold")
 
 
 class AckBuffer:
-    """Collects acks, and sends them when a message is full, when the oldest is `max_age` seconds old (by a thread; `None`: never), and by
-    `close`: call it at the end, or use the buffer as a context manager. May be used by several threads.
+    """Collects acks, and sends them when a message is full, when the oldest ack is `max_age` seconds old (from a thread; `None`: never),
+    and on `flush` and `close`. Call `close` at the end, or use the buffer as a context manager. Several threads may share a buffer.
 
-    Nothing is dropped: what cannot be sent stays here, and `AcksNotSent` is raised. If that happened in the background, the next call
-    raises it. At the end of a process that forgot to close it, it sends what it has, and logs what it cannot send.
+    No ack is dropped: if acks cannot be sent, the buffer keeps them and raises `AcksNotSent`. After a failure in the background, the
+    next call raises it. If the process ends without `close`, the buffer sends its acks, and logs an error if it cannot.
     """
 
     def __init__(self, sender: AckSender, *, max_age: float | None = 5.0) -> None:
@@ -37,7 +37,7 @@ class AckBuffer:
         self._refused: list[Refused] = []
 
     def succeeded(self, item: str) -> None:
-        """Acks an item as succeeded. Of several acks of one item, the first counts. It is kept even if this raises."""
+        """Acks an item as succeeded. If an item is acked more than once, the first ack counts. The ack is kept even if this raises."""
         self._add(item, "items")
 
     def failed(self, item: str) -> None:
@@ -45,26 +45,25 @@ class AckBuffer:
         self._add(item, "failed")
 
     def __contains__(self, item: str) -> bool:
-        """Whether an ack of this item waits here."""
+        """Whether the buffer holds an ack of this item."""
         parsed = Item.parse(item)
         group, index = parsed.group, parsed.index
         with self._lock:
             return index in self._acks.get(group, ())
 
     def __len__(self) -> int:
-        """How many acks wait here."""
+        """How many acks the buffer holds."""
         with self._lock:
             return sum(map(len, self._acks.values()))
 
     def flush(self) -> Mapping[str, AckedFanout]:
-        """Sends everything; returns the fan-outs that were acked as they stand then, by id (only over HTTP). Raises `AcksNotSent`,
-        `AcksRefused`."""
+        """Sends all acks. Over HTTP, returns the fan-outs with their new states, by id. Raises `AcksNotSent`, `AcksRefused`."""
         fanouts = self._send()
         self._raise()
         return fanouts
 
     def close(self) -> None:
-        """Sends everything, and ends the thread. What cannot be sent raises, and stays here."""
+        """Sends all acks, and ends the thread. If acks cannot be sent, keeps them and raises `AcksNotSent`."""
         atexit.unregister(self._at_exit)
         try:
             self.flush()
@@ -93,7 +92,7 @@ class AckBuffer:
             self.flush()
 
     def _send(self) -> Mapping[str, AckedFanout]:
-        """Sends everything, and remembers what went wrong."""
+        """Sends all acks, and keeps the errors for `_raise`."""
         with self._sending:
             with self._lock:
                 self._cancel_timer()
@@ -111,7 +110,7 @@ class AckBuffer:
         return sent.fanouts
 
     def _raise(self) -> None:
-        """Raises what went wrong, once."""
+        """Raises the errors that were kept, once."""
         with self._lock:
             causes, self._causes = self._causes, []
             refused, self._refused = self._refused, []

@@ -18,20 +18,20 @@ from .ids import ItemGroup, expand_ranges
 from .models import AckAnswer, AddedItems, Count, CountAnswer, Fanout
 
 ITEMS_PER_ADD_MAX = 709_632
-"""Items that one request may add; `add` makes several requests for more."""
+"""Items that one request may add; for more, `add` sends several requests."""
 
 WAIT_MAX = 20
-"""Seconds that one request waits for an end; API Gateway answers nothing that takes 30."""
+"""Seconds that one request waits for an end; API Gateway ends a request after 30."""
 
 
 class Fanfold:
-    """Opens fan-outs, adds to them, seals them, waits for their ends. May be used by several threads.
+    """Opens fan-outs, adds items, seals fan-outs, waits for their ends. Several threads may share one.
 
-    `url`: where the HTTP API is: output `Url` of the stack, or what `fanfold serve` prints.
-    `session`: whose credentials sign requests; the default session's, if there is none.
-    `sign`: whether requests are signed (AWS_IAM). If not given: unless the API is on this machine.
-    `attempts`: how often a request is sent in all before its failure is raised.
-    `timeout`: seconds that one attempt may take; more than 20, or `wait` does not work.
+    `url`: the address of the HTTP API: output `Url` of the stack, or what `fanfold serve` prints.
+    `session`: the session whose credentials sign requests; by default boto3's default session.
+    `sign`: whether to sign requests for AWS_IAM; by default, unless the API is on this machine.
+    `attempts`: how often a request is sent, retries included, before its error is raised.
+    `timeout`: seconds that one attempt may take. `wait` needs more than 20.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class Fanfold:
         then: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Fanout:
-        """Opens a fan-out of `items` items (at most 709,632; `add` brings more), whose ids are `item_ids()` of the answer.
+        """Opens a fan-out with `items` items: at most 709,632, `add` adds more. The result's `item_ids()` are their ids.
 
-        `mode`: `estimated` has no items; it begins with `items`, and what is done is counted by `count`.
-        `notify`: where its end is reported.
-        `notify_on`: which ends are, and at which shares of its items its progress is:
+        `mode`: `estimated` has counters instead of items: `total` begins at `items`, and `count` counts.
+        `notify`: where Fanfold reports its end.
+        `notify_on`: which ends, and which shares of its items as progress, Fanfold reports:
         `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
-        `tolerated_failures`: more failures than this number, or share (`"5%"`), end it as failed.
-        `idle_limit`: `{"open": "7d", "sealed": "14d"}`: after so long without activity it expires.
-        `parent`: an item of another fan-out, which its end acks.
-        `then`: a task, `{"kind": ..., "content": {...}}`, that is registered when it ends.
-        `idempotency_key`: give one to repeat this call after a restart; else each call opens a fan-out of its own.
+        `tolerated_failures`: it fails when more items fail than this number, or share (`"5%"`).
+        `idle_limit`: it expires after this time without activity: `{"open": "7d", "sealed": "14d"}`.
+        `parent`: an item of another fan-out. The end of this fan-out acks it.
+        `then`: a task, `{"kind": ..., "content": {...}}`, that Fanfold registers when the fan-out has ended.
+        `idempotency_key`: pass one to repeat this call after a restart. Without it, each call opens another fan-out.
         """
         optional = {
             "mode": mode,
@@ -87,8 +87,8 @@ class Fanfold:
         return Fanout.of(self._http.call("POST", "/fanouts", body, _key(idempotency_key or _new_key())))
 
     def add(self, fanout: str, items: int, *, idempotency_key: str | None = None) -> AddedItems:
-        """Adds `items` items to an open fan-out. More than 709,632 are added by several requests: if one of them fails,
-        those before it have added theirs, and the same call under the same `idempotency_key` adds the rest."""
+        """Adds `items` items to an open fan-out. Sends several requests for more than 709,632. If one of them fails, the items of
+        those before it are added, and the same call with the same `idempotency_key` adds the rest."""
         key, groups = idempotency_key or _new_key(), list[ItemGroup]()
         for number, first in enumerate(range(0, max(items, 1), ITEMS_PER_ADD_MAX)):
             share = min(items - first, ITEMS_PER_ADD_MAX)
@@ -98,19 +98,19 @@ class Fanfold:
         return AddedItems(fanout, tuple(groups))
 
     def seal(self, fanout: str) -> Fanout:
-        """Says that no more items come. If all are acked already, the answer is complete: nobody else will see its last ack."""
+        """Seals a fan-out: no more items can be added. If all items are acked already, this completes it: check `complete`."""
         return Fanout.of(self._http.call("POST", f"/fanouts/{_segment(fanout)}/seal"))
 
     def cancel(self, fanout: str) -> Fanout:
-        """Cancels a fan-out. Raises `ApiError` (409) if it ended otherwise."""
+        """Cancels a fan-out. Raises `ApiError` (409) if it has completed, failed or expired."""
         return Fanout.of(self._http.call("DELETE", f"/fanouts/{_segment(fanout)}"))
 
     def get(self, fanout: str, *, exact: bool = False) -> Fanout:
-        """A fan-out as it stands; `exact` asks for exact progress, which costs a read per unfinished group."""
+        """Returns a fan-out's present state. `exact` also counts in open groups, which costs a read of each."""
         return Fanout.of(self._http.call("GET", f"/fanouts/{_segment(fanout)}{'?progress=exact' if exact else ''}"))
 
     def wait(self, fanout: str, timeout: float | None = None) -> Fanout:
-        """Waits until a fan-out has ended, however it ended: see `state`. Raises `NotEnded` after `timeout` seconds."""
+        """Waits until a fan-out has ended; `state` is its end. Raises `NotEnded` after `timeout` seconds."""
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         pause = 0.25
         while True:
@@ -123,7 +123,7 @@ class Fanfold:
                 return answer
             if now >= deadline:
                 raise NotEnded(answer)
-            # A server that cannot wait answers at once: it is not asked without pause.
+            # If the server answers at once, pause before the next request.
             if now - began < ask / 2 or not ask:
                 time.sleep(min(pause, deadline - now))
                 pause = min(pause * 2, 5)
@@ -138,10 +138,10 @@ class Fanfold:
         opened_before: datetime | int | None = None,
         order: Literal["newest", "oldest"] | None = None,
     ) -> Iterator[Fanout]:
-        """All fan-outs, or those that are asked for, newest first, read page by page. One that was just opened shows up within seconds.
+        """Lists the fan-outs that match, by default all, newest first, page by page. A new fan-out appears within seconds.
 
-        `state`: one state, or several: `["open", "sealed"]` are those that are not finished.
-        `user_key`: those with exactly this user key. `user_key_prefix`: those whose user keys begin with this, sorted by user key.
+        `state`: one state, or several: `["open", "sealed"]` lists what is not finished.
+        `user_key`: exactly this user key. `user_key_prefix`: user keys that begin with this; sorts by user key.
         `opened_after`, `opened_before`: a time, or milliseconds since 1970.
         """
         asked = {
@@ -153,18 +153,18 @@ class Fanfold:
             "order": order,
         }
         given = {name: value for name, value in asked.items() if value is not None}
-        # Spaces as `%20`, which is what a signature is made of.
+        # Spaces as `%20`, as in the text that is signed.
         query = urlencode(given, quote_via=quote, safe="")
         for page in self._pages("/fanouts" + (f"?{query}" if query else "")):
             yield from map(Fanout.of, page["fanouts"])
 
     def groups(self, fanout: str) -> Iterator[ItemGroup]:
-        """All groups of a fan-out, read page by page. Groups that were just added show up within seconds."""
+        """Lists all groups of a fan-out, page by page. New groups appear within seconds."""
         for page in self._pages(f"/fanouts/{_segment(fanout)}/groups"):
             yield from (ItemGroup(group["id"], group["upto"]) for group in page["groups"])
 
     def items(self, fanout: str, state: str) -> Iterator[str]:
-        """The ids of all items that are `failed`, `pending`, `succeeded`, `duplicate` or `missing`, read page by page."""
+        """Lists the ids of all items that are `failed`, `pending`, `succeeded`, `duplicate` or `missing`, page by page."""
         for page in self._pages(f"/fanouts/{_segment(fanout)}/items?state={_segment(state)}"):
             yield from expand_ranges(page["items"])
 
@@ -175,15 +175,15 @@ class Fanfold:
         failed: Iterable[str | Mapping[str, str]] = (),
         duplicates: Iterable[str | Mapping[str, str]] = (),
     ) -> AckAnswer:
-        """Acks items at once: ids, ranges, or masks. Acks of what does not exist are in `refused` of the answer; if nothing
-        else is there, `ApiError` (422) is raised. `AckBuffer` does this for many items."""
+        """Acks items by ids, ranges or masks, in one request. `refused` of the result lists items that do not exist; if none exists, this
+        raises `ApiError` (422). For many items use `AckBuffer`."""
         acks = {"items": list(items), "failed": list(failed), "duplicates": list(duplicates)}
         return AckAnswer.of(self._http.call("POST", "/acks", {name: some for name, some in acks.items() if some}))
 
     def count(self, counts: Iterable[Count]) -> CountAnswer:
-        """Counts in estimated fan-outs, at most 1,000 entries. What counts again is counted twice, so this is not repeated by
-        itself: after `Unreachable`, or `ApiError` with status 500 or above, it may have been counted. Fan-outs of which nothing was
-        counted are in `refused` of the answer; if nothing else is there, `ApiError` (422) is raised."""
+        """Counts in estimated fan-outs, at most 1,000 entries. Not retried, since a retry could count twice: after `Unreachable`, or
+        `ApiError` with status 500 or above, the count may have been applied. `refused` of the result lists fan-outs in which nothing
+        was counted; if that is so for all, this raises `ApiError` (422)."""
         entries = [{name: value for name, value in one._asdict().items() if value} for one in counts]
         return CountAnswer.of(self._http.call("POST", "/counts", {"counts": entries}, once=True))
 
@@ -193,7 +193,7 @@ class Fanfold:
             page = self._http.call("GET", next_page)
             yield page
             if page.get("next") == next_page:
-                raise FanfoldError(f"{next_page} names itself as the next page")
+                raise FanfoldError(f"{next_page} returned itself as the next page")
             next_page = page.get("next")
 
 

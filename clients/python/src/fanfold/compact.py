@@ -1,4 +1,4 @@
-"""Acks as messages: item ids, ranges and masks, whichever is shortest, in as few messages as they fit."""
+"""Packs acks into messages, as item ids, ranges or masks, whichever is shortest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["items", "failed"]
-"""The field of a message that says it: `items` have succeeded."""
+"""An outcome is a field of the message: `items` have succeeded."""
 
 _ID_BYTES = len(json.dumps(f"{'u' * 36}:{'u' * 36}:7167")) + 1
 _MASK_BYTES = len(json.dumps({"group": f"{'u' * 36}:{'u' * 36}", "mask": ""}, separators=(",", ":"))) + 1
@@ -18,7 +18,7 @@ _FRAME_BYTES = len('{"items":[],"failed":[]}')
 
 @dataclass
 class AckMessage:
-    """A message, and the acks that are in it."""
+    """A message with its acks."""
 
     fields: dict[Outcome, list[Any]] = field(default_factory=dict)
     acks: list[tuple[str, Outcome, list[int]]] = field(default_factory=list)
@@ -31,12 +31,12 @@ class AckMessage:
 
 
 def estimate(items: int) -> int:
-    """Bytes that so many items of one group and outcome take at most, if they are many or scattered."""
+    """Returns the most bytes that this many items of one group and outcome take."""
     return min(items * _ID_BYTES, _MASK_BYTES + 1_196)
 
 
 def messages(acks: Mapping[str, Mapping[int, Outcome]], limit: int) -> list[AckMessage]:
-    """All acks, by group and index, in messages of at most `limit` bytes."""
+    """Packs all acks into messages of at most `limit` bytes."""
     made = [AckMessage()]
     for group, outcomes in acks.items():
         by_outcome: dict[Outcome, list[int]] = {}
@@ -54,7 +54,7 @@ def messages(acks: Mapping[str, Mapping[int, Outcome]], limit: int) -> list[AckM
 
 
 def _entries(group: str, indexes: list[int]) -> Iterable[tuple[Any, list[int]]]:
-    """Entries for items of one group and outcome, each with the indexes it names."""
+    """Returns entries for items of one group and outcome, each with the indexes it names."""
     runs = [(f"{group}:{run[0]}" + (f"-{run[-1]}" if len(run) > 1 else ""), run) for run in _runs(indexes)]
     bitfield = bytearray(indexes[-1] // 8 + 1)
     if sum(len(text) + 3 for text, _ in runs) <= _MASK_BYTES + (len(bitfield) + 2) // 3 * 4:
@@ -65,7 +65,7 @@ def _entries(group: str, indexes: list[int]) -> Iterable[tuple[Any, list[int]]]:
 
 
 def _runs(indexes: list[int]) -> Iterator[list[int]]:
-    """Cuts sorted numbers where one is left out."""
+    """Splits sorted numbers into runs without gaps."""
     first = 0
     for at in range(1, len(indexes) + 1):
         if at == len(indexes) or indexes[at] != indexes[at - 1] + 1:

@@ -1,4 +1,4 @@
-"""A consumer of an SQS queue that acks the items of its messages: as a Lambda handler, or by polling."""
+"""A consumer of an SQS queue, as a Lambda handler or by polling, that acks the items of its messages."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Message:
     id: str
     body: str
     receives: int
-    """How often SQS has delivered it, with this time (approximately)."""
+    """How often SQS has delivered it, this delivery included (approximately)."""
     raw: Mapping[str, Any] = field(repr=False)
-    """The record as Lambda or SQS gives it."""
+    """The record from Lambda or SQS."""
 
     def json(self) -> Any:
         """The body as JSON."""
@@ -36,7 +36,7 @@ class Message:
 
 
 def item_in_body(message: Message) -> str | None:
-    """The item id in the field `item` of a body that is a JSON object; `None` if there is no such field."""
+    """Returns the item id in the field `item` of a JSON object; `None` if there is no such field."""
     body = message.json()
     item = body.get("item") if isinstance(body, dict) else None
     if not isinstance(item, str | None):
@@ -54,7 +54,7 @@ class Consumer:
     item_of: Callable[[Message], str | None]
 
     def __call__(self, event: Mapping[str, Any], context: object = None) -> dict[str, list[dict[str, str]]]:
-        """Handles an event of Lambda; names the messages that are to come again."""
+        """Handles a Lambda event; returns the messages that SQS is to deliver again."""
         records = event["Records"]
         received = [
             Message(one["messageId"], one["body"], int(one["attributes"]["ApproximateReceiveCount"]), one)
@@ -64,7 +64,8 @@ class Consumer:
         return {"batchItemFailures": [{"itemIdentifier": one.id} for one in self.run(received, in_order=in_order)]}
 
     def poll(self, queue_url: str, *, client: Any = None, stop: threading.Event | None = None) -> None:
-        """Receives, handles and deletes messages until `stop` is set. A message that failed comes again when its visibility timeout is over."""
+        """Receives, handles and deletes messages until `stop` is set. SQS delivers a message that failed again when its visibility timeout
+        is over."""
         client = client or boto3.client("sqs")
         stop = stop or threading.Event()
         while not stop.is_set():
@@ -87,11 +88,11 @@ class Consumer:
             if entries:
                 deleted = client.delete_message_batch(QueueUrl=queue_url, Entries=entries)
                 for one in deleted.get("Failed", ()):
-                    log.warning("a message was handled, but not deleted, and comes again: %s", one)
+                    log.warning("a message was handled but not deleted, SQS will deliver it again: %s", one)
 
     def run(self, messages: Sequence[Message], *, in_order: bool = False) -> list[Message]:
-        """Handles messages one after the other, then sends their acks; returns those that are to come again: their handler failed,
-        or their ack could not be sent. `in_order`: after a failure no other is begun, as FIFO queues want it."""
+        """Handles messages one after the other, then sends their acks. Returns those that SQS is to deliver again: their function failed,
+        or their ack could not be sent. `in_order`: stops after a failure, as FIFO queues require."""
         buffer = AckBuffer(self.acks, max_age=None)
         failed: dict[int, Message] = {}
         items: dict[int, str] = {}
@@ -118,7 +119,7 @@ class Consumer:
         except AcksRefused as error:
             log.warning("acks of items that do not exist: %s", error)
         except AcksNotSent as error:
-            log.exception("the messages of these acks come again")
+            log.exception("acks could not be sent, SQS will deliver their messages again")
             if error.refused:
                 log.warning("acks of items that do not exist: %s", AcksRefused(error.refused))
             failed.update((at, messages[at]) for at, item in items.items() if item in buffer)
@@ -128,21 +129,22 @@ class Consumer:
         try:
             add(item)
         except FanfoldError as error:
-            # A full buffer is sent at once; what could not be sent is still there, and is tried again at the end.
+            # A full buffer is sent at once. What could not be sent stays in it, and is sent again at the end.
             log.warning("%s", error)
 
 
 def sqs_consumer(
     acks: AckSender, *, max_receives: int, item_of: Callable[[Message], str | None] = item_in_body
 ) -> Callable[[Callable[[Message], object]], Consumer]:
-    """Makes a function that handles one message into a consumer of an SQS queue, which acks the message's item when it is done.
+    """Turns a function that handles one message into a consumer of an SQS queue that acks the message's item.
 
-    If the function returns, the item is acked as succeeded. If it raises, the message comes again; if that was delivery `max_receives` or a
-    later one, the item is acked as failed, too. Acks are sent before the consumer returns. The messages of those that could not be sent come again.
+    If the function returns, the consumer acks the item as succeeded. If it raises, SQS delivers the message again; at delivery
+    `max_receives` or later, the consumer also acks the item as failed. It sends acks before it returns. If an ack cannot be sent, SQS
+    delivers its message again.
 
     `acks`: where acks go: `SqsAcks(...)` or `HttpAcks(...)`.
-    `max_receives`: one less than `maxReceiveCount` of the queue, so that a message whose last ack could not be sent comes once more.
-    `item_of`: the item id of a message, or `None` if it has none; field `item` of a JSON body, if not given.
+    `max_receives`: one less than the queue's `maxReceiveCount`, so that a message whose last ack could not be sent is delivered once more.
+    `item_of`: returns the item id of a message, or `None` if it has none; by default, the field `item` of a JSON body.
     """
     if max_receives < 1:
         raise ValueError(f"max_receives: {max_receives}: at least 1 is expected")

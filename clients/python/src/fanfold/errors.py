@@ -1,4 +1,4 @@
-"""What can go wrong. All errors are `FanfoldError`s."""
+"""Errors. All of them are `FanfoldError`s."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ if TYPE_CHECKING:
 
 
 class FanfoldError(Exception):
-    """Anything that this client raises."""
+    """Every error of this client."""
 
 
 class ApiError(FanfoldError):
-    """The API answered with a problem (RFC 9457)."""
+    """The API returned a problem (RFC 9457)."""
 
     def __init__(self, request: str, status: int, problem: dict[str, Any]) -> None:
         self.status = status
         self.code = str(problem.get("code", ""))
-        """Names the kind of problem; it never changes. Empty if something before Fanfold answered."""
+        """The kind of problem; codes never change. Empty if something in front of Fanfold answered."""
         self.detail = str(problem.get("detail") or problem.get("message") or problem)
         self.errors: list[dict[str, Any]] = problem.get("errors") or []
-        """The fields that are wrong."""
+        """The fields that cannot be used."""
         fields = "".join(f"; {error.get('field')}: {error.get('problem')}" for error in self.errors[:10])
         super().__init__(f"{request}: {status} {self.code}: {self.detail}{fields}")
 
 
 class Unreachable(FanfoldError):
-    """No answer came, however often the request was repeated (counts are not). It may have been carried out."""
+    """The request got no answer, retries included (counts are not retried). It may have been carried out."""
 
 
 class NotEnded(FanfoldError, TimeoutError):
-    """The time is up, and the fan-out has not ended."""
+    """The fan-out had not ended when the time was up."""
 
     def __init__(self, fanout: Fanout) -> None:
         self.fanout = fanout
-        """The fan-out as it was last seen."""
+        """The fan-out in its last known state."""
         super().__init__(f"fan-out {fanout.id} has not ended: {fanout.state}, {fanout.done} of {fanout.total} done")
 
 
 class Refused(NamedTuple):
-    """Items of a group whose acks were refused: they do not exist (any more)."""
+    """Items of a group whose acks were refused, because they do not exist (any more)."""
 
     group: str
     """`<fanout>:<group>`."""
     items: tuple[str, ...]
-    """Their indexes, alone (`5`) or as ranges (`7-9`). Empty if the answer does not name them."""
+    """Their indexes (`5`) and ranges of them (`7-9`). Empty if the response does not name them."""
     problem: str
 
 
 class AcksRefused(FanfoldError):
-    """Some acks name items that do not exist. All others were sent. Repeating them changes nothing, so that they are no longer in the buffer."""
+    """Some acks name items that do not exist. All others were applied. Repeating these changes nothing, so the buffer dropped them."""
 
     def __init__(self, refused: Sequence[Refused]) -> None:
         self.refused = tuple(refused)
@@ -59,12 +59,12 @@ class AcksRefused(FanfoldError):
 
 
 class AcksNotSent(FanfoldError):
-    """Some acks could not be sent. They are still in the buffer: flush it again."""
+    """Some acks could not be sent. The buffer keeps them: flush it again."""
 
     def __init__(self, items: int, causes: Sequence[BaseException], refused: Sequence[Refused] = ()) -> None:
         self.items = items
-        """How many acks wait in the buffer."""
+        """How many acks the buffer holds."""
         self.causes = tuple(causes)
         self.refused = tuple(refused)
-        """Acks that were sent, but refused."""
+        """Acks that were sent but refused."""
         super().__init__(f"{items} acks could not be sent: {'; '.join(dict.fromkeys(map(str, self.causes)))}")

@@ -1,4 +1,4 @@
-"""Requests to the HTTP API: signed for AWS_IAM unless they stay on this machine, and repeated when no answer came."""
+"""Requests to the HTTP API: signed for AWS_IAM unless the API is on this machine, and retried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REGION = re.compile(r"\.execute-api\.([a-z0-9-]+)\.")
 
 
 class Http:
-    """One API, over connections that are kept open."""
+    """The client of one API; it keeps connections open."""
 
     def __init__(
         self, url: str, *, session: boto3.Session | None, sign: bool | None, attempts: int, timeout: float
@@ -40,13 +40,13 @@ class Http:
         region = _REGION.search(parts.hostname)
         self._region = region[1] if region else self._session.region_name if self._session else None
         if self._session and not self._region:
-            raise ValueError("the region to sign for is unknown: set AWS_REGION, or give a session that has one")
+            raise ValueError("the region to sign for is unknown: set AWS_REGION, or pass a session that has one")
 
     def call(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *, once: bool = False
     ) -> dict[str, Any]:
-        """The document of a success. A request without an answer, or whose answer says to come again, is repeated with the
-        same headers; if it is to be done `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`."""
+        """Returns the response's document. Retries with the same headers after no answer, 429, 500, 502, 503 and 504; with
+        `once`, only after 429, when nothing was done. Raises `ApiError`, `Unreachable`."""
         again = {429} if once else _AGAIN
         data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"content-type": "application/json", **(headers or {})} if data else dict(headers or {})
@@ -77,7 +77,7 @@ class Http:
 
 
 def pause(attempt: int) -> None:
-    """Waits before another attempt: up to 0.2 s, doubling to 5 s."""
+    """Pauses before the next attempt: up to 0.2 s, doubling to 5 s."""
     time.sleep(random.uniform(0.5, 1) * min(0.2 * 2 ** (attempt - 1), 5))
 
 

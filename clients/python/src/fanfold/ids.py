@@ -1,4 +1,4 @@
-"""Item ids, `<fanout>:<group>:<index>`, which the client computes from the groups that Fanfold answers."""
+"""Item ids, `<fanout>:<group>:<index>`, which the client computes from the groups that Fanfold returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 GROUP_ITEMS_MAX = 7_168
-"""Items of one group, at most."""
+"""The most items of a group."""
 
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NUMBER = "0|[1-9][0-9]{0,3}"
@@ -16,7 +16,7 @@ _RANGE = re.compile(f"({_UUID}:{_UUID}):({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
 
 
 class ItemGroup(NamedTuple):
-    """A run of items as Fanfold answers it: `upto` items, numbered from 0."""
+    """An item group as Fanfold returns it: `upto` items, numbered from 0."""
 
     id: str
     upto: int
@@ -24,7 +24,7 @@ class ItemGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """An item id, taken apart."""
+    """The parts of an item id."""
 
     group: str
     """`<fanout>:<group>`."""
@@ -32,7 +32,7 @@ class Item:
 
     @classmethod
     def parse(cls, text: str) -> Item:
-        """Reads an item id. Raises `ValueError` if the text is none."""
+        """Parses an item id. Raises `ValueError` if the text is not one."""
         group, first, last = _parse(text)
         if last is not None:
             raise ValueError(f"`{text[:120]}` is a range, a single item id is expected (<fanout>:<group>:<index>)")
@@ -43,14 +43,14 @@ class Item:
 
 
 def expand(fanout: str, groups: Iterable[ItemGroup]) -> Iterator[str]:
-    """The ids of all items of these groups, in order."""
+    """Returns the ids of all items of these groups, in order."""
     for group in groups:
         for index in range(group.upto):
             yield f"{fanout}:{group.id}:{index}"
 
 
 def expand_ranges(texts: Iterable[str]) -> Iterator[str]:
-    """The ids of all items that these ids and ranges (`<fanout>:<group>:<first>-<last>`) name, in order."""
+    """Returns the ids of all items in these ids and ranges (`<fanout>:<group>:<first>-<last>`), in order."""
     for text in texts:
         group, first, last = _parse(text)
         for index in range(first, (first if last is None else last) + 1):

@@ -1,4 +1,4 @@
-"""What the API answers."""
+"""What the API returns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class AddedItems:
     groups: tuple[ItemGroup, ...]
 
     def item_ids(self) -> Iterator[str]:
-        """The ids of these items, in order."""
+        """Returns the ids of these items, in order."""
         return expand(self.fanout, self.groups)
 
 
 @dataclass(frozen=True)
 class Fanout:
-    """A fan-out as the API shows it."""
+    """A fan-out as the API returns it."""
 
     id: str
     state: str
@@ -36,26 +36,26 @@ class Fanout:
     complete: bool
     """Whether it is sealed and every item was acked."""
     ended: bool
-    """Whether its end is decided and all counts are final."""
+    """Whether it has ended and all counts are final."""
     total: int
     done: int
     succeeded: int
     failed: int
     duplicates: int
     missing: int
-    """Items that were not done when it ended otherwise than completed."""
+    """Items that were not done when it failed, expired or was cancelled."""
     progress: str
-    """Whether the counts are `exact`, `at_least`, or `estimated`."""
+    """What the counts are: `exact`, `at_least` or `estimated`."""
     user_key: str | None
     groups: tuple[ItemGroup, ...]
-    """When it was just opened, the groups of its items; else those that the answer names."""
+    """From `open`: the groups of its items. Otherwise those in the response: a small fan-out's only group."""
     created_at: int
     """When it was opened, in milliseconds since 1970."""
     raw: Mapping[str, Any] = field(repr=False, compare=False)
-    """The whole answer."""
+    """The whole response."""
 
     def item_ids(self) -> Iterator[str]:
-        """The ids of the items of `groups`, in order."""
+        """Returns the ids of the items of `groups`, in order."""
         return expand(self.id, self.groups)
 
     @classmethod
@@ -82,18 +82,18 @@ class Fanout:
 
 
 class Count(NamedTuple):
-    """What is counted of one estimated fan-out."""
+    """A count in one estimated fan-out."""
 
     fanout: str
     add: int = 0
-    """So many more are to be done."""
+    """How many more are to be done."""
     succeeded: int = 0
     failed: int = 0
 
 
 @dataclass(frozen=True)
 class CountedFanout:
-    """An estimated fan-out as it stands after a count."""
+    """An estimated fan-out after a count."""
 
     id: str
     state: str
@@ -103,12 +103,12 @@ class CountedFanout:
     total: int
     """How many were added."""
     done: int
-    """How many were counted as done; more than `total` if some were counted twice, or are not added yet."""
+    """How many were counted as done; more than `total` if some were counted twice, or before they were added."""
     failed: int
 
 
 class RefusedCount(NamedTuple):
-    """An estimated fan-out of which nothing was counted; after the code `unavailable` perhaps it was."""
+    """An estimated fan-out in which nothing was counted. With the code `unavailable` the count may have been applied."""
 
     fanout: str
     code: str
@@ -117,10 +117,10 @@ class RefusedCount(NamedTuple):
 
 @dataclass(frozen=True)
 class CountAnswer:
-    """What became of counts."""
+    """The result of counts."""
 
     fanouts: tuple[CountedFanout, ...]
-    """The fan-outs that they name, as they stand now."""
+    """The fan-outs with their new counts."""
     refused: tuple[RefusedCount, ...]
 
     @classmethod
@@ -133,7 +133,7 @@ class CountAnswer:
 
 
 class AckedFanout(NamedTuple):
-    """A fan-out as it stands after an ack."""
+    """A fan-out after an ack."""
 
     id: str
     state: str
@@ -143,10 +143,10 @@ class AckedFanout(NamedTuple):
 
 @dataclass(frozen=True)
 class AckAnswer:
-    """What became of acks."""
+    """The result of acks."""
 
     fanouts: tuple[AckedFanout, ...]
-    """The fan-outs that they name, as they stand now."""
+    """The fan-outs with their new states."""
     refused: tuple[Refused, ...]
     """Acks of items that do not exist. All others were applied."""
 

@@ -1,4 +1,4 @@
-"""How acks get to Fanfold: over the ack queue, or over HTTP."""
+"""Senders of acks: over the ack queue, or over HTTP."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from .http import pause
 from .models import AckedFanout
 
 MESSAGE_BYTES_MAX = 256 * 1_024 - 4_096
-"""Bytes of one message and of one batch call: what SQS has always taken (256 KiB), less some for what is around it."""
+"""The most bytes of a message and of a batch call: SQS's older limit (256 KiB), less some for the envelope."""
 
 _PER_CALL = 10
 
 
 @dataclass
 class Sent:
-    """What became of messages."""
+    """The result of sending messages."""
 
     unsent: dict[int, BaseException] = field(default_factory=dict)
-    """Positions of messages that could not be sent, and why."""
+    """Positions of messages that could not be sent, with the errors."""
     refused: list[Refused] = field(default_factory=list)
-    """Acks that were sent, but refused."""
+    """Acks that were sent but refused."""
     fanouts: dict[str, AckedFanout] = field(default_factory=dict)
-    """The fan-outs of acks as they stand now; only over HTTP."""
+    """Over HTTP: the fan-outs with their new states, by id."""
 
 
 class AckSender(Protocol):
-    """Sends messages of acks. What it does not name as unsent has arrived."""
+    """Sends messages of acks. Every message that it does not report as unsent has arrived."""
 
     @property
     def limit(self) -> int:
-        """Bytes of one message."""
+        """The most bytes of a message."""
 
     def send(self, messages: Sequence[AckMessage]) -> Sent:
-        """Sends messages; does not raise for what it could not send."""
+        """Sends messages. Reports those that it cannot send, and does not raise."""
 
 
 class SqsAcks:
-    """Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs `sqs:SendMessage` on it."""
+    """Sends acks to the stack's ack queue (output `AckQueueUrl`). Needs the permission `sqs:SendMessage`."""
 
     limit = MESSAGE_BYTES_MAX
 
@@ -61,13 +61,13 @@ class SqsAcks:
         return sent
 
     def _send(self, call: list[int], messages: Sequence[AckMessage], sent: Sent) -> None:
-        """One batch call. SQS may take some of its messages: the others are sent again, unless SQS says that they are at fault."""
+        """Sends one batch call. SQS may accept some of its messages: the others are sent again, unless SQS reports a sender's fault."""
         for attempt in range(1, self._attempts + 1):
             entries = [{"Id": str(at), "MessageBody": messages[at].body()} for at in call]
             try:
                 answer = self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries)
             except (BotoCoreError, ClientError) as error:
-                # The SDK has tried again by itself, if that can help.
+                # The SDK has retried what can be retried.
                 sent.unsent.update(dict.fromkeys(call, error))
                 return
             taken = {int(one["Id"]) for one in answer.get("Successful", ())}
@@ -90,7 +90,7 @@ class SqsAcks:
 
 
 class HttpAcks:
-    """Sends acks to `POST /acks`. Unlike the queue, it answers which fan-outs are complete, and which items do not exist."""
+    """Sends acks to `POST /acks`. Unlike the queue, it returns which fan-outs are complete, and which items do not exist."""
 
     limit = MESSAGE_BYTES_MAX
 
@@ -121,7 +121,7 @@ def _indexes(of: list[int]) -> tuple[str, ...]:
 
 
 def _calls(messages: Sequence[AckMessage]) -> Iterator[list[int]]:
-    """Positions of messages that go together in one batch call."""
+    """Groups positions of messages into batch calls."""
     call, size = list[int](), 0
     for at, message in enumerate(messages):
         if call and (len(call) == _PER_CALL or size + message.bytes > MESSAGE_BYTES_MAX):

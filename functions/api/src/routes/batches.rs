@@ -23,7 +23,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/batches/{id}", "getBatch", "Returns a batch's members and their outcomes")
         .path::<Uuid>("id", "The batch.")
-        .returns::<BatchView>("The batch as it stands.")
+        .returns::<BatchView>("The batch.")
         .problem(Code::UnknownBatch)
         .end();
 }
@@ -42,19 +42,19 @@ struct BatchView {
     target: String,
     /// The lane's partition.
     partition: u32,
-    /// How far it has come.
+    /// Its status.
     status: BatchStatus,
-    /// Attempts begun.
+    /// How many attempts have begun.
     attempts: u32,
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
-    /// While members are tried again: the last error of one of them.
+    /// While members wait for another attempt: the last error of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     /// Its members.
     members: Vec<MemberView>,
-    /// The notice of its failures, once delivery has begun.
+    /// The notice of its failed tasks, once its delivery has begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<NoticeView>,
     /// When it was formed, in milliseconds since 1970.
@@ -69,25 +69,25 @@ struct BatchView {
 struct MemberView {
     /// The task.
     id: TaskId,
-    /// What became of it.
+    /// Its outcome.
     outcome: MemberState,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// What became of a member.
+/// The outcome of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum MemberState {
-    /// Nothing yet.
+    /// It has no outcome yet.
     Pending,
     /// It succeeded.
     Succeeded,
     /// It failed.
     Failed,
-    /// It is not called, or not any more: its fan-out was cut short.
+    /// It is not called (any more), because its fan-out was cancelled, failed or expired.
     Dropped,
 }
 

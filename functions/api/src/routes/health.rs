@@ -18,12 +18,17 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/health", "health", "Whether the tables can be reached, and which kinds stand still")
-        .returns::<Health>("They can.")
+        .operation(
+            "GET",
+            "/health",
+            "health",
+            "Reports whether the API can read its tables, and which kinds stand still",
+        )
+        .returns::<Health>("The API can read its tables.")
         .end();
 }
 
-/// The tables can be reached.
+/// The health of the API.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Health {
@@ -31,18 +36,18 @@ struct Health {
     status: &'static str,
     /// Fanfold's version.
     version: &'static str,
-    /// Kinds that stand still, because their batch API refuses every call. Absent if there is none.
+    /// Kinds that stand still, because their batch API refuses every call. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     standing_still: Vec<StandingStill>,
 }
 
-/// A kind that stands still. Its tasks wait, and use up no attempts.
+/// A kind that stands still: its tasks wait, and use up no attempts.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct StandingStill {
     /// The kind.
     kind: String,
-    /// Since when, in milliseconds since 1970.
+    /// Since when it stands still, in milliseconds since 1970.
     since: u64,
     /// What its batch API returned last.
     answer: String,

@@ -23,8 +23,8 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/", "index", "Index of the API")
-        .says("A page for browsers (`Accept: text/html`), otherwise JSON.")
+        .operation("GET", "/", "index", "Returns an index of the API")
+        .says("A page for browsers (`Accept: text/html`), JSON for others.")
         .returns::<Index>("Paths to start from.")
         .end();
     describer
@@ -51,15 +51,15 @@ struct Index {
 struct Links {
     /// The description of every route (OpenAPI 3.1).
     description: &'static str,
-    /// Whether the tables can be reached.
+    /// Whether the API can read its tables.
     health: &'static str,
     /// All policies.
     policies: &'static str,
-    /// Where fan-outs are opened, by POST.
+    /// POST opens a fan-out, GET lists them.
     fanouts: &'static str,
-    /// Where tasks are registered, by POST.
+    /// POST registers tasks.
     tasks: &'static str,
-    /// Where items are acked, by POST.
+    /// POST acks items.
     acks: &'static str,
 }
 

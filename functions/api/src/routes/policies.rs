@@ -28,12 +28,12 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/policies/{kind}", "getPolicy", "Returns the policy of a kind")
         .path::<Kind>("kind", "The kind of task.")
-        .returns::<Policy>("The policy, with what was left out when it was given.")
+        .returns::<Policy>("The policy, with its defaults.")
         .problem(Code::UnknownPolicy)
         .end();
     describer
         .operation("PUT", "/policies/{kind}", "putPolicy", "Stores the policy of a kind")
-        .says("Replaces the kind's earlier policy. Workers may use that one for some seconds more.")
+        .says("Replaces the kind's policy. Workers may use the previous one for some more seconds.")
         .path::<Kind>("kind", "The kind of task.")
         .body::<body::PolicyBody>()
         .returns::<Policy>("The policy as it is stored.")
@@ -70,12 +70,12 @@ async fn put(
     let policy: Policy = json::shape(Value::Object(body))?;
     let mut errors = policy.check().map_or_else(|error| error.0, |()| Vec::new());
     if policy.kind != kind {
-        let problem = format!("is `{}`, the path names `{kind}`; it may be left out", policy.kind);
+        let problem = format!("is `{}`, but the path names `{kind}`; it may be left out", policy.kind);
         errors.push(FieldError { field: "kind".to_owned(), problem });
     }
     let way = &policy.batch_api.way;
     if way.only_local() && !api.allow_commands {
-        let problem = "is for the local runner only, `batch_api.url` is allowed".to_owned();
+        let problem = "is allowed only in the local runner; `batch_api.url` is allowed here".to_owned();
         errors.push(FieldError { field: format!("batch_api.{}", way.field()), problem });
     }
     if !errors.is_empty() {

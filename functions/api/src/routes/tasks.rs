@@ -23,9 +23,9 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/tasks/{id}", "getTask", "Returns what became of a task")
+        .operation("GET", "/tasks/{id}", "getTask", "Returns a task and its status")
         .path::<TaskId>("id", "The task.")
-        .returns::<TaskView>("The task as it stands.")
+        .returns::<TaskView>("The task.")
         .leads_to("getBatch", "id", "/batch")
         .problem(Code::UnknownTask)
         .end();
@@ -45,12 +45,12 @@ struct TaskView {
     target: String,
     /// The lane's partition.
     partition: u32,
-    /// How far it has come.
+    /// Its status.
     status: TaskStatus,
-    /// What the batch API receives for it; absent if it was dropped.
+    /// What the batch API receives for it; absent for a duplicate that was dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Value>,
-    /// The task that has its key, if it was dropped as a duplicate.
+    /// For a duplicate that was dropped: the task that has its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_of: Option<TaskId>,
     /// The batch that claimed it.
@@ -59,14 +59,14 @@ struct TaskView {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What became of the item that it is, if it is one of a fan-out.
+    /// For an item of a fan-out: the item's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<ItemState>,
     /// When it was registered, in milliseconds since 1970.
     created_at: u64,
 }
 
-/// How far a task has come.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -83,7 +83,7 @@ enum TaskStatus {
     Failed,
     /// It was dropped, because another task has its key.
     Duplicate,
-    /// It was dropped, because its fan-out was cut short.
+    /// It was dropped, because its fan-out was cancelled, failed or expired.
     Dropped,
 }
 

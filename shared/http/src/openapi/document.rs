@@ -35,7 +35,7 @@ impl Describer {
                         "type": "apiKey",
                         "in": "header",
                         "name": "Authorization",
-                        "description": "The deployed API requires signed requests (AWS Signature Version 4).",
+                        "description": "The deployed API requires requests that are signed with AWS Signature Version 4.",
                         "x-amazon-apigateway-authtype": "awsSigv4",
                     },
                 },

@@ -80,7 +80,7 @@ impl<'a> Operation<'a> {
     pub fn paged(mut self, of: &str) -> Self {
         self.parameters.push(json!({
             "name": "after", "in": "query", "required": false, "schema": fanfold::openapi::uuid().to_value(),
-            "description": format!("The last {of} of the page before."),
+            "description": format!("The id of the last {of} of the previous page."),
         }));
         self.problem(Code::InvalidId)
     }
@@ -99,7 +99,7 @@ impl<'a> Operation<'a> {
     pub fn idempotent(mut self) -> Self {
         self.parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false, "schema": key::schema().to_value(),
-            "description": "Identifies the request: repeated under the same key, it takes effect once and returns the same.",
+            "description": "Identifies the request. Repeated under the same key, it takes effect once and returns the same response.",
         }));
         self.problem(Code::InvalidIdempotencyKey).problem(Code::IdempotencyKeyReused)
     }

@@ -17,7 +17,7 @@ pub enum Mode {
     /// By its items, each of which counts once.
     #[default]
     Exact,
-    /// By counters, which count again what is counted twice. It has no items.
+    /// By counters, without items: what is counted twice counts twice.
     Estimated,
 }
 

@@ -21,18 +21,18 @@ pub(super) const THEN: &str = "then_task";
 pub(super) const THEN_DUE: &str = "then_due";
 pub(super) const FOLLOWED: &str = "followed";
 
-/// A task that is registered when a fan-out ends, however it ends.
+/// A task that Fanfold registers when a fan-out has ended, however it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Then {
-    /// An item of another fan-out, if the task is one. Without it, the task's id follows from the fan-out's.
+    /// An item of another fan-out, which the task then is. By default the task's id follows from the fan-out's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ItemId>,
-    /// Its kind; there must be a policy for it.
+    /// Its kind. It must have a policy.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
     pub kind: String,
-    /// What the batch API gets for it: an object, to which Fanfold adds `fanout`, the end as its notice has it under `data`.
+    /// What the batch API receives for it: an object, to which Fanfold adds a field `fanout`: the `data` of the notice of the end.
     #[cfg_attr(feature = "openapi", schemars(extend("x-max-bytes" = THEN_BYTES_MAX, "x-max-depth" = CONTENT_DEPTH_MAX)))]
     pub content: Map<String, Value>,
 }

@@ -23,16 +23,16 @@ use crate::store::shards::few;
 pub(super) const IDLE: &str = "idle";
 pub(super) const LOOK_AT: &str = "look_at";
 
-/// For how long nothing may happen to a fan-out, before and after it is sealed, before it expires: no items added, none done.
+/// How long a fan-out may be without activity (no item added, none done) before it expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IdleLimit {
-    /// While it is open. If not given: 7 days, or 12 weeks where tasks were registered for items that are not done.
+    /// While it is open. By default 7 days, or 12 weeks if tasks were registered for items that are not done.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::idle_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Span>,
-    /// Once it is sealed. If not given: 14 days, or 12 weeks where tasks were registered for items that are not done.
+    /// Once it is sealed. By default 14 days, or 12 weeks if tasks were registered for items that are not done.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::idle_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Span>,

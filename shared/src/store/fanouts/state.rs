@@ -1,21 +1,21 @@
 //! How far a fan-out has come, and how it ended.
 
-/// How far a fan-out has come. It ends in one of the last four, whichever is decided first.
+/// The state of a fan-out. It ends in one of the last four, whichever is decided first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FanoutState {
     /// Items may be added.
     Open,
-    /// No more items come.
+    /// No more items can be added.
     Sealed,
     /// Sealed, and every item was acked.
     Completed,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
     /// More items failed than it tolerates.
     Failed,
-    /// Nothing happened to it for longer than its idle limit.
+    /// It was without activity for longer than its idle limit.
     Expired,
 }
 

@@ -17,16 +17,16 @@ use crate::text::shorten;
 /// The sparse index of partitions that a sweep looks at, and its partition key.
 pub(super) const UNFINISHED: &str = "unfinished";
 
-/// How far a partition has come.
+/// The state of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PartitionState {
-    /// It is read.
+    /// Fanfold is reading it.
     Running,
-    /// Its source said that no more rows come, and every row is registered.
+    /// Its source has no more rows, and every row is registered.
     Done,
-    /// Its source failed, or gave rows that are no tasks; it goes on when it is resumed.
+    /// Its source failed, or had too many bad rows. It goes on when it is resumed.
     Failed,
 }
 

@@ -10,48 +10,47 @@ use crate::store::fanouts::{IdleLimit, Mode, NotifyOn, Then, Tolerance};
 use crate::tracking::TrackingError;
 use crate::tracking::add::items_out_of_range;
 
-/// What a fan-out is opened with.
+/// A request to open a fan-out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OpenRequest {
-    /// How it is tracked: `exact`, by items, or `estimated`, by counters, which count twice what is counted twice. An estimated one has no
-    /// items: `items` is what its counters begin with.
+    /// How it is tracked: `exact`, by items, or `estimated`, by counters. An estimated fan-out has no items: `total` begins at `items`.
     #[serde(default, skip_serializing_if = "Mode::is_exact")]
     pub mode: Mode,
-    /// Items to add at once.
+    /// How many items it has at first.
     #[cfg_attr(feature = "openapi", schemars(range(max = ITEMS_PER_ADD_MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32")]
     pub items: u32,
-    /// Whether these are all.
+    /// Whether to seal it at once: no more items can be added.
     #[serde(default)]
     pub seal: bool,
-    /// The producer's own name for it; comes back with every answer and notice.
+    /// Your own name for it, which responses and notices carry.
     #[cfg_attr(feature = "openapi", schemars(length(max = USER_KEY_BYTES_MAX), extend("x-max-bytes" = USER_KEY_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_key: Option<String>,
-    /// Where its end is to be reported.
+    /// Where Fanfold reports its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
-    /// Which of its ends are told there, and at which shares of its items its progress is.
+    /// Which ends Fanfold reports there, and at which shares of its items its progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify_on: Option<NotifyOn>,
-    /// How many items may fail: a number, or a share of all items as text such as `5%`, judged once it is sealed. If more fail, it ends
-    /// as `failed`, and nothing is begun for it any more. If not given, any number may fail.
+    /// How many items may fail: a number, or a share of all items as text such as `5%`, which is judged once it is sealed. If more fail,
+    /// the fan-out is `failed`, and no more calls begin for it. By default any number may fail.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerated_failures: Option<Tolerance>,
-    /// For how long nothing may happen to it before it expires.
+    /// How long it may be without activity before it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_limit: Option<IdleLimit>,
-    /// An item of another fan-out, which its end acks: as succeeded if it completes, as failed at any other end.
+    /// An item of another fan-out. The end of this one acks it: as succeeded if it completes, otherwise as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ItemId>,
-    /// A task that is registered when it ends, however it ends.
+    /// A task that Fanfold registers when it has ended, however it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
-    /// A source of its tasks, which is read as soon as it is open. It seals the fan-out when all rows are registered: `items` and `seal` are not given
-    /// then.
+    /// A source of its tasks. Fanfold reads it, and seals the fan-out when all rows are registered. `items` and `seal` are not allowed
+    /// with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producer: Option<Producer>,
 }

@@ -95,12 +95,12 @@ async fn what_cannot_be_asked_is_refused() {
     let server = Server::start().await;
     let long = "x".repeat(1_025);
     for (query, said) in [
-        ("?user_key_prefix=a&order=oldest".to_owned(), "`order`: is there with `user_key_prefix`"),
+        ("?user_key_prefix=a&order=oldest".to_owned(), "`order`: is not allowed with `user_key_prefix`"),
         ("?order=up".to_owned(), "`order`: is `up`, `newest`, `oldest` is allowed"),
         ("?state=open,done".to_owned(), "`state`: is `open,done`, `open`, `sealed`"),
-        ("?after=00".to_owned(), "`after`: is of no page"),
-        (format!("?opened_before=1&after={}", "ff".repeat(24)), "`after`: is of no page"),
-        ("?user_key=a&user_key_prefix=a".to_owned(), "`user_key_prefix`: is there with"),
+        ("?after=00".to_owned(), "`after`: does not belong to this list"),
+        (format!("?opened_before=1&after={}", "ff".repeat(24)), "`after`: does not belong to this list"),
+        ("?user_key=a&user_key_prefix=a".to_owned(), "`user_key_prefix`: is not allowed with"),
         ("?user_key=%ff".to_owned(), "`user_key`: is `%ff`"),
         (format!("?user_key={long}"), "at most 1024 bytes"),
         ("?user_key_prefix=".to_owned(), "`user_key_prefix`: is ``"),
@@ -109,8 +109,8 @@ async fn what_cannot_be_asked_is_refused() {
         ("?user_key=a&opened_before=soon".to_owned(), "`opened_before`: is `soon`"),
         ("?user_key=a&limit=0".to_owned(), "`limit`: is `0`, 1 to 100 is allowed"),
         ("?user_key=a&after=xy".to_owned(), "`after`: is `xy`"),
-        ("?user_key=a&after=6200".to_owned(), "`after`: is of no page"),
-        ("?user_key=a&user_key=b".to_owned(), "is there more than once"),
+        ("?user_key=a&after=6200".to_owned(), "`after`: does not belong to this list"),
+        ("?user_key=a&user_key=b".to_owned(), "is given more than once"),
     ] {
         let (detail, _) = server.get(&format!("/fanouts{query}")).await.problem(400, "invalid_parameter");
         assert!(detail.contains(said), "{query}: {detail}");

@@ -20,11 +20,11 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("DELETE", "/fanouts/{id}", "cancelFanout", "Cancels a fan-out")
         .says(
-            "No batch API is called any more for its tasks. A call that was begun before ends, and its outcomes count; everything \
-             else that is not done is missing. Cancelling a fan-out again changes nothing.",
+            "No call of a batch API begins for its tasks any more. Calls in progress run to their end, and their outcomes count; \
+             every other item that is not done counts as missing. Cancelling again changes nothing.",
         )
         .path::<Uuid>("id", "The fan-out.")
-        .returns::<FanoutView>("The fan-out as it stands then: it ended, unless some of it is in progress.")
+        .returns::<FanoutView>("The fan-out. It has `ended` unless calls are in progress.")
         .problem(Code::UnknownFanout)
         .problem(Code::FanoutCompleted)
         .problem(Code::FanoutFailed)

@@ -20,22 +20,22 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/fanouts/{id}/groups", "listGroups", "Lists a fan-out's groups, page by page")
+        .operation("GET", "/fanouts/{id}/groups", "listGroups", "Lists a fan-out's item groups, page by page")
         .path::<Uuid>("id", "The fan-out.")
         .paged("group")
-        .returns::<Groups>("A page of its groups.")
+        .returns::<Groups>("A page of item groups.")
         .problem(fanfold_http::Code::UnknownFanout)
         .end();
 }
 
-/// Groups of a fan-out, those it was opened with first. Groups that were added show up within seconds: all are there once the
-/// sum of `upto` over all pages is the fan-out's `total`.
+/// Groups of a fan-out, first those of its opening. Groups that were added appear within seconds: the list is whole when the sum of
+/// `upto` over all pages is the fan-out's `total`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Groups {
     /// The groups.
     groups: Vec<ItemGroup>,
-    /// The path of the next page, if there may be more groups.
+    /// The path of the next page, if there may be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

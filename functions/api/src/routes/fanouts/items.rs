@@ -24,7 +24,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .path::<Uuid>("id", "The fan-out.")
         .idempotent()
         .body::<AddRequest>()
-        .creates::<Added>("The groups of the items.")
+        .creates::<Added>("The groups of the new items.")
         .problem(Code::UnknownFanout)
         .problem(Code::FanoutNotOpen)
         .problem(Code::WrongMode)
@@ -37,7 +37,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct AddRequest {
-    /// How many.
+    /// How many to add.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = fanfold::limits::ITEMS_PER_ADD_MAX)))]
     #[serde(deserialize_with = "fanfold::whole::u32")]
     items: u32,
@@ -49,7 +49,7 @@ struct AddRequest {
 struct Added {
     /// The fan-out.
     fanout: Uuid,
-    /// The groups of these items.
+    /// The groups of the new items.
     groups: Vec<ItemGroup>,
 }
 

@@ -21,8 +21,8 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/fanouts/{id}/items", "listItems", "Lists the items in a state, page by page")
-        .says("What acks took so far is shown; items of groups that were added show up within seconds.")
+        .operation("GET", "/fanouts/{id}/items", "listItems", "Lists a fan-out's items in a state, page by page")
+        .says("Items of groups that were added appear within seconds.")
         .path::<Uuid>("id", "The fan-out.")
         .query::<InState>()
         .paged("group")
@@ -37,16 +37,16 @@ struct InState;
 impl Choice for InState {
     const NAME: &str = "state";
     const ALLOWED: &[&str] = &["pending", "succeeded", "failed", "duplicate", "missing"];
-    const ABOUT: &str = "The state of the items; `pending` if it is not given.";
+    const ABOUT: &str = "The state of the items; by default `pending`.";
 }
 
 /// Items of a fan-out that are in one state.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Items {
-    /// The items: `<fanout>:<group>:<index>`, or `<fanout>:<group>:<first>-<last>`, both included, as acks take them.
+    /// Ids and ranges that acks take: `<fanout>:<group>:<index>` and `<fanout>:<group>:<first>-<last>`, both ends included.
     items: Vec<String>,
-    /// The path of the next page, if there may be more. A page may be empty although there are more.
+    /// The path of the next page, if there may be one. A page may be empty and still have a next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

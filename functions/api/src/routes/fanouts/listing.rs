@@ -28,9 +28,9 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("GET", "/fanouts", "listFanouts", "Lists fan-outs, page by page")
         .says(
-            "They are sorted by when they were opened, newest first. With `user_key_prefix` they are sorted by user key, those with the same \
-             one newest first, and `order` cannot be given. A fan-out is listed within seconds of its opening, and shown as it stands; \
-             within the seconds after its end was decided it may be missing.",
+            "Sorted by time of opening, newest first. With `user_key_prefix` sorted by user key, for each user key newest first; `order` \
+             is not allowed then. A fan-out appears within seconds of its opening, and may be absent for seconds when its end is \
+             decided. It is shown in its present state.",
         )
         .query::<InStates>()
         .query::<OpenedAfter>()
@@ -40,17 +40,17 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .query::<Prefix>()
         .query::<Limit>()
         .query::<Cursor>()
-        .returns::<Found>("A page of them.")
+        .returns::<Found>("A page of fan-outs.")
         .end();
 }
 
-/// Fan-outs.
+/// A page of fan-outs.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanouts"))]
 struct Found {
     /// The fan-outs.
     fanouts: Vec<FanoutView>,
-    /// The path of the next page, if there may be more. A page may be empty although there are more.
+    /// The path of the next page, if there may be one. A page may be empty and still have a next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -66,7 +66,7 @@ async fn list(
     after: Parameter<Cursor>,
 ) -> Result<Json<Found>, Problem> {
     if prefix.value.is_some() && order.value.is_some() {
-        return Err(invalid("`order`: is there with `user_key_prefix`, which sorts by user key"));
+        return Err(invalid("`order`: is not allowed with `user_key_prefix`, which sorts by user key"));
     }
     let listing = Listing {
         user_keys: wanted(user_key.value, prefix.value)?,
@@ -76,7 +76,7 @@ async fn list(
         oldest_first: order.value == Some(Order::OLDEST),
     };
     if after.value.as_ref().is_some_and(|after| !listing.may_follow(after)) {
-        return Err(invalid("`after`: is of no page of these fan-outs, a `next` of theirs is allowed"));
+        return Err(invalid("`after`: does not belong to this list, the value in a `next` of this list is allowed"));
     }
     let most = limit.value.unwrap_or(FANOUTS_PER_PAGE_MAX);
     let page = api.tracking.fanouts.list(&listing, after.value.as_deref(), most).await?;
@@ -89,7 +89,7 @@ fn wanted(user_key: Option<String>, prefix: Option<String>) -> Result<UserKeys, 
         (None, None) => Ok(UserKeys::Any),
         (Some(key), None) => Ok(UserKeys::Exactly(key)),
         (None, Some(prefix)) => Ok(UserKeys::Beginning(prefix)),
-        (Some(_), Some(_)) => Err(invalid("`user_key_prefix`: is there with `user_key`, one of them is allowed")),
+        (Some(_), Some(_)) => Err(invalid("`user_key_prefix`: is not allowed with `user_key`, one of them is")),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .operation("POST", "/fanouts", "openFanout", "Opens a fan-out")
         .idempotent()
         .body::<OpenRequest>()
-        .creates::<Opened>("The fan-out, and the groups of the items it was opened with.")
+        .creates::<Opened>("The fan-out, and the groups of its items.")
         .with_header("Location", "The fan-out's path.")
         .leads_to("getFanout", "id", "/id")
         .leads_to("addItems", "id", "/id")
@@ -37,13 +37,13 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .end();
 }
 
-/// An opened fan-out.
+/// A fan-out that was opened.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "OpenedFanout"))]
 struct Opened {
     #[serde(flatten)]
     fanout: FanoutView,
-    /// The groups of the items it was opened with.
+    /// The groups of its items.
     groups: Vec<ItemGroup>,
 }
 
@@ -66,7 +66,7 @@ async fn open(
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)))
 }
 
-/// Whether what is to be told can be told there.
+/// Whether the destination can take what is to be reported.
 fn destination(request: &OpenRequest) -> Result<(), PolicyError> {
     request.notify.as_ref().map_or(Ok(()), |notify| notify.check("notify"))?;
     request.notify_on.as_ref().map_or(Ok(()), |on| on.check(request.notify.as_ref()))

@@ -26,52 +26,52 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
             "POST",
             "/fanouts/{id}/producer/resume",
             "resumeProducer",
-            "Lets failed partitions of a producer go on",
+            "Resumes the failed partitions of a producer",
         )
-        .says("Each goes on where it stopped. Partitions that have not failed are left as they are.")
+        .says("Each goes on where it stopped. The other partitions do not change.")
         .path::<Uuid>("id", "The fan-out.")
-        .returns::<ProducerView>("The partitions as they stand then.")
+        .returns::<ProducerView>("All partitions.")
         .problem(Code::UnknownFanout)
         .problem(Code::NoProducer)
         .problem(Code::FanoutNotOpen)
         .end();
 }
 
-/// How far a fan-out's producer has come.
+/// The progress of a fan-out's producer.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "ProducerProgress"))]
 pub(super) struct ProducerView {
-    /// Its partitions, in their order.
+    /// Its partitions, by number.
     partitions: Vec<PartitionView>,
 }
 
-/// How far a partition has come.
+/// The progress of a partition.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Partition"))]
 struct PartitionView {
-    /// Which, from 0.
+    /// Its number, from 0.
     partition: u32,
-    /// How far it has come.
+    /// Its state.
     state: PartitionState,
-    /// Where its next page begins, as its source said; `null`: at the beginning, or there is none.
+    /// The cursor of its next page, from its source. `null`: it is at the beginning, or there is no next page.
     cursor: Value,
     /// Rows of the pages that are registered.
     rows: u64,
-    /// Those of them that are in other partitions.
+    /// Those of them that belong to other partitions.
     dropped: u64,
-    /// Those of them that are no tasks that can be accepted.
+    /// Those of them that are not acceptable tasks.
     bad: u64,
     /// Those of them whose tasks were dropped, because another task has their key.
     duplicates: u64,
-    /// What is wrong with the first bad rows.
+    /// The first bad rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bad_rows: Vec<BadRow>,
-    /// Times in a row that its source failed.
+    /// How many requests to its source have failed in a row.
     tries: u32,
-    /// When the source is asked again after that, in milliseconds since 1970.
+    /// When the source is asked again, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_at: Option<u64>,
-    /// Why it failed the last time.
+    /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// When it last changed, in milliseconds since 1970.

@@ -18,17 +18,17 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Seals a fan-out: no more items come")
-        .says("Sealing a fan-out again changes nothing.")
+        .operation("POST", "/fanouts/{id}/seal", "sealFanout", "Seals a fan-out: no more items can be added")
+        .says("Sealing again changes nothing.")
         .path::<Uuid>("id", "The fan-out.")
         .optional_body::<SealRequest>()
-        .returns::<FanoutView>("The fan-out as it stands then: it may be complete.")
+        .returns::<FanoutView>("The fan-out, which may be complete now.")
         .problem(fanfold_http::Code::UnknownFanout)
         .problem(fanfold_http::Code::FanoutProduced)
         .end();
 }
 
-/// The body of `POST /fanouts/{id}/seal`, if there is one: an empty object.
+/// The optional body of `POST /fanouts/{id}/seal`: an empty object.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

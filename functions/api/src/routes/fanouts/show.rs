@@ -22,26 +22,25 @@ pub(super) fn router() -> Router<Arc<Api>> {
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
-        .operation("GET", "/fanouts/{id}", "getFanout", "Returns how far a fan-out has come")
+        .operation("GET", "/fanouts/{id}", "getFanout", "Returns a fan-out's state and progress")
         .path::<Uuid>("id", "The fan-out.")
         .query::<Counted>()
         .query::<Wait>()
-        .returns::<Shown>("The fan-out as it stands.")
+        .returns::<Shown>("The fan-out.")
         .problem(fanfold_http::Code::UnknownFanout)
         .end();
 }
 
-/// `?progress=exact`: what is done in open groups is counted, too.
+/// `?progress=exact`: also counts in open groups.
 struct Counted;
 
 impl Choice for Counted {
     const NAME: &str = "progress";
     const ALLOWED: &[&str] = &["exact"];
-    const ABOUT: &str =
-        "Counts what is done in groups that have not ended, too: takes a read for every hundred of them.";
+    const ABOUT: &str = "`exact` also counts in groups that have not ended: one more read per hundred of them.";
 }
 
-/// A fan-out; a small one with the group that its items are in. Others have a route that lists them.
+/// A fan-out, and the group of a small one. `GET /fanouts/{id}/groups` lists the groups of others.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "FanoutWithGroups"))]
 struct Shown {

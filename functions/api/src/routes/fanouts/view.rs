@@ -8,20 +8,20 @@ use uuid::Uuid;
 
 use crate::notice::NoticeView;
 
-/// A fan-out. Completion is exact, unless the fan-out is estimated; progress is if it says so.
+/// A fan-out. `complete` is exact unless the fan-out is estimated; `progress` says how exact the counts are.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Fanout"))]
 pub(super) struct FanoutView {
     /// Its id.
     id: Uuid,
-    /// How far it has come.
+    /// Its state.
     state: FanoutState,
-    /// `estimated`, if it is: all its counts are what was counted.
+    /// `estimated` for an estimated fan-out; absent for others.
     #[serde(skip_serializing_if = "Mode::is_exact")]
     mode: Mode,
     /// Whether it is sealed and every item was acked.
     complete: bool,
-    /// Whether it ended, one way or another, and all counts are final. One that was cut short ends when nothing of it is in
+    /// Whether it has ended and all counts are final. One that was cancelled, failed or expired has ended when nothing of it is in
     /// progress any more.
     ended: bool,
     /// Items added.
@@ -34,16 +34,16 @@ pub(super) struct FanoutView {
     duplicates: u64,
     /// Those of them that succeeded.
     succeeded: u64,
-    /// Items that were not done when the fan-out was cut short. They are none of those that are done.
+    /// Items that were not done when the fan-out was cancelled, failed or expired. `done` does not include them.
     missing: u64,
-    /// Whether these counts are exact, or of groups that ended only.
+    /// How exact these counts are.
     progress: Exactness,
-    /// The producer's own name for it.
+    /// The user's own name for it.
     user_key: Option<String>,
-    /// The item that its end acks.
+    /// The item of another fan-out that its end acks.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<ItemId>,
-    /// The task that is registered when it ends.
+    /// The task that Fanfold registers when it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     then: Option<ThenView>,
     /// When it was opened, in milliseconds since 1970.
@@ -53,12 +53,12 @@ pub(super) struct FanoutView {
     /// When the notice of its end was delivered, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     notified_at: Option<u64>,
-    /// The notice of its end, once it has ended and that is told. Before that, of the share of its items that it reached last.
+    /// The notice of its end, once it has ended, if that end is reported. Before that, the latest notice of progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<NoticeView>,
 }
 
-/// The task that is registered when a fan-out ends.
+/// The task that Fanfold registers when a fan-out has ended.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "ThenTask"))]
 struct ThenView {
@@ -70,16 +70,16 @@ struct ThenView {
     registered: bool,
 }
 
-/// Whether `done`, `failed`, `duplicates`, `succeeded` and `missing` are all there is.
+/// How exact `done`, `failed`, `duplicates`, `succeeded` and `missing` are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Exactness {
     /// They are exact.
     Exact,
-    /// They are of the groups that ended: there may be more.
+    /// They count groups that have ended only: more items may be done.
     AtLeast,
-    /// They are what was counted, perhaps twice or not at all.
+    /// They are estimates: something may have been counted twice or not at all.
     Estimated,
 }
 

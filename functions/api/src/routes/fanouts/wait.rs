@@ -17,7 +17,7 @@ pub(super) struct Wait;
 impl QueryParameter for Wait {
     const NAME: &str = "wait";
     const ABOUT: &str =
-        "How long the answer may wait for the fan-out's end: as soon as it has ended, or when the time is up.";
+        "How long to wait for the fan-out's end: the response comes when it has ended, or when the time is up.";
     type Value = Duration;
 
     fn read(text: &str) -> Option<Duration> {

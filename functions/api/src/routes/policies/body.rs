@@ -19,7 +19,7 @@ impl JsonSchema for PolicyBody {
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
             required.retain(|field| field != "kind");
         }
-        let description = "A policy. Its kind may be left out; it is the one that the path names.";
+        let description = "A policy. `kind` may be left out, since the path names it.";
         schema.insert("description".to_owned(), description.into());
         schema
     }

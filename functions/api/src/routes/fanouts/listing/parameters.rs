@@ -11,7 +11,7 @@ pub(super) struct UserKey;
 
 impl QueryParameter for UserKey {
     const NAME: &str = "user_key";
-    const ABOUT: &str = "Those with exactly this user key.";
+    const ABOUT: &str = "Only fan-outs with exactly this user key.";
     type Value = String;
 
     fn read(text: &str) -> Option<String> {
@@ -33,7 +33,7 @@ pub(super) struct Prefix;
 
 impl QueryParameter for Prefix {
     const NAME: &str = "user_key_prefix";
-    const ABOUT: &str = "Those whose user keys begin with this.";
+    const ABOUT: &str = "Only fan-outs whose user keys begin with this.";
     type Value = String;
 
     fn read(text: &str) -> Option<String> {
@@ -56,7 +56,7 @@ pub(super) struct InStates;
 impl QueryParameter for InStates {
     const NAME: &str = "state";
     const ABOUT: &str =
-        "Those in one of these states, separated by commas: `open,sealed` are those that are not finished.";
+        "Only fan-outs in one of these states, separated by commas: `open,sealed` lists what is not finished.";
     type Value = Vec<FanoutState>;
 
     fn read(text: &str) -> Option<Vec<FanoutState>> {
@@ -67,7 +67,7 @@ impl QueryParameter for InStates {
     }
 
     fn allowed() -> String {
-        format!("`{}`, or several of them with commas between,", FanoutState::ALL.map(FanoutState::as_str).join("`, `"))
+        format!("`{}`, or several of them separated by commas,", FanoutState::ALL.map(FanoutState::as_str).join("`, `"))
     }
 
     #[cfg(feature = "openapi")]
@@ -87,7 +87,7 @@ impl Order {
 impl Choice for Order {
     const NAME: &str = "order";
     const ALLOWED: &[&str] = &["newest", Self::OLDEST];
-    const ABOUT: &str = "Which come first; the newest, if it is not given.";
+    const ABOUT: &str = "Which come first; by default the newest.";
 }
 
 /// `?limit=…`
@@ -95,7 +95,7 @@ pub(super) struct Limit;
 
 impl QueryParameter for Limit {
     const NAME: &str = "limit";
-    const ABOUT: &str = "How many a page looks at; 100 if it is not given. It shows those of them that are asked for.";
+    const ABOUT: &str = "How many fan-outs a page examines; by default 100. The page shows those that match.";
     type Value = usize;
 
     fn read(text: &str) -> Option<usize> {
@@ -118,7 +118,7 @@ pub(super) struct Cursor;
 
 impl QueryParameter for Cursor {
     const NAME: &str = "after";
-    const ABOUT: &str = "Where the page before ended, as its `next` has it.";
+    const ABOUT: &str = "Where the previous page ended: the value in its `next`.";
     type Value = Vec<u8>;
 
     fn read(text: &str) -> Option<Vec<u8>> {
@@ -131,7 +131,7 @@ impl QueryParameter for Cursor {
     }
 
     fn allowed() -> String {
-        "what the `next` of the page before has".to_owned()
+        "the value in the `next` of the previous page".to_owned()
     }
 
     #[cfg(feature = "openapi")]

@@ -27,7 +27,7 @@ fn schema() -> serde_json::Value {
 
 impl QueryParameter for OpenedAfter {
     const NAME: &str = "opened_after";
-    const ABOUT: &str = "Those that were opened later than this, in milliseconds since 1970.";
+    const ABOUT: &str = "Only fan-outs opened later than this, in milliseconds since 1970.";
     type Value = u64;
 
     fn read(text: &str) -> Option<u64> {
@@ -46,7 +46,7 @@ impl QueryParameter for OpenedAfter {
 
 impl QueryParameter for OpenedBefore {
     const NAME: &str = "opened_before";
-    const ABOUT: &str = "Those that were opened earlier than this, in milliseconds since 1970. The newest first, the list begins there.";
+    const ABOUT: &str = "Only fan-outs opened earlier than this, in milliseconds since 1970.";
     type Value = u64;
 
     fn read(text: &str) -> Option<u64> {
