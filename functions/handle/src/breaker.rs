@@ -102,11 +102,11 @@ impl Handle {
     /// A probe worked: the kind goes on.
     async fn resume(&self, called: &Called<'_>) -> Result<(), StoreError> {
         let (kind, now) = (called.kind(), self.world.now());
-        let tell_at = tells(called.policy).then(|| called.pass.gate.tells_at(now));
-        if self.gates.resume(&called.pass.place, tell_at).await? {
+        let notice_at = tells(called.policy).then(|| called.pass.gate.next_notice_at(now));
+        if self.gates.resume(&called.pass.place, notice_at).await? {
             tracing::warn!(kind, "the batch API works again: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
-            self.hint(kind, tell_at, now).await;
+            self.hint(kind, notice_at, now).await;
         }
         Ok(())
     }
@@ -128,11 +128,11 @@ impl Handle {
             return Ok(None);
         }
         let probe_at = next_probe(0, called.result, now, self.world.random.next());
-        let tell_at = tells(called.policy).then(|| gate.tells_at(now));
-        if self.gates.stop(&gate, refusal.answer, probe_at, tell_at).await? {
+        let notice_at = tells(called.policy).then(|| gate.next_notice_at(now));
+        if self.gates.stop(&gate, refusal.answer, probe_at, notice_at).await? {
             tracing::error!(kind, answer = refusal.answer, "the kind stands still: its batch API refuses every call");
             metrics::counter!(KINDS_STOPPED).increment(1);
-            self.hint(kind, tell_at, now).await;
+            self.hint(kind, notice_at, now).await;
         }
         Ok(Some(probe_at))
     }
@@ -140,19 +140,19 @@ impl Handle {
     /// The kind stands still by another version of its policy: it goes on.
     pub(crate) async fn forget(&self, gate: &Gate, stopped: &Stopped, policy: &Policy) -> Result<(), StoreError> {
         let now = self.world.now();
-        let tell_at = tells(policy).then(|| gate.tells_at(now));
-        if self.gates.forget(gate, stopped, tell_at).await? {
+        let notice_at = tells(policy).then(|| gate.next_notice_at(now));
+        if self.gates.forget(gate, stopped, notice_at).await? {
             tracing::warn!(kind = gate.kind, "the policy has changed: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
-            self.hint(&gate.kind, tell_at, now).await;
+            self.hint(&gate.kind, notice_at, now).await;
         }
         Ok(())
     }
 
-    /// Has it told how a kind stands, from `tell_at` on. If the message is lost, `sweep` sends it again.
-    async fn hint(&self, kind: &str, tell_at: Option<Timestamp>, now: Timestamp) {
-        let Some(at) = tell_at else { return };
-        let message = NotifyMessage::due(About::Kind(kind.to_owned()), tell_at);
+    /// Has it told how a kind stands, from `notice_at` on. If the message is lost, `sweep` sends it again.
+    async fn hint(&self, kind: &str, notice_at: Option<Timestamp>, now: Timestamp) {
+        let Some(at) = notice_at else { return };
+        let message = NotifyMessage::due(About::Kind(kind.to_owned()), notice_at);
         if let Err(error) = self.notify.send_all([(&message, at.since(now))]).await {
             tracing::warn!(%error, kind, "the message was not sent that has it told how the kind stands");
         }

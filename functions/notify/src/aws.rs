@@ -14,7 +14,7 @@ use fanfold_http_client::HttpClient;
 use serde_json::Value;
 
 use crate::DeliveryError;
-use crate::deliver::failure;
+use crate::webhooks::failure;
 
 /// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use fanfold::policy::{Destination, queue_url};
 use serde_json::{Value, json};
 
 use crate::aws::{Call, Service};
-use crate::deliver::receiver;
+use crate::webhooks::receiver;
 use crate::{DeliveryError, Notify};
 
 impl Notify {

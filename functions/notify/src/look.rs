@@ -62,9 +62,9 @@ impl Notify {
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let followed = self.follow(&fanout).await?;
         let Some(destination) = fanout.notify.clone() else { return Ok(Asked::Nothing) };
-        let reached = fanout.telling.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
+        let reached = fanout.notice_facts.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
         let notice = reached.map(|reached| Notice::progress(&fanout, reached));
-        if notice.is_none() && fanout.told_as().is_none() {
+        if notice.is_none() && fanout.reported_as().is_none() {
             return Ok(Asked::Nothing);
         }
         let progress = notice.is_some();
@@ -108,7 +108,7 @@ impl Notify {
         let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
         let policy = self.policies.get(kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
-        let Some(destination) = destination.filter(|_| gate.tell_at.is_some()) else { return Ok(Asked::Nothing) };
+        let Some(destination) = destination.filter(|_| gate.notice_at.is_some()) else { return Ok(Asked::Nothing) };
         self.next(message, gate.notice.clone(), destination, || vec![Notice::of_kind(&gate)]).await
     }
 

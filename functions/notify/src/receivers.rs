@@ -21,7 +21,7 @@ type Ready = (Delivery, NotifyMessage, Box<Due>);
 
 impl Notify {
     /// Does what the messages of an invocation ask for.
-    pub(crate) async fn tell_all(&self, messages: Vec<(Delivery, NotifyMessage)>) -> Vec<Handled> {
+    pub(crate) async fn process(&self, messages: Vec<(Delivery, NotifyMessage)>) -> Vec<Handled> {
         let looked = messages.into_iter().map(|(delivery, message)| async move {
             let asked = match self.look(&message).await {
                 Ok(Asked::Later(wait)) => self.later(&message, message.due, wait).await.map(|()| Asked::Nothing),
@@ -42,7 +42,7 @@ impl Notify {
             }
         }
         drop(looked);
-        let told = receivers.into_iter().map(|(name, ready)| self.tell_receiver(name, ready));
+        let told = receivers.into_iter().map(|(name, ready)| self.try_receiver(name, ready));
         let told = stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect::<Vec<_>>().await;
         handled.extend(told.into_iter().flatten());
         handled
@@ -50,14 +50,14 @@ impl Notify {
 
     /// Delivers to one receiver, if there is a place for this invocation; otherwise the notices wait for one, which uses up
     /// no try.
-    async fn tell_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
-        let Some(name) = name else { return self.tell_each(ready).await };
+    async fn try_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
+        let Some(name) = name else { return self.try_each(ready).await };
         let now = self.world.now();
         let party = Party::Receiver(name);
         let place = Place { party, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
         match self.places.take(&place, self.share, now).await {
             Ok(true) => {
-                let told = self.tell_each(ready).await;
+                let told = self.try_each(ready).await;
                 if let Err(error) = self.places.give_back(&place).await {
                     tracing::warn!(%error, party = ?place.party, "a place is held until its lease is over");
                 }
@@ -71,7 +71,7 @@ impl Notify {
         }
     }
 
-    async fn tell_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
+    async fn try_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
         let told = ready.into_iter().map(|(delivery, message, due)| async move {
             let result = self.tell(&due).await;
             (delivery, message, result)

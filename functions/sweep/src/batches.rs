@@ -33,7 +33,7 @@ impl Sweep {
                 // Its acks are through; what is left of it is a notice.
                 let about = About::Batch(LaneBatch::of(&batch));
                 let notices = self.batches.notices();
-                let again = self.tell_again(&notices, about, &batch.notice, batch.updated_at, request).await?;
+                let again = self.remind_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
                 report.batches += u64::from(again);
                 continue;
             }

@@ -29,10 +29,10 @@ impl Sweep {
                     let before = (fanout.open_groups, fanout.ended_at);
                     let after = self.tracking.close(fanout, SWEEP_CLOSES_MAX).await?;
                     report.fanouts += u64::from((after.open_groups, after.ended_at) != before);
-                } else if let Some(since) = to_tell(&fanout) {
+                } else if let Some(since) = unreported_since(&fanout) {
                     let notices = self.tracking.fanouts.notices();
                     let about = About::Fanout(fanout.id);
-                    let again = self.tell_again(&notices, about, &fanout.notice, since, request).await?;
+                    let again = self.remind_overdue(&notices, about, &fanout.notice, since, request).await?;
                     report.fanouts += u64::from(again);
                 }
             }
@@ -67,7 +67,7 @@ impl Sweep {
     }
 
     /// Sends the message of a notice again if it is overdue; `ended`: when what it reports happened.
-    pub(crate) async fn tell_again(
+    pub(crate) async fn remind_overdue(
         &self,
         notices: &Notices,
         about: About,
@@ -85,7 +85,7 @@ impl Sweep {
 }
 
 /// When that happened which is still to be told of a fan-out: its end, or a share of its items that is done.
-fn to_tell(fanout: &Fanout) -> Option<Timestamp> {
-    let reached = fanout.reached_to_tell().map(|reached| Timestamp(reached.at));
+fn unreported_since(fanout: &Fanout) -> Option<Timestamp> {
+    let reached = fanout.reached_to_notify().map(|reached| Timestamp(reached.at));
     reached.or(fanout.to_notify().then_some(fanout.updated_at))
 }

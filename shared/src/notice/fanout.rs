@@ -44,7 +44,7 @@ pub struct MissingItems {
 impl MissingItems {
     /// What was found of a fan-out.
     pub(super) fn of(fanout: &Fanout) -> Option<Self> {
-        let named = fanout.telling.missing.as_ref()?;
+        let named = fanout.notice_facts.missing.as_ref()?;
         Some(Self { items: named.names(fanout.id), more: fanout.missing.saturating_sub(named.count()) })
     }
 }

@@ -3,14 +3,14 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::limits::PROGRESS_SHARES_MAX;
-use crate::store::fanouts::ToldEnd;
+use crate::store::fanouts::ReportedEnd;
 
 /// More than no items, and less than all.
 const SHARE: &str = "^(00?\\.(0[1-9]|[1-9][0-9]?)|(0?[1-9]|[1-9][0-9])(\\.[0-9]{1,2})?)%$";
 
 /// Ends of a fan-out that are told.
 pub(crate) fn ends(_: &mut SchemaGenerator) -> Schema {
-    let names = ToldEnd::ALL.map(ToldEnd::as_str);
+    let names = ReportedEnd::ALL.map(ReportedEnd::as_str);
     json_schema!({"type": ["array", "null"], "items": {"type": "string", "enum": names}})
 }
 

@@ -6,12 +6,12 @@ mod idle;
 mod list;
 mod missing;
 mod named;
+mod notice_facts;
 mod notify_on;
 mod opened;
 mod record;
 mod share;
 mod state;
-mod telling;
 mod tolerance;
 
 use std::collections::BTreeSet;
@@ -32,13 +32,13 @@ pub use self::follow::Then;
 pub use self::idle::IdleLimit;
 pub use self::list::{FanoutPage, Listing, UserKeys};
 pub use self::missing::Missing;
-pub use self::notify_on::{NotifyOn, ToldEnd};
+pub use self::notice_facts::{NoticeFacts, Reached};
+pub use self::notify_on::{NotifyOn, ReportedEnd};
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
 use self::record::{PRODUCER, TOLERATED};
 pub use self::share::ProgressShare;
 pub use self::state::FanoutState;
-pub use self::telling::{Reached, Telling};
 pub use self::tolerance::Tolerance;
 
 /// What became of the items of groups that end.

@@ -17,12 +17,20 @@ pub(super) use self::record::any_notice;
 pub use self::record::{Next, NoticeProgress};
 
 /// What is forgotten when a record is to report another change: the state of the notice of the change before.
-pub(super) const ANEW: [&str; 8] =
-    ["tell_tries", "tell_lease", "tell_worker", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
+pub(super) const ANEW: [&str; 8] = [
+    "notice_tries",
+    "notice_lease",
+    "notice_worker",
+    "notice_since",
+    "notice_parts",
+    "notice_error",
+    "notified",
+    "undeliverable",
+];
 
 /// The same where the next change waits for a try that runs, so that they are told in their order.
 pub(super) const ANOTHER: [&str; 6] =
-    ["tell_tries", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
+    ["notice_tries", "notice_since", "notice_parts", "notice_error", "notified", "undeliverable"];
 
 /// The notices about the records of one table.
 #[derive(Clone, Debug)]
@@ -79,10 +87,10 @@ impl Notices {
     fn end_turn(&self, turn: &Turn, parts: u32, error: Option<&str>) -> Change<'_> {
         self.change(&turn.key, turn.change)
             .when_absent("notified")
-            .when_is("tell_worker", binary(turn.worker.as_bytes()))
-            .set("tell_parts", number(parts))
-            .set_some("tell_error", error.map(text))
-            .remove(["tell_lease", "tell_worker"])
+            .when_is("notice_worker", binary(turn.worker.as_bytes()))
+            .set("notice_parts", number(parts))
+            .set_some("notice_error", error.map(text))
+            .remove(["notice_lease", "notice_worker"])
     }
 
     /// The attribute by which the index shows what is to be delivered, if there is one.
@@ -100,18 +108,18 @@ impl Notices {
         let tries = before.tries.saturating_add(1);
         let begun = self
             .change_open(key, before.change)
-            .when_same("tell_due", before.due.map(time))
-            .when("attribute_not_exists(tell_due) OR tell_due <= :now", [(":now", time(now))])
-            .when("attribute_not_exists(tell_lease) OR tell_lease <= :now", [])
-            .set("tell_tries", number(tries))
-            .set("tell_lease", time(now.plus(NOTICE_LEASE)))
-            .set("tell_worker", binary(worker.as_bytes()))
-            .set_first("tell_since", time(now))
+            .when_same("notice_due", before.due.map(time))
+            .when("attribute_not_exists(notice_due) OR notice_due <= :now", [(":now", time(now))])
+            .when("attribute_not_exists(notice_lease) OR notice_lease <= :now", [])
+            .set("notice_tries", number(tries))
+            .set("notice_lease", time(now.plus(NOTICE_LEASE)))
+            .set("notice_worker", binary(worker.as_bytes()))
+            .set_first("notice_since", time(now))
             .send()
             .await?;
         // One's own write whose answer was lost comes back as a failed condition.
         let mine = begun.counts(|item| {
-            Reader::new("notices", self.key, item).bytes("tell_worker").is_ok_and(|by| by == worker.as_bytes())
+            Reader::new("notices", self.key, item).bytes("notice_worker").is_ok_and(|by| by == worker.as_bytes())
         });
         Ok(mine.then(|| Turn {
             key: key.to_owned(),
@@ -135,7 +143,7 @@ impl Notices {
         parts: u32,
         error: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let change = self.end_turn(turn, parts, error).set("tell_due", time(due));
+        let change = self.end_turn(turn, parts, error).set("notice_due", time(due));
         self.counts(turn, change, |stands| stands.tries == turn.tries && stands.due == Some(due)).await
     }
 
@@ -170,7 +178,7 @@ impl Notices {
             .change(&turn.key, turn.change)
             .when_absent("notified")
             .set("notified", time(self.table.world.now()))
-            .remove(["tell_due", "tell_lease", "tell_worker", "tell_error", "undeliverable"])
+            .remove(["notice_due", "notice_lease", "notice_worker", "notice_error", "undeliverable"])
             .remove(self.index());
         self.counts(turn, change, |stands| stands.delivered.is_some()).await
     }
@@ -181,8 +189,8 @@ impl Notices {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn leave(&self, turn: &Turn) -> Result<Option<NoticeProgress>, StoreError> {
-        let change = self.table.change(self.key, &turn.key).remove(["tell_lease", "tell_worker"]);
-        let change = change.when_is("tell_worker", binary(turn.worker.as_bytes()));
+        let change = self.table.change(self.key, &turn.key).remove(["notice_lease", "notice_worker"]);
+        let change = change.when_is("notice_worker", binary(turn.worker.as_bytes()));
         let left = change.send_for_new().await?;
         let decode = |item: &_| NoticeProgress::decode(&Reader::new("notices", self.key, item));
         Ok(left.decode(decode)?.done())
@@ -197,10 +205,10 @@ impl Notices {
         let now = self.table.world.now();
         let change = self
             .change_open(key, before.change)
-            .when_same("tell_due", before.due.map(time))
-            .when_same("tell_lease", before.lease_until.map(time))
-            .set("tell_due", time(now))
-            .remove(["tell_lease", "tell_worker"]);
+            .when_same("notice_due", before.due.map(time))
+            .when_same("notice_lease", before.lease_until.map(time))
+            .set("notice_due", time(now))
+            .remove(["notice_lease", "notice_worker"]);
         Ok(change.send().await?.is_done().then_some(now))
     }
 
@@ -215,8 +223,8 @@ impl Notices {
             .change(key, change)
             .when_present("undeliverable")
             .when_absent("notified")
-            .set("tell_due", time(now))
-            .set("tell_since", time(now))
+            .set("notice_due", time(now))
+            .set("notice_since", time(now))
             .remove(["undeliverable"]);
         if let Some(index) = self.index() {
             revived = revived.set(index, shard(key));

@@ -194,8 +194,8 @@ impl Tracking {
             match self.fanouts.clear_inline(&fanout, &group, &cleared).await? {
                 Write::Done(after) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
-                    self.tell_end(&after).await?;
-                    self.tell_share(&fanout, &after).await?;
+                    self.hint_end(&after).await?;
+                    self.hint_share(&fanout, &after).await?;
                     return Ok(refusal);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,

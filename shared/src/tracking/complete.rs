@@ -59,7 +59,7 @@ impl Tracking {
         }
         match self.fanouts.end(&fanout).await? {
             Write::Done(ended) => {
-                self.tell_end(&ended).await?;
+                self.hint_end(&ended).await?;
                 Ok(ended)
             }
             Write::Refused(stands) => stands.ok_or(TrackingError::UnknownFanout(fanout.id)),
@@ -78,7 +78,7 @@ impl Tracking {
     }
 
     /// Sends the message of what follows from the end of a fan-out, its notice included, if it ended just now.
-    pub(super) async fn tell_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
+    pub(super) async fn hint_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
         if !fanout.ended() || !(fanout.to_follow() || fanout.to_notify()) {
             return Ok(());
         }

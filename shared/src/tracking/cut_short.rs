@@ -46,7 +46,7 @@ impl Tracking {
             }
             match self.fanouts.decide(&fanout, state).await? {
                 Write::Done(decided) => {
-                    self.tell_end(&decided).await?;
+                    self.hint_end(&decided).await?;
                     return self.close(decided, CLOSED_AT_ONCE).await;
                 }
                 Write::Refused(stands) => fanout = stands.ok_or(TrackingError::UnknownFanout(id))?,
@@ -79,7 +79,7 @@ impl Tracking {
             let Write::Done(ended) = self.fanouts.clear_inline(&fanout, &group, &close(&group)).await? else {
                 return Ok(fanout);
             };
-            self.tell_end(&ended).await?;
+            self.hint_end(&ended).await?;
             return Ok(ended);
         }
         let mut groups = self.groups.open_ids(id, usize::MAX).await?;

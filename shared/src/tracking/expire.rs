@@ -26,7 +26,7 @@ impl Tracking {
             return Ok(false);
         }
         let Write::Done(decided) = self.fanouts.decide(&fanout, FanoutState::Expired).await? else { return Ok(false) };
-        self.tell_end(&decided).await?;
+        self.hint_end(&decided).await?;
         self.close(decided, SWEEP_CLOSES_MAX).await?;
         Ok(true)
     }

@@ -13,7 +13,7 @@ impl Tracking {
     /// # Errors
     /// There is no such fan-out any more, or the tables cannot be read or written.
     pub async fn with_missing(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
-        if fanout.missing == 0 || fanout.telling.missing.is_some() {
+        if fanout.missing == 0 || fanout.notice_facts.missing.is_some() {
             return Ok(fanout);
         }
         let (id, missing) = (fanout.id, self.find_missing(&fanout).await?);

@@ -13,7 +13,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::GROUP_ITEMS_MAX;
-use crate::store::fanouts::{Fanout, FanoutState, Inline, Mode, Telling};
+use crate::store::fanouts::{Fanout, FanoutState, Inline, Mode, NoticeFacts};
 use crate::store::groups::GroupRecord;
 use crate::store::notices::NoticeProgress;
 
@@ -67,7 +67,7 @@ impl Tracking {
         let new = opened.is_done();
         let fanout = match opened {
             Write::Done(()) => {
-                self.tell_end(&fanout).await?;
+                self.hint_end(&fanout).await?;
                 fanout
             }
             Write::Refused(Some(before)) => same_request(before, &request, inline)?,
@@ -121,7 +121,7 @@ fn new_fanout(id: Uuid, request: &OpenRequest, inline: bool, groups: u64, now: T
         inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
         user_key: request.user_key.clone(),
         notify: request.notify.clone(),
-        telling: Telling { on: request.notify_on.clone().unwrap_or_default(), ..Telling::default() },
+        notice_facts: NoticeFacts { on: request.notify_on.clone().unwrap_or_default(), ..NoticeFacts::default() },
         parent: request.parent,
         then: request.then.clone(),
         then_due: None,
@@ -146,7 +146,7 @@ fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<F
         ("items", before.opened_with != u64::from(request.items)),
         ("user_key", before.user_key != request.user_key),
         ("notify", before.notify != request.notify),
-        ("notify_on", before.telling.on != request.notify_on.clone().unwrap_or_default()),
+        ("notify_on", before.notice_facts.on != request.notify_on.clone().unwrap_or_default()),
         ("tolerated_failures", before.tolerated != request.tolerated_failures),
         ("parent", before.parent != request.parent),
         ("then", before.then != request.then),

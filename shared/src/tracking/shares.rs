@@ -13,7 +13,7 @@ impl Tracking {
         while fanout.reaches(self.world.now()).is_some() {
             match self.fanouts.reach(&fanout).await? {
                 Write::Done(after) => {
-                    self.tell_share(&fanout, &after).await?;
+                    self.hint_share(&fanout, &after).await?;
                     return Ok(after);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,
@@ -24,8 +24,8 @@ impl Tracking {
     }
 
     /// Sends the message of the notice of a share that was reached just now, if one was.
-    pub(super) async fn tell_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
-        if after.notice.change == before.notice.change || after.reached_to_tell().is_none() {
+    pub(super) async fn hint_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
+        if after.notice.change == before.notice.change || after.reached_to_notify().is_none() {
             return Ok(());
         }
         Ok(self.notify.send(&NotifyMessage::due(About::Fanout(after.id), after.notice.due)).await?)

@@ -17,7 +17,7 @@ pub struct NotifyOn {
     /// without a failed item is told as that; without `completed` beside it, one that is completed with failed items is not told.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::ends"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends: Option<BTreeSet<ToldEnd>>,
+    pub ends: Option<BTreeSet<ReportedEnd>>,
     /// Shares of its items, as text such as `50%`, at which its progress is told: more than none and less than all. It is judged once the
     /// fan-out is sealed.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_shares"))]
@@ -28,7 +28,7 @@ pub struct NotifyOn {
 /// An end of a fan-out, as it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToldEnd {
+pub enum ReportedEnd {
     /// It is completed, and no item failed.
     Succeeded,
     /// Every item is done.
@@ -41,7 +41,7 @@ pub enum ToldEnd {
     Expired,
 }
 
-impl ToldEnd {
+impl ReportedEnd {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Succeeded, Self::Completed, Self::Failed, Self::Cancelled, Self::Expired];
 
@@ -73,15 +73,16 @@ fn shares<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressShare
 
 impl NotifyOn {
     /// As what an end is told; none: it is not.
-    fn end(&self, state: FanoutState, failed: u64) -> Option<ToldEnd> {
-        let tells =
-            |end: &ToldEnd| self.ends.as_ref().map_or(ToldEnd::DEFAULT.contains(end), |ends| ends.contains(end));
-        let ended_as: &[ToldEnd] = match state {
-            FanoutState::Completed if failed == 0 => &[ToldEnd::Succeeded, ToldEnd::Completed],
-            FanoutState::Completed => &[ToldEnd::Completed],
-            FanoutState::Failed => &[ToldEnd::Failed],
-            FanoutState::Cancelled => &[ToldEnd::Cancelled],
-            FanoutState::Expired => &[ToldEnd::Expired],
+    fn end(&self, state: FanoutState, failed: u64) -> Option<ReportedEnd> {
+        let tells = |end: &ReportedEnd| {
+            self.ends.as_ref().map_or(ReportedEnd::DEFAULT.contains(end), |ends| ends.contains(end))
+        };
+        let ended_as: &[ReportedEnd] = match state {
+            FanoutState::Completed if failed == 0 => &[ReportedEnd::Succeeded, ReportedEnd::Completed],
+            FanoutState::Completed => &[ReportedEnd::Completed],
+            FanoutState::Failed => &[ReportedEnd::Failed],
+            FanoutState::Cancelled => &[ReportedEnd::Cancelled],
+            FanoutState::Expired => &[ReportedEnd::Expired],
             FanoutState::Open | FanoutState::Sealed => &[],
         };
         ended_as.iter().copied().find(tells)
@@ -110,9 +111,10 @@ impl NotifyOn {
             );
             return refuse(".progress", problem);
         }
-        let left_out = self.ends.as_ref().and_then(|ends| ToldEnd::DEFAULT.into_iter().find(|end| !ends.contains(end)));
+        let left_out =
+            self.ends.as_ref().and_then(|ends| ReportedEnd::DEFAULT.into_iter().find(|end| !ends.contains(end)));
         left_out.map_or(Ok(()), |end| {
-            let needed = ToldEnd::DEFAULT.map(|end| format!("`{}`", end.as_str())).join(", ");
+            let needed = ReportedEnd::DEFAULT.map(|end| format!("`{}`", end.as_str())).join(", ");
             let problem =
                 format!("leaves out `{}`, of which {who} would never hear: all of {needed} are needed", end.as_str());
             refuse(".ends", problem)
@@ -123,9 +125,9 @@ impl NotifyOn {
 impl Fanout {
     /// As what its end is told, once it has ended; none: it is not, or nobody is.
     #[must_use]
-    pub fn told_as(&self) -> Option<ToldEnd> {
+    pub fn reported_as(&self) -> Option<ReportedEnd> {
         self.notify.as_ref().filter(|_| self.ended())?;
-        self.telling.on.end(self.state, self.failed)
+        self.notice_facts.on.end(self.state, self.failed)
     }
 }
 
@@ -142,7 +144,7 @@ mod tests {
     }
 
     fn told(on: &Value, state: FanoutState, failed: u64) -> Option<&'static str> {
-        read(on).end(state, failed).map(ToldEnd::as_str)
+        read(on).end(state, failed).map(ReportedEnd::as_str)
     }
 
     #[test]

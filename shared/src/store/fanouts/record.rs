@@ -7,7 +7,7 @@ use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
 use super::idle::{IDLE, LOOK_AT};
 use super::named::{NAMED, NAMES, sort_key};
 use super::opened::{self, OPENED, STANDS, Standing};
-use super::{FanoutState, IdleLimit, Mode, Telling, Then, Tolerance};
+use super::{FanoutState, IdleLimit, Mode, NoticeFacts, Then, Tolerance};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -65,7 +65,7 @@ pub struct Fanout {
     /// Where its end is reported.
     pub notify: Option<Destination>,
     /// What else is told there, or what is not.
-    pub telling: Telling,
+    pub notice_facts: NoticeFacts,
     /// The item that its end acks.
     pub parent: Option<ItemId>,
     /// The task that is registered when it ends.
@@ -126,7 +126,7 @@ impl Fanout {
     /// Whether its end is still to be reported.
     #[must_use]
     pub fn to_notify(&self) -> bool {
-        self.told_as().is_some() && !self.notice.over()
+        self.reported_as().is_some() && !self.notice.over()
     }
 
     /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, it drains,
@@ -135,7 +135,7 @@ impl Fanout {
     #[must_use]
     pub fn ending(&self) -> bool {
         let judged = self.state == FanoutState::Open && self.failures > 0;
-        (self.state == FanoutState::Sealed && (self.inline.is_none() || self.tells_progress()))
+        (self.state == FanoutState::Sealed && (self.inline.is_none() || self.reports_progress()))
             || judged
             || self.draining()
             || self.to_follow()
@@ -208,7 +208,7 @@ impl Fanout {
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
             notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
-            telling: Telling::decode(&reader)?,
+            notice_facts: NoticeFacts::decode(&reader)?,
             parent: if reader.has(PARENT) { Some(reader.parsed(PARENT)?) } else { None },
             then: if reader.has(THEN) { Some(reader.json(THEN)?) } else { None },
             then_due: reader.time(THEN_DUE)?,
@@ -307,7 +307,7 @@ impl Fanout {
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", self.ended_at.map(|ended_at| expiry(ended_at, kept))),
         ];
-        item(attributes.into_iter().chain(self.telling.encode()))
+        item(attributes.into_iter().chain(self.notice_facts.encode()))
     }
 }
 
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::policy::Span;
-    use crate::store::fanouts::telling::any_telling;
+    use crate::store::fanouts::notice_facts::any_notice_facts;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -370,7 +370,7 @@ mod tests {
                         inline,
                         user_key,
                         notify,
-                        telling: ended_at.map_or_else(Telling::default, |at| any_telling(at, total)),
+                        notice_facts: ended_at.map_or_else(NoticeFacts::default, |at| any_notice_facts(at, total)),
                         parent: look_at.map(|_| ItemId { fanout: id, group: id, index: 7 }),
                         then: ended_at.map(|_| Then::new("report", serde_json::json!({"x": total}))),
                         then_due: look_at,

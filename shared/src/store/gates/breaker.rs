@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::record::{
-    ANSWER, Gate, PROBE_AT, PROBES, PROBING, REFUSALS, RESUMED_AT, STOOD_SINCE, Stopped, TARGETS, TELL_AT, VERSION,
+    ANSWER, Gate, NOTICE_AT, PROBE_AT, PROBES, PROBING, REFUSALS, RESUMED_AT, STOOD_SINCE, Stopped, TARGETS, VERSION,
 };
 use super::{Gates, key};
 use crate::aws::attributes::{id_set, number, text, time};
@@ -69,7 +69,7 @@ impl Gates {
         change.send().await.map(|_| ())
     }
 
-    /// The kind stands still from now on; of several who find that, one wins. `tell_at`: when somebody is to be told.
+    /// The kind stands still from now on; of several who find that, one wins. `notice_at`: when somebody is to be told.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -78,7 +78,7 @@ impl Gates {
         gate: &Gate,
         answer: &str,
         probe_at: Timestamp,
-        tell_at: Option<Timestamp>,
+        notice_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let Some(version) = gate.version else { return Ok(false) };
         let (since, because) = (self.table().world.now(), answer.to_owned());
@@ -90,7 +90,7 @@ impl Gates {
             .when_absent(STOPPED_AT)
             .when_is(VERSION, text(version))
             .when("refusals >= :refusals", [(":refusals", number(gate.refusals))]);
-        Ok(to_tell(change, tell_at).send().await?.is_done())
+        Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
     /// A call worked: whatever was counted was not in a row. Its place is given back.
@@ -154,14 +154,14 @@ impl Gates {
         change.send().await.map(|_| ())
     }
 
-    /// A probe worked: the kind goes on, and its place is given back. Returns whether it was this probe that did it. `tell_at`:
+    /// A probe worked: the kind goes on, and its place is given back. Returns whether it was this probe that did it. `notice_at`:
     /// when somebody is to be told.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn resume(&self, place: &Place, tell_at: Option<Timestamp>) -> Result<bool, StoreError> {
+    pub async fn resume(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
         let change = self.goes_on(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
-        Ok(to_tell(change, tell_at).send().await?.is_done())
+        Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
     /// The probe was not made after all: somebody else may.
@@ -173,14 +173,19 @@ impl Gates {
     }
 
     /// The kind goes on, since what is known of its batch API holds for another version of its policy. Of several who find that,
-    /// one wins. `tell_at`: when somebody is to be told.
+    /// one wins. `notice_at`: when somebody is to be told.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn forget(&self, gate: &Gate, stopped: &Stopped, tell_at: Option<Timestamp>) -> Result<bool, StoreError> {
+    pub async fn forget(
+        &self,
+        gate: &Gate,
+        stopped: &Stopped,
+        notice_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
         let change = self.goes_on(self.change(&gate.kind)).remove([VERSION]);
         let change = change.when_is(STOPPED_AT, time(stopped.since));
-        Ok(to_tell(change, tell_at).send().await?.is_done())
+        Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
     /// A probe is due at once: whoever made one is dead.
@@ -208,10 +213,10 @@ impl Gates {
 
 /// The change by which a kind stops or goes on: what was to be told of the change before is void, and this one is to be told
 /// from the same write on, so that nobody's death can lose it.
-fn to_tell(change: Change<'_>, tell_at: Option<Timestamp>) -> Change<'_> {
+fn noticed(change: Change<'_>, notice_at: Option<Timestamp>) -> Change<'_> {
     let change = change.add("changes", number(1_u32)).remove(ANEW);
-    match tell_at {
-        Some(at) => change.set(TELL_AT, time(at)).set("tell_due", time(at)),
-        None => change.remove([TELL_AT, "tell_due"]),
+    match notice_at {
+        Some(at) => change.set(NOTICE_AT, time(at)).set("notice_due", time(at)),
+        None => change.remove([NOTICE_AT, "notice_due"]),
     }
 }

@@ -24,7 +24,7 @@ pub(super) const PROBING: &str = "probing";
 
 pub(super) const RESUMED_AT: &str = "resumed_at";
 pub(super) const STOOD_SINCE: &str = "stood_since";
-pub(super) const TELL_AT: &str = "tell_at";
+pub(super) const NOTICE_AT: &str = "notice_at";
 
 /// A kind's gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Gate {
     /// Since when it had stood still then.
     pub stood_since: Option<Timestamp>,
     /// When somebody was, or is, first to be told of its latest change. None: nobody is.
-    pub tell_at: Option<Timestamp>,
+    pub notice_at: Option<Timestamp>,
     /// The state of the notice of that change.
     pub notice: NoticeProgress,
 }
@@ -96,15 +96,15 @@ impl Gate {
 
     /// Whether somebody is still to be told how the kind stands since its latest change.
     #[must_use]
-    pub fn to_tell(&self) -> bool {
-        self.tell_at.is_some() && !self.notice.over()
+    pub fn to_notify(&self) -> bool {
+        self.notice_at.is_some() && !self.notice.over()
     }
 
     /// When somebody is to be told of a change that happens now: at once, but some time after the change before it was to be
     /// told. If that was not due yet, its notice is not sent: this one takes its time.
     #[must_use]
-    pub fn tells_at(&self, now: Timestamp) -> Timestamp {
-        match self.tell_at {
+    pub fn next_notice_at(&self, now: Timestamp) -> Timestamp {
+        match self.notice_at {
             Some(before) if before > now => before.min(now.plus(KIND_NOTICES)),
             Some(before) => before.plus(KIND_NOTICES).max(now),
             None => now,
@@ -135,7 +135,7 @@ impl Gate {
             stopped: Stopped::decode(&reader)?,
             resumed_at: reader.time(RESUMED_AT)?,
             stood_since: reader.time(STOOD_SINCE)?,
-            tell_at: reader.time(TELL_AT)?,
+            notice_at: reader.time(NOTICE_AT)?,
             notice: NoticeProgress::decode(&reader)?,
         })
     }
@@ -247,15 +247,15 @@ mod tests {
     fn changes_are_told_at_once_but_not_faster_than_a_limit() {
         let (before, seconds) =
             (Timestamp(1_000_000), |seconds| Timestamp(1_000_000).plus(Duration::from_secs(seconds)));
-        let told = Gate { tell_at: Some(before), ..Gate::default() };
-        assert_eq!(Gate::default().tells_at(before), before);
+        let told = Gate { notice_at: Some(before), ..Gate::default() };
+        assert_eq!(Gate::default().next_notice_at(before), before);
         for (now, due) in [(1, 30), (29, 30), (30, 30), (31, 31), (9_000, 9_000)] {
-            assert_eq!(told.tells_at(seconds(now)), seconds(due), "{now}");
+            assert_eq!(told.next_notice_at(seconds(now)), seconds(due), "{now}");
         }
-        let waits = Gate { tell_at: Some(seconds(30)), ..Gate::default() };
-        assert_eq!(waits.tells_at(seconds(7)), seconds(30), "it takes the time of the one before");
-        let wrong = Gate { tell_at: Some(seconds(90_000)), ..Gate::default() };
-        assert_eq!(wrong.tells_at(before), seconds(30), "whatever another clock said");
+        let waits = Gate { notice_at: Some(seconds(30)), ..Gate::default() };
+        assert_eq!(waits.next_notice_at(seconds(7)), seconds(30), "it takes the time of the one before");
+        let wrong = Gate { notice_at: Some(seconds(90_000)), ..Gate::default() };
+        assert_eq!(wrong.next_notice_at(before), seconds(30), "whatever another clock said");
     }
 
     #[test]

@@ -89,12 +89,12 @@ impl NoticeProgress {
             ("changes", self.change.map(number)),
             ("notified", self.delivered.map(time)),
             ("undeliverable", self.given_up.map(time)),
-            ("tell_tries", count(self.tries)),
-            ("tell_since", self.since.map(time)),
-            ("tell_due", self.due.map(time)),
-            ("tell_lease", self.lease_until.map(time)),
-            ("tell_parts", count(self.parts)),
-            ("tell_error", self.error.as_ref().map(text)),
+            ("notice_tries", count(self.tries)),
+            ("notice_since", self.since.map(time)),
+            ("notice_due", self.due.map(time)),
+            ("notice_lease", self.lease_until.map(time)),
+            ("notice_parts", count(self.parts)),
+            ("notice_error", self.error.as_ref().map(text)),
         ]
     }
 
@@ -103,12 +103,12 @@ impl NoticeProgress {
             change: reader.optional_number("changes")?,
             delivered: reader.time("notified")?,
             given_up: reader.time("undeliverable")?,
-            tries: reader.small("tell_tries")?,
-            since: reader.time("tell_since")?,
-            due: reader.time("tell_due")?,
-            lease_until: reader.time("tell_lease")?,
-            parts: reader.small("tell_parts")?,
-            error: reader.optional_text("tell_error")?.map(str::to_owned),
+            tries: reader.small("notice_tries")?,
+            since: reader.time("notice_since")?,
+            due: reader.time("notice_due")?,
+            lease_until: reader.time("notice_lease")?,
+            parts: reader.small("notice_parts")?,
+            error: reader.optional_text("notice_error")?.map(str::to_owned),
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::store::notices::{ANOTHER, NoticeProgress};
 
 /// What of a fan-out is told, and what was found to be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Telling {
+pub struct NoticeFacts {
     /// What is told.
     pub on: NotifyOn,
     /// How far it had come when it reached the share that was told last, or is to be.
@@ -47,7 +47,7 @@ const ON: &str = "notify_on";
 const REACHED: &str = "reached";
 const MISSING: &str = "named_missing";
 
-impl Telling {
+impl NoticeFacts {
     pub(super) fn encode(&self) -> [(&'static str, Option<AttributeValue>); 3] {
         let on = (self.on != NotifyOn::default()).then_some(&self.on);
         [(ON, on.map(json)), (REACHED, self.reached.as_ref().map(json)), (MISSING, self.missing.as_ref().map(json))]
@@ -70,12 +70,12 @@ impl Fanout {
     /// The shares at which its progress is told; none if nobody is.
     fn shares(&self) -> Option<&BTreeSet<ProgressShare>> {
         self.notify.as_ref()?;
-        Some(&self.telling.on.progress).filter(|shares| !shares.is_empty())
+        Some(&self.notice_facts.on.progress).filter(|shares| !shares.is_empty())
     }
 
     /// Whether its progress is told.
     #[must_use]
-    pub fn tells_progress(&self) -> bool {
+    pub fn reports_progress(&self) -> bool {
         self.shares().is_some()
     }
 
@@ -94,21 +94,21 @@ impl Fanout {
 
     /// The share that it reached whose notice is still to be delivered. From the decision of its end on there is none.
     #[must_use]
-    pub fn reached_to_tell(&self) -> Option<&Reached> {
-        self.telling.reached.as_ref().filter(|_| self.state == FanoutState::Sealed && !self.notice.over())
+    pub fn reached_to_notify(&self) -> Option<&Reached> {
+        self.notice_facts.reached.as_ref().filter(|_| self.state == FanoutState::Sealed && !self.notice.over())
     }
 
     /// The fan-out with another notice to be told: of the share that it reached, or, if its end is decided, of that one only. Whatever
     /// was told of it before is over then.
     pub(super) fn with_notice(self, now: Timestamp) -> Self {
         let decided = !matches!(self.state, FanoutState::Open | FanoutState::Sealed);
-        if decided && self.tells_progress() && self.notice.change != Some(END) {
+        if decided && self.reports_progress() && self.notice.change != Some(END) {
             return Self { notice: NoticeProgress { change: Some(END), ..NoticeProgress::default() }, ..self };
         }
         let Some(reached) = self.reaches(now) else { return self };
         let notice =
             NoticeProgress { change: Some(change(reached.share)), due: Some(now), ..NoticeProgress::default() };
-        Self { telling: Telling { reached: Some(reached), ..self.telling }, notice, ..self }
+        Self { notice_facts: NoticeFacts { reached: Some(reached), ..self.notice_facts }, notice, ..self }
     }
 }
 
@@ -129,7 +129,7 @@ impl Fanouts {
         let change = self.table.change("id", old.id).differences(&before, &after.encode_header());
         match after.notice.change {
             Some(another) if old.notice.change != Some(another) => {
-                change.set("changes", number(another)).remove(ANOTHER).put([("tell_due", after.notice.due.map(time))])
+                change.set("changes", number(another)).remove(ANOTHER).put([("notice_due", after.notice.due.map(time))])
             }
             _ => change,
         }
@@ -155,19 +155,19 @@ impl Fanouts {
     pub(crate) async fn name_missing(&self, fanout: Fanout, missing: Missing) -> Result<Option<Fanout>, StoreError> {
         let change = self.table.change("id", fanout.id).set(MISSING, json(&missing));
         let written = change.when_present("id").when_absent(MISSING).send().await?.decode_refused(Fanout::decode)?;
-        let telling = Telling { missing: Some(missing), ..fanout.telling.clone() };
-        Ok(written.map(|()| Fanout { telling, ..fanout }).stands())
+        let notice_facts = NoticeFacts { missing: Some(missing), ..fanout.notice_facts.clone() };
+        Ok(written.map(|()| Fanout { notice_facts, ..fanout }).stands())
     }
 }
 
 #[cfg(test)]
-pub(super) fn any_telling(at: Timestamp, done: u64) -> Telling {
-    use crate::store::fanouts::ToldEnd;
+pub(super) fn any_notice_facts(at: Timestamp, done: u64) -> NoticeFacts {
+    use crate::store::fanouts::ReportedEnd;
 
     let shares = ProgressShare::new(2_500);
     let reached = shares.map(|share| Reached { share, at: at.0, done, failed: 1, duplicates: 2 });
-    let on = NotifyOn { ends: Some([ToldEnd::Failed].into()), progress: shares.into_iter().collect() };
+    let on = NotifyOn { ends: Some([ReportedEnd::Failed].into()), progress: shares.into_iter().collect() };
     let mut missing = Missing::default();
     missing.add(uuid::Uuid::from_u128(done.into()), vec![(1, 7)]);
-    Telling { on, reached, missing: Some(missing) }
+    NoticeFacts { on, reached, missing: Some(missing) }
 }
