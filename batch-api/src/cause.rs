@@ -7,7 +7,7 @@ pub enum Cause {
     Status(u16),
     /// A program ended with a status other than 0.
     Exit,
-    /// An answer that was to tell outcomes and cannot be read.
+    /// An answer whose outcomes cannot be read.
     BadAnswer,
     /// Nobody was reached: no address, no connection, or a program that cannot be started.
     Unreachable,
@@ -26,7 +26,7 @@ impl Cause {
     pub fn answered(self) -> bool {
         match self {
             Self::Silence | Self::BadAnswer => false,
-            // Bad gateway, gateway time-out; those with which a CDN tells of a broken or silent origin.
+            // Bad gateway, gateway time-out, and the codes by which a CDN reports a broken or silent origin.
             Self::Status(status) => !matches!(status, 502 | 504 | 520 | 522 | 524),
             Self::Exit | Self::Unreachable | Self::Tls | Self::NotMade => true,
         }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_worked_is_told_from_what_did_not() {
+    fn calls_that_may_have_worked_are_recognized() {
         for cause in [Cause::Silence, Cause::BadAnswer, Cause::Status(502), Cause::Status(504)] {
             assert!(!cause.answered() && cause.retriable() && !cause.concerns_every_batch(), "{cause:?}");
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_api_that_refuses_everybody_is_told_from_one_that_refuses_a_batch() {
+    fn refusals_of_every_batch_are_recognized() {
         for status in [300, 301, 302, 303, 307, 308, 401, 403, 404, 405, 415, 429, 503] {
             assert!(Cause::Status(status).concerns_every_batch(), "{status}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn not_now_is_told_from_not_this() {
+    fn causes_worth_a_retry_are_recognized() {
         for status in [408, 409, 425, 429, 500, 501, 502, 503, 504, 599] {
             assert!(Cause::Status(status).retriable(), "{status}");
         }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_short() {
+    fn problems_are_described_in_short() {
         let body = format!("{{\"batch\": \"{NOBODY}\", \"attempt\": -1}}");
         let error = read::<HandleMessage>(&body).unwrap_err().to_string();
         assert!(error.starts_with("`attempt`: invalid value: integer `-1`, expected a whole number"), "{error}");

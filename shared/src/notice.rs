@@ -46,7 +46,7 @@ enum SpecVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum Event {
-    /// Every item of a fan-out is done, and none of them failed: where ends are told as that.
+    /// Every item of a fan-out is done, and none of them failed. Sent where `notify_on` names `succeeded`.
     #[serde(rename = "fanout.succeeded")]
     FanoutSucceeded(FanoutEnded),
     /// Every item of a fan-out is done.

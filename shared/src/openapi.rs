@@ -315,7 +315,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_span_is_told_as_is_matched(nanos in 0..=RETRY_AFTER_MAX.as_nanos()) {
+        fn what_a_span_is_shown_as_is_matched(nanos in 0..=RETRY_AFTER_MAX.as_nanos()) {
             let span = Span(Duration::from_nanos(u64::try_from(nanos).unwrap()));
             prop_assert!(Regex::new(SPAN).unwrap().is_match(&span.to_string()), "{}", span);
         }

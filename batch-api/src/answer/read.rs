@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_shown_and_tried_again() {
-        for (body, told) in [
+        for (body, shown) in [
             ("null", "it is null: null"),
             ("{}", "it has no field `members`: {}"),
             ("{\"members\": null}", "it has no field `members`"),
@@ -162,8 +162,8 @@ mod tests {
         ] {
             let error = Answer::read(body.as_bytes()).unwrap_err();
             assert!(error.retriable && error.cause == Cause::BadAnswer, "{body}");
-            let told = format!("the answer is not {{\"members\": [...]}}: {told}");
-            let exact = error.message.starts_with(&told) || error.message.contains(told.rsplit(": ").next().unwrap());
+            let shown = format!("the answer is not {{\"members\": [...]}}: {shown}");
+            let exact = error.message.starts_with(&shown) || error.message.contains(shown.rsplit(": ").next().unwrap());
             assert!(exact, "{body}: {}", error.message);
         }
         // The answer to one call is kept for each of up to 10,000 members.
@@ -194,11 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_that_is_none_is_told_of_its_member() {
-        for (outcome, told) in [(json!("FAILED"), "\"FAILED\""), (json!(1), "1"), (json!({"a": 1}), "{\"a\":1}")] {
-            let told = format!("the answer's outcome for it is {told}, succeeded, failed or retry is expected");
+    fn an_outcome_that_is_none_is_shown_of_its_member() {
+        for (outcome, shown) in [(json!("FAILED"), "\"FAILED\""), (json!(1), "1"), (json!({"a": 1}), "{\"a\":1}")] {
+            let shown = format!("the answer's outcome for it is {shown}, succeeded, failed or retry is expected");
             let member = members(&json!({"members": [{"id": ID, "outcome": outcome}]}).to_string()).remove(0);
-            assert_eq!((member.outcome, member.error), (MemberOutcome::Unclear, Some(told)));
+            assert_eq!((member.outcome, member.error), (MemberOutcome::Unclear, Some(shown)));
         }
         let member = members(&json!({"members": [{"id": ID, "outcome": null}]}).to_string()).remove(0);
         assert_eq!((member.outcome, member.error.is_some()), (MemberOutcome::Unclear, true));
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn an_error_that_is_no_text_is_kept_as_it_is_written() {
-        for (error, told) in [(json!({"code": 7}), Some("{\"code\":7}")), (json!(7), Some("7")), (json!(null), None)] {
+        for (error, shown) in [(json!({"code": 7}), Some("{\"code\":7}")), (json!(7), Some("7")), (json!(null), None)] {
             let body = json!({"members": [{"id": ID, "outcome": "failed", "error": error}]}).to_string();
             let member = members(&body).remove(0);
-            assert_eq!((member.outcome, member.error.as_deref()), (MemberOutcome::Failed, told));
+            assert_eq!((member.outcome, member.error.as_deref()), (MemberOutcome::Failed, shown));
         }
     }
 

@@ -40,12 +40,12 @@ enum NoticeState {
 }
 
 impl NoticeView {
-    /// The notice of a fan-out's end once that is to be told, and before that of the share of its items that it reached last.
+    /// The notice of a fan-out's end once that is to be reported, and before that of the share of its items that it reached last.
     pub(crate) fn of_fanout(fanout: &Fanout) -> Option<Self> {
         let reached = fanout.notice_facts.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
         let share = reached.map(|reached| reached.share.to_string());
-        let tells = share.is_some() || fanout.reported_as().is_some();
-        tells.then(|| Self { share, ..Self::of(&fanout.notice) })
+        let any = share.is_some() || fanout.reported_as().is_some();
+        any.then(|| Self { share, ..Self::of(&fanout.notice) })
     }
 
     pub(crate) fn of(notice: &NoticeProgress) -> Self {

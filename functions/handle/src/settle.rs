@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_told_apart() {
+    fn each_member_gets_its_own_outcome() {
         let answer = Answer::Members(vec![
             member(0, MemberOutcome::Succeeded, None),
             member(1, MemberOutcome::Failed, Some("too heavy")),
             member(2, MemberOutcome::Retry, None),
             member(9, MemberOutcome::Failed, Some("of another batch")),
-            member(0, MemberOutcome::Failed, Some("told twice")),
+            member(0, MemberOutcome::Failed, Some("reported twice")),
         ]);
         let settlement = run(&batch(4, 1), Ok(answer));
         assert_eq!(settlement.succeeded.iter().collect::<Vec<_>>(), [0]);
@@ -179,15 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_does_not_clearly_tell_is_told_of_whom_it_concerns() {
+    fn members_of_an_unclear_answer_say_what_was_unclear() {
         let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
         let members = vec![member(0, MemberOutcome::Failed, None), unclear];
         let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
         let settlement = run(&batch(3, 3), Ok(answer));
         let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
         assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
-        let untold = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
-        assert!(errors.contains(untold), "{errors:?}");
+        let unreported = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
+        assert!(errors.contains(unreported), "{errors:?}");
         assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
 
         let stranger = Answer::Members(vec![member(9, MemberOutcome::Succeeded, None)]);

@@ -66,7 +66,7 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// With region, credentials and endpoints of the environment, where Lambda puts them. What is missing is told when it is
+    /// With region, credentials and endpoints of the environment, where Lambda puts them. What is missing is reported when it is
     /// needed: most stacks call none of these.
     pub(crate) fn from_environment(surroundings: &Surroundings) -> Self {
         let [id, secret, token] = [variables::ACCESS_KEY_ID, variables::SECRET_ACCESS_KEY, variables::SESSION_TOKEN]
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_told_from_what_stands_around_it() {
+    fn an_error_code_is_read_without_its_namespace() {
         for text in
             ["TaskTimedOut", "com.amazonaws.swf.service.v2.model#TaskTimedOut", "TaskTimedOut:http://x.example/"]
         {

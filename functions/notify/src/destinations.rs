@@ -1,4 +1,4 @@
-//! How a notice is told to each destination.
+//! How a notice is delivered to each destination.
 
 use std::fmt::Write as _;
 
@@ -54,11 +54,11 @@ pub(crate) fn name(destination: &Destination) -> &str {
 
 /// `PutEvents`: the detail is the notice's data, and `notice`, its id, by which repetitions are recognized.
 fn put_event(bus: &str, notice: &Notice) -> Result<Call, DeliveryError> {
-    let mut told = serde_json::to_value(notice)?;
-    let mut detail = told["data"].take();
+    let mut event = serde_json::to_value(notice)?;
+    let mut detail = event["data"].take();
     detail["notice"] = json!(notice.id);
     let entry = json!({
-        "EventBusName": bus, "Source": "fanfold", "DetailType": told["type"], "Detail": detail.to_string(),
+        "EventBusName": bus, "Source": "fanfold", "DetailType": event["type"], "Detail": detail.to_string(),
         "Resources": [notice.source],
     });
     by_target(Service::EventBridge, "AWSEvents.PutEvents", "application/x-amz-json-1.1", &json!({"Entries": [entry]}))
@@ -90,11 +90,11 @@ fn end_task(token: &str, notice: &Notice) -> Result<Call, DeliveryError> {
 
 /// `SendDurableExecutionCallbackSuccess`, or `…Failure` if the fan-out ended otherwise than completed.
 fn call_back(id: &str, notice: &Notice) -> Result<Call, DeliveryError> {
-    let told = serde_json::to_string(notice)?;
+    let text = serde_json::to_string(notice)?;
     let (how, body) = match failed(notice)? {
-        None => ("succeed", told.into_bytes()),
+        None => ("succeed", text.into_bytes()),
         Some(Failed { error, cause }) => {
-            let body = json!({"ErrorType": error, "ErrorMessage": cause, "ErrorData": told});
+            let body = json!({"ErrorType": error, "ErrorMessage": cause, "ErrorData": text});
             ("fail", serde_json::to_vec(&body)?)
         }
     };
@@ -123,8 +123,8 @@ struct Failed {
 fn failed(notice: &Notice) -> Result<Option<Failed>, DeliveryError> {
     let well = matches!(notice.event, Event::FanoutCompleted(_) | Event::FanoutSucceeded(_));
     let Some(end) = notice.event.end().filter(|_| !well) else { return Ok(None) };
-    let told = serde_json::to_value(&notice.event)?;
-    let error = told["type"].as_str().unwrap_or_default().to_owned();
+    let event = serde_json::to_value(&notice.event)?;
+    let error = event["type"].as_str().unwrap_or_default().to_owned();
     let cause = format!(
         "of {} items {} succeeded, {} failed, {} were duplicates and {} were not done ({})",
         end.total, end.succeeded, end.failed, end.duplicates, end.missing, notice.source

@@ -19,9 +19,9 @@ use crate::{Notify, NotifyError};
 pub(crate) enum Asked {
     /// Nothing, or nothing any more.
     Nothing,
-    /// To come again after this time.
+    /// To be sent again after this time.
     Later(Duration),
-    /// A try.
+    /// A try to deliver.
     Try(Box<Due>),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Due {
     pub(crate) destination: Destination,
     /// All parts of it.
     pub(crate) notices: Vec<Notice>,
-    /// Whether a sweep looks at its record when it is delivered, too: something else is to be done.
+    /// Whether the record stays in the index of the sweep after the delivery: other work is left for it.
     pub(crate) looked_at: bool,
 }
 
@@ -47,7 +47,7 @@ impl Notify {
         }
     }
 
-    /// Finds out what a message asks for.
+    /// What a message asks for, as the tables stand.
     pub(crate) async fn look(&self, message: &NotifyMessage) -> Result<Asked, NotifyError> {
         match &message.about {
             About::Fanout(id) => self.look_at_fanout(message, *id).await,
@@ -56,7 +56,7 @@ impl Notify {
         }
     }
 
-    /// Its end is told once it has ended; before that, the share of its items that it reached last.
+    /// A fan-out's end is reported once it has ended; before that, the share of its items that it reached last.
     async fn look_at_fanout(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
@@ -84,7 +84,7 @@ impl Notify {
         if batch.status != BatchStatus::Done {
             return Err(NotifyError::NotDone(batch.id));
         }
-        // Whoever acks its items asks for the notice afterwards. With the notice the batch would be closed, and its acks lost.
+        // The step that acks its items asks for the notice afterwards. The notice closes the batch, and its acks would be lost.
         if !batch.notice.begun() && self.tracking.any_pending(&batch.items().collect::<Vec<_>>()).await? {
             return Ok(Asked::Nothing);
         }
@@ -103,7 +103,7 @@ impl Notify {
         self.next(message, batch.notice.clone(), destination, || Notice::failed(&batch)).await
     }
 
-    /// A kind's notice reports its present state. A change that another one followed before it was delivered is not reported.
+    /// A kind's notice reports its present state. A change is not reported if another one followed before its notice was delivered.
     async fn look_at_kind(&self, message: &NotifyMessage, kind: &str) -> Result<Asked, NotifyError> {
         let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
         let policy = self.policies.get(kind).await?;
@@ -139,7 +139,7 @@ impl Notify {
         })
     }
 
-    /// Sends a message again, which comes after `wait`, or as late as a message can.
+    /// Sends a message again, to arrive after `wait`, or as late as a message can.
     pub(crate) async fn later(
         &self,
         message: &NotifyMessage,

@@ -1,5 +1,5 @@
-//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold its
-//! share of them and no more, so that the rest go on with others.
+//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold only its
+//! share of them, so that the rest serve other receivers.
 
 use std::collections::BTreeMap;
 
@@ -42,9 +42,9 @@ impl Notify {
             }
         }
         drop(looked);
-        let told = receivers.into_iter().map(|(name, ready)| self.try_receiver(name, ready));
-        let told = stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect::<Vec<_>>().await;
-        handled.extend(told.into_iter().flatten());
+        let tries = receivers.into_iter().map(|(name, ready)| self.try_receiver(name, ready));
+        let tried = stream::iter(tries).buffer_unordered(NOTICES_AT_ONCE_MAX).collect::<Vec<_>>().await;
+        handled.extend(tried.into_iter().flatten());
         handled
     }
 
@@ -57,11 +57,11 @@ impl Notify {
         let place = Place { party, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
         match self.places.take(&place, self.share, now).await {
             Ok(true) => {
-                let told = self.try_each(ready).await;
+                let tried = self.try_each(ready).await;
                 if let Err(error) = self.places.give_back(&place).await {
                     tracing::warn!(%error, party = ?place.party, "a place is held until its lease is over");
                 }
-                told
+                tried
             }
             Ok(false) => self.wait_for_place(ready).await,
             Err(error) => {
@@ -72,11 +72,11 @@ impl Notify {
     }
 
     async fn try_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
-        let told = ready.into_iter().map(|(delivery, message, due)| async move {
-            let result = self.tell(&due).await;
+        let tries = ready.into_iter().map(|(delivery, message, due)| async move {
+            let result = self.try_once(&due).await;
             (delivery, message, result)
         });
-        stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect().await
+        stream::iter(tries).buffer_unordered(NOTICES_AT_ONCE_MAX).collect().await
     }
 
     async fn wait_for_place(&self, ready: Vec<Ready>) -> Vec<Handled> {

@@ -14,7 +14,7 @@ impl Sweep {
         for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_notify) {
             match self.policies.get(&gate.kind).await {
                 Ok(Some(policy)) if policy.notify.is_some() => {}
-                // It names nobody any more.
+                // The policy no longer names a destination.
                 Ok(_) => continue,
                 Err(error) => {
                     tracing::error!(%error, kind = gate.kind, "the policy cannot be read");

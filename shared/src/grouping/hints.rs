@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_is_told_the_epoch_of_its_election() {
+    fn the_hint_of_a_leader_has_the_epoch_of_its_election() {
         let batch = Uuid::from_u128(2);
         let lock = Lock { holder: Some(batch), epoch: 5, ..Lock::free(lane()) };
         let elected = GroupMessage::elected(&lock, batch, tasks());

@@ -40,8 +40,8 @@ impl Follows {
     #[must_use]
     pub fn of(batch: &Batch, policy: Option<&Policy>) -> Self {
         let done = batch.status == BatchStatus::Done;
-        let told = policy.is_some_and(|policy| policy.notify.is_some());
-        let failures = if !done || batch.failed.is_zero() || batch.notice.over() || !told {
+        let reported = policy.is_some_and(|policy| policy.notify.is_some());
+        let failures = if !done || batch.failed.is_zero() || batch.notice.over() || !reported {
             FailureNotice::None
         } else if batch.notice.begun() {
             FailureNotice::Begun
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_nobody_is_told_of_is_closed_at_once() {
+    fn a_batch_without_a_notice_is_closed_at_once() {
         let closed = (None, FailureNotice::None, false);
         assert_eq!(of(&done(tasks()), Some(&silent())), closed);
         assert_eq!(of(&done(tasks()), None), closed);
@@ -137,12 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_once() {
+    fn failures_are_reported_once() {
         let with = |notice| Batch { notice, ..done(tasks()) };
         let begun = with(NoticeProgress { tries: 1, ..NoticeProgress::default() });
         assert_eq!(of(&begun, Some(&notifying())), (None, FailureNotice::Begun, true));
-        let told = with(NoticeProgress { tries: 1, delivered: Some(Timestamp(1)), ..NoticeProgress::default() });
-        assert_eq!(of(&told, Some(&notifying())), (None, FailureNotice::None, false));
+        let reported = with(NoticeProgress { tries: 1, delivered: Some(Timestamp(1)), ..NoticeProgress::default() });
+        assert_eq!(of(&reported, Some(&notifying())), (None, FailureNotice::None, false));
         let given_up = with(NoticeProgress { tries: 1, given_up: Some(Timestamp(1)), ..NoticeProgress::default() });
         assert_eq!(of(&given_up, Some(&notifying())), (None, FailureNotice::None, false));
     }

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_reminds_leaders_that_were_silent_for_as_long_as_it_is_told() {
+    fn sweep_reminds_leaders_that_were_silent_for_as_long_as_given() {
         let age = Duration::from_secs(60);
         let moment = Duration::from_millis(1);
         assert!(!reminded(Patience::Under(age), LINGER + age - moment));

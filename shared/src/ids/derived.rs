@@ -120,25 +120,25 @@ pub fn then_task(fanout: Uuid) -> TaskId {
     TaskId::Single(derived("then", &[fanout.as_bytes()]))
 }
 
-/// The notice of a fan-out's end. A receiver tells a repeated notice by its id.
+/// The notice of a fan-out's end. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub fn end_notice(fanout: Uuid) -> Uuid {
     derived("fanout.completed", &[fanout.as_bytes()])
 }
 
-/// The notice of a share of a fan-out's items, in ten-thousandths. A receiver tells a repeated notice by its id.
+/// The notice of a share of a fan-out's items, in ten-thousandths. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub fn progress_notice(fanout: Uuid, share: u16) -> Uuid {
     derived("fanout.progress", &[fanout.as_bytes(), &share.to_be_bytes()])
 }
 
-/// A part of the notice of a batch's failures. A receiver tells a repeated notice by its id.
+/// A part of the notice of a batch's failures. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub(crate) fn failed_notice(batch: Uuid, part: usize) -> Uuid {
     derived("tasks.failed", &[batch.as_bytes(), &position(part)])
 }
 
-/// The notice of how a kind stands since a change, from the change's number and time. A receiver tells a repeated notice by its
+/// The notice of how a kind stands since a change, from the change's number and time. A receiver recognizes a repeated notice by its
 /// id.
 #[must_use]
 pub(crate) fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {

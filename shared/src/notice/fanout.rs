@@ -1,4 +1,4 @@
-//! What notices of fan-outs tell beside how one ended.
+//! What notices of fan-outs report beside how one ended.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -240,7 +240,11 @@ mod tests {
         );
         assert_eq!(fields(json!({"notify": {"url": "ftp://example.com"}})), ["notify.url"]);
         assert_eq!(fields(json!({"notify": {"sqs": "ends"}})), ["notify.sqs"]);
-        assert_eq!(fields(json!({"notify": {"task_token": "AAAA"}})), ["notify.task_token"], "it can be told once");
+        assert_eq!(
+            fields(json!({"notify": {"task_token": "AAAA"}})),
+            ["notify.task_token"],
+            "it takes one notice only"
+        );
     }
 
     #[test]

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_named_with_what_does() {
-        for (source, told) in [
+        for (source, problem) in [
             ("content.a.lowercase()", "calls `lowercase`, which no value has; values have charAt, "),
             ("lower(content.a)", "calls `lower`, which does not exist; there are has, bool, "),
             ("lowerAscii(content.a)", "it is called of a value: `content.field.lowerAscii(…)`"),
@@ -236,7 +236,7 @@ mod tests {
             ("__proto__", "refers to `__proto__`"),
         ] {
             let error = compile(source).unwrap_err();
-            assert!(error.contains(told), "{source}: {error}");
+            assert!(error.contains(problem), "{source}: {error}");
         }
     }
 

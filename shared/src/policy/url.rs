@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_called_is_told_from_what_can_not() {
+    fn only_urls_that_can_be_called_are_accepted() {
         for url in [
             "https://example.com",
             "https://example.com/",

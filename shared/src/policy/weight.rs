@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_to_the_thousandth() {
-        for (json, thousandths, told) in [
+        for (json, thousandths, shown) in [
             ("0", 0, "0"),
             ("7", 7_000, "7"),
             ("7.0", 7_000, "7"),
@@ -103,7 +103,7 @@ mod tests {
             ("1000000000", 1_000_000_000_000, "1000000000"),
         ] {
             let weight: Weight = serde_json::from_str(json).unwrap();
-            assert_eq!((weight.0, weight.to_string().as_str()), (thousandths, told), "{json}");
+            assert_eq!((weight.0, weight.to_string().as_str()), (thousandths, shown), "{json}");
         }
         for json in ["-1", "-0.5", "1000000001", "1e300", "\"7\"", "null"] {
             assert!(serde_json::from_str::<Weight>(json).is_err(), "{json}");

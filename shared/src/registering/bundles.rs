@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Registrar;
 
-/// What is to be told of, by lane: it waits, and perhaps nobody knows.
+/// What waits, by lane, and may need a hint.
 #[derive(Debug, Default)]
 pub(crate) struct Awake(BTreeMap<Lane, (Vec<TaskId>, BTreeMap<Uuid, u16>)>);
 

@@ -75,11 +75,11 @@ impl Registrar {
         let mut placed = Vec::with_capacity(tasks.len());
         let mut ids = HashSet::with_capacity(tasks.len());
         for (index, task) in tasks.into_iter().enumerate() {
-            let told = answered || task.id.is_some();
+            let id_known = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
             let checked = if ids.insert(id) {
                 let policy = policies.get(&task.kind).and_then(Option::as_deref);
-                place(id, &task, policy, told)
+                place(id, &task, policy, id_known)
             } else {
                 Err(("id", format!("`{id}` is given to two tasks of this request")))
             };
@@ -112,7 +112,7 @@ fn place(
     id: TaskId,
     task: &TaskRequest,
     policy: Option<&CompiledPolicy>,
-    told: bool,
+    id_known: bool,
 ) -> Result<Placed, (&'static str, String)> {
     let Some(policy) = policy else {
         let kind: String = task.kind.chars().take(80).collect();
@@ -130,7 +130,7 @@ fn place(
     let key = placement.key.map(|value| Key { scope, value });
     let size = BatchSize::of(&policy.policy);
     let load = Load { bytes: size.bytes_of(content.len()), ..placement.load };
-    Ok(Placed { id, lane: placement.lane, key, content, load, size, told })
+    Ok(Placed { id, lane: placement.lane, key, content, load, size, id_known })
 }
 
 /// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or

@@ -109,8 +109,8 @@ pub(crate) struct Placed {
     /// What it takes of a batch, and the size of its kind's batches.
     pub(crate) load: Load,
     pub(crate) size: BatchSize,
-    /// Whether a client knows its id, and may ask for it.
-    pub(crate) told: bool,
+    /// Whether a client knows its id, and may ask for the task.
+    pub(crate) id_known: bool,
 }
 
 impl Registrar {
@@ -256,8 +256,8 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
     themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()
 }
 
-/// The duplicates that somebody can ask for.
+/// The duplicates whose ids a client knows, and may ask for.
 fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
-    let told = placed.iter().zip(&owners.of).filter(|(task, owner)| task.told && task.id != **owner);
-    told.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
+    let known = placed.iter().zip(&owners.of).filter(|(task, owner)| task.id_known && task.id != **owner);
+    known.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
 }

@@ -1,4 +1,4 @@
-//! Lanes are told of what waits in them: by an election, or, where nobody is to wait, by making a leader at once.
+//! Lanes are woken when tasks wait in them: by an election, or, where batches do not linger, by making a leader at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -34,7 +34,7 @@ impl Tracking {
     }
 
     /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it if it is
-    /// drained; if it is not, a share of its items may be done that is to be told.
+    /// drained. If it is not, a share of its items may be done that is to be reported.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.

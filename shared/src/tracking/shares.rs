@@ -1,4 +1,4 @@
-//! Shares of a fan-out's items at which its progress is told.
+//! Shares of a fan-out's items at which its progress is reported.
 
 use super::{Tracking, TrackingError};
 use crate::aws::Write;
@@ -6,7 +6,7 @@ use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::Fanout;
 
 impl Tracking {
-    /// Notes that a share of the items is done, if that is to be told, and sends the message of its notice; if that is lost, `sweep`
+    /// Notes that a share of the items is done, if that is to be reported, and sends the message of its notice; if that is lost, `sweep`
     /// sends it again. Returns the fan-out as it stands then.
     pub(super) async fn note_share(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
         // Each refusal is by another share, or by the end.

@@ -1,5 +1,5 @@
-//! How a fan-out's progress is told: a share of its items that is found done is noted in the header, and told by the chain of tries that
-//! tells its end later. Each change that is to be told ends the chain of the one before.
+//! How a fan-out's progress is reported: the header notes the share of its items that was found done, and the chain of tries that
+//! later delivers the notice of its end delivers a notice of that. Each change ends the chain of the change before.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::store::notices::{ANOTHER, NoticeProgress};
 
-/// What of a fan-out is told, and what was found to be told.
+/// What the notices of a fan-out are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoticeFacts {
-    /// What is told.
+    /// Which of its ends and shares are reported.
     pub on: NotifyOn,
-    /// How far it had come when it reached the share that was told last, or is to be.
+    /// How far it had come when it reached the share that is reported now, or was last.
     pub reached: Option<Reached>,
-    /// Which items are missing, once that was found out for the notice of its end.
+    /// Which items are missing, once they were looked up for the notice of its end.
     pub missing: Option<Missing>,
 }
 
@@ -67,20 +67,20 @@ fn json(value: &impl Serialize) -> AttributeValue {
 }
 
 impl Fanout {
-    /// The shares at which its progress is told; none if nobody is.
+    /// The shares at which its progress is reported; none if no destination is given.
     fn shares(&self) -> Option<&BTreeSet<ProgressShare>> {
         self.notify.as_ref()?;
         Some(&self.notice_facts.on.progress).filter(|shares| !shares.is_empty())
     }
 
-    /// Whether its progress is told.
+    /// Whether its progress is reported.
     #[must_use]
     pub fn reports_progress(&self) -> bool {
         self.shares().is_some()
     }
 
-    /// What is to be told of its progress now, as far as its header knows: the largest share that it reached since it was sealed, if that
-    /// is another one than before. When every item is done its end is to be told, and nothing else.
+    /// The progress to report now, as far as its header knows: the largest share that it reached since it was sealed, unless that was
+    /// noted before. Once every item is done, only its end is reported.
     #[must_use]
     pub fn reaches(&self, now: Timestamp) -> Option<Reached> {
         let shares = self.shares().filter(|_| self.state == FanoutState::Sealed)?;
@@ -98,8 +98,8 @@ impl Fanout {
         self.notice_facts.reached.as_ref().filter(|_| self.state == FanoutState::Sealed && !self.notice.over())
     }
 
-    /// The fan-out with another notice to be told: of the share that it reached, or, if its end is decided, of that one only. Whatever
-    /// was told of it before is over then.
+    /// The fan-out with its next notice: of the share that it reached, or, once its end is decided, of the end. That ends
+    /// the notice before.
     pub(super) fn with_notice(self, now: Timestamp) -> Self {
         let decided = !matches!(self.state, FanoutState::Open | FanoutState::Sealed);
         if decided && self.reports_progress() && self.notice.change != Some(END) {
@@ -118,9 +118,9 @@ fn change(share: ProgressShare) -> u64 {
 }
 
 impl Fanouts {
-    /// The change of a header from `old` to `after`. Of its notice it says which change that reports, and nothing of how far it came,
-    /// which others write. A try that runs goes on: what is to be told now waits for its end, so that it comes after it. Whose end is
-    /// decided is not watched any more, although a sweep may have begun to since it was read.
+    /// The write that turns the header `old` into `after`. Of the notice it sets which change is reported, but not how far it came:
+    /// tries write that. A try that runs goes on, and the next notice waits for it, so that notices come in order. A fan-out whose end is
+    /// decided leaves the index of those that are watched, even if a sweep put it there since `old` was read.
     pub(super) fn becomes(&self, old: &Fanout, after: &Fanout) -> Change<'_> {
         let mut before = old.encode_header();
         if after.look_at.is_none() {
@@ -135,8 +135,8 @@ impl Fanouts {
         }
     }
 
-    /// Notes that a share of the items is done, which is to be told. Returns the fan-out it leaves. Refused: somebody else noted another
-    /// one, or its end is decided.
+    /// Notes that a share of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted another
+    /// share, or its end is decided.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -147,8 +147,8 @@ impl Fanouts {
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
-    /// Writes down which items of a fan-out that ended are missing, unless somebody did before: what stands then is told at every
-    /// delivery. None: the fan-out is gone.
+    /// Writes down which items of a fan-out that ended are missing, unless they are written already: every delivery reports what
+    /// is written. None: the fan-out is gone.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

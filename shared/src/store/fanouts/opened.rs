@@ -22,7 +22,7 @@ pub(super) const OPENED_BYTES: usize = 8 + 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Its end is not decided. A sweep looks for the first time whether it is idle when the usual limit has passed since it was opened,
-    /// which its sort key tells: most have ended by then, and never were in the index of those that are watched.
+    /// which its sort key shows: most have ended by then, and never were in the index of those that are watched.
     New,
     /// Its end is not decided, and the index of those that are watched says when a sweep looks.
     Watched,

@@ -64,7 +64,7 @@ pub struct Fanout {
     pub user_key: Option<String>,
     /// Where its end is reported.
     pub notify: Option<Destination>,
-    /// What else is told there, or what is not.
+    /// What its notices are made from.
     pub notice_facts: NoticeFacts,
     /// The item that its end acks.
     pub parent: Option<ItemId>,

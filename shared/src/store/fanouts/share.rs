@@ -39,12 +39,12 @@ impl fmt::Display for Share {
     }
 }
 
-/// A share of its items at which a fan-out's progress is told: more than none of them, and less than all.
+/// A share of its items at which a fan-out's progress is reported: more than none of them, and less than all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgressShare(Share);
 
 impl ProgressShare {
-    /// So many ten-thousandths. None: these are none or all of the items, whose end is told as such.
+    /// So many ten-thousandths. None: these are none or all of the items, and the end of all has a notice of its own.
     #[must_use]
     pub fn new(share: u16) -> Option<Self> {
         (1..ALL).contains(&share).then_some(Self(Share(share)))

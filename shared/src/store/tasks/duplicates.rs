@@ -54,7 +54,7 @@ impl Stored {
 pub enum Waits {
     /// On its own.
     Alone,
-    /// On its own from now on: its bundle is dead, and nobody told its lane.
+    /// It waits on its own from now on: its bundle is dead, and no hint was sent to its lane.
     Freed,
     /// In a bundle, of which so many tasks wait.
     In(Uuid, u16),

@@ -33,7 +33,7 @@ pub struct OpenRequest {
     /// Where its end is to be reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
-    /// Which of its ends are told there, and at which shares of its items its progress is.
+    /// Which of its ends are reported there, and at which shares of its items its progress is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify_on: Option<NotifyOn>,
     /// How many items may fail: a number, or a share of all items as text such as `5%`, judged once it is sealed. If more fail, it ends

@@ -66,7 +66,7 @@ async fn open(
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)))
 }
 
-/// Whether what is to be told can be told there.
+/// Whether the destination can take what is to be reported.
 fn destination(request: &OpenRequest) -> Result<(), PolicyError> {
     request.notify.as_ref().map_or(Ok(()), |notify| notify.check("notify"))?;
     request.notify_on.as_ref().map_or(Ok(()), |on| on.check(request.notify.as_ref()))
