@@ -1,6 +1,5 @@
 //! The step `elect`: elects one leader per lane.
 
-mod candidacy;
 mod step;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::grouping::{BatchSize, Patience, remind};
+use fanfold::grouping::{BatchSize, Candidacy, Patience, remind};
 use fanfold::ids::derived;
 use fanfold::lane::Lane;
 use fanfold::limits::{ELECTION_PAUSES, ELECTIONS_AT_ONCE_MAX};
@@ -21,8 +20,6 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::waiting::Waiting;
 use futures::{FutureExt, StreamExt, stream};
-
-use crate::candidacy::Candidacy;
 
 /// What follows from an election: messages to send.
 #[derive(Debug, Default)]
@@ -88,9 +85,8 @@ impl Elect {
             // Nothing is read for lanes where nobody can be elected. In a lane that had a leader before, that one may have
             // claimed the tasks already.
             let lock = locks.get(lane);
-            let free = policy_of(&policies, lane).is_ok_and(|policy| {
-                lock.is_none_or(|lock| lock.holder.is_none() && !lock.full(policy.max_in_flight) && !lock.paused)
-            });
+            let free =
+                policy_of(&policies, lane).is_ok_and(|policy| lock.is_none_or(|lock| lock.open(policy.max_in_flight)));
             if free && (candidacy.tried() || lock.is_some_and(|lock| lock.epoch > 0)) {
                 doubtful = doubtful.union(&candidacy.waiting());
             }

@@ -1,6 +1,5 @@
 //! The step `group`: the leader claims the lane's tasks into a batch and dispatches it.
 
-mod candidates;
 mod step;
 
 use std::collections::{HashMap, HashSet};
@@ -9,7 +8,7 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::grouping::{BatchSize, Bundle, Load};
+use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest};
 use fanfold::ids::{TaskId, derived};
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
@@ -21,8 +20,6 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Source, Tasks};
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
-
-use crate::candidates::{Candidates, Rest};
 
 /// What follows from forming a batch: messages to send.
 #[derive(Debug, Default)]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::clock::Timestamp;
+use fanfold::grouping::gave_up_waiting;
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX, REFUSED_MAX};
+use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
 use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
 use fanfold::policy::Policy;
@@ -109,14 +110,22 @@ impl Handle {
 
     /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Write::Done(batch) => batch,
-            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => return self.go_on(&batch, message.more).await,
-        };
-        let days = REFUSED_MAX.as_secs() / 86_400;
-        let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
+        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
+        let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
         self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }, message.more).await
+    }
+
+    /// Begins an attempt that makes no call. None: another worker was faster, and what follows from its attempt is done.
+    pub(crate) async fn begin_without_call(
+        &self,
+        message: HandleMessage,
+        policy: &Policy,
+    ) -> Result<Option<Batch>, HandleError> {
+        match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
+            Write::Done(batch) => Ok(Some(batch)),
+            Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await.map(|()| None),
+        }
     }
 
     /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and

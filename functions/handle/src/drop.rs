@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanfold::aws::{StoreError, Write};
+use fanfold::aws::StoreError;
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold::messages::HandleMessage;
@@ -50,11 +50,7 @@ impl Handle {
 
     /// Ends a batch of which nothing is left without a call, and so without a place.
     pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Write::Done(batch) => batch,
-            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => return self.go_on(&batch, message.more).await,
-        };
+        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
         let Some(batch) = self.drop_some(batch).await? else { return Ok(()) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
-use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, REFUSED_MAX};
+use fanfold::grouping::waited_in_vain;
+use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
@@ -77,7 +78,7 @@ impl Handle {
     /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
     async fn knock(&self, batch: &Batch, place: Place, gate: &Gate, stopped: &Stopped) -> Result<Entry, StoreError> {
         let now = self.world.now();
-        if now.since(batch.created_at) > REFUSED_MAX {
+        if waited_in_vain(batch, now) {
             return Ok(Entry::GivesUp(stopped.answer.clone()));
         }
         match gate.probe(&batch.lane.target, now) {

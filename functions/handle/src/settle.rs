@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use fanfold::backoff::Backoff;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{ERROR_BYTES_MAX, REFUSED_MAX, RETRY_AFTER_MAX};
+use fanfold::grouping::{gave_up_waiting, waited_in_vain};
+use fanfold::limits::{ERROR_BYTES_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -36,17 +37,16 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     let ended = batch.ended + 1;
     let refused = batch.refused + u32::from(put_off.is_some());
     let counted = ended.saturating_sub(refused);
-    let gave_up = match put_off {
-        None if counted >= policy.max_attempts => Some(format!("gave up after {counted} attempts")),
-        Some(_) if now.since(batch.created_at) > REFUSED_MAX => {
-            Some(format!("gave up after {} days", REFUSED_MAX.as_secs() / 86_400))
-        }
-        _ => None,
+    let gives_up = match put_off {
+        None => counted >= policy.max_attempts,
+        Some(_) => waited_in_vain(batch, now),
     };
-    if let Some(gave_up) = gave_up {
-        for (slot, error) in retry.drain(..) {
-            outcomes.fail(slot, &format!("{gave_up}: {error}"));
-        }
+    for (slot, error) in if gives_up { std::mem::take(&mut retry) } else { Vec::new() } {
+        let error = match put_off {
+            None => format!("gave up after {counted} attempts: {error}"),
+            Some(_) => gave_up_waiting(&error),
+        };
+        outcomes.fail(slot, &error);
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
     let delay = Backoff::from(&policy.backoff).after(ended, random).max(asked);

@@ -8,7 +8,7 @@ use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold::store::batches::BatchStatus;
-use fanfold::store::fanouts::FanoutState;
+use fanfold::store::fanouts::Report;
 use fanfold::store::notices::{Next, NoticeProgress, Notices};
 use uuid::Uuid;
 
@@ -62,11 +62,11 @@ impl Notify {
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let followed = self.follow(&fanout).await?;
         let Some(destination) = fanout.notify.clone() else { return Ok(Asked::Nothing) };
-        let reached = fanout.notice_facts.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
-        let notice = reached.map(|reached| Notice::progress(&fanout, reached));
-        if notice.is_none() && fanout.reported_as().is_none() {
-            return Ok(Asked::Nothing);
-        }
+        let notice = match fanout.report() {
+            Some(Report::Share(reached)) => Some(Notice::progress(&fanout, reached)),
+            Some(Report::End(_)) => None,
+            None => return Ok(Asked::Nothing),
+        };
         let progress = notice.is_some();
         let asked = self.next(message, fanout.notice.clone(), destination, || notice.into_iter().collect()).await?;
         let Asked::Try(due) = asked else { return Ok(asked) };

@@ -1,10 +1,6 @@
 //! Reading a page: the source is asked, what is this partition's is taken, and written down.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use fanfold::limits::BAD_ROW_BYTES_MAX;
-use fanfold::policy::CompiledPolicy;
 use fanfold::producing::{Producer, Sieve, Sifted};
 use fanfold::store::producers::{Page, Partition};
 use fanfold::text::shorten;
@@ -31,7 +27,7 @@ impl Produce {
         let ask = Ask { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
         let body = self.sources.ask(&producer.source, &ask, self.world.now()).await?;
         let Answer { tasks, cursor } = Answer::read(&body, &ask)?;
-        let policies = self.policies_of(&tasks).await?;
+        let policies = self.registrar.policies(&tasks.iter().filter_map(Sieve::kind).collect()).await?;
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
         let sifted = sieve.sift(tasks, |kind| policies.get(kind).and_then(Option::as_deref));
         let (bad, rows) = (at.bad + sifted.bad, at.rows + sifted.rows);
@@ -39,17 +35,6 @@ impl Produce {
             return Err(SourceError::for_good(too_many(&sifted, bad, rows)).into());
         }
         Page::new(sifted, cursor.as_ref()).map_err(|error| SourceError::for_good(error).into())
-    }
-
-    /// The policies of the kinds that rows name; none, where a kind has none.
-    async fn policies_of(&self, rows: &[Value]) -> Result<HashMap<String, Option<Arc<CompiledPolicy>>>, ProduceError> {
-        let mut policies = HashMap::new();
-        for kind in rows.iter().filter_map(Sieve::kind) {
-            if !policies.contains_key(kind) {
-                policies.insert(kind.to_owned(), self.registrar.policy(kind).await?);
-            }
-        }
-        Ok(policies)
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER, REFUSED_MAX};
+use fanfold::grouping::{batch_overdue, waited_in_vain};
+use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::Gate;
@@ -41,11 +42,13 @@ impl Sweep {
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
-                if self.world.now().since(batch.created_at) > REFUSED_MAX {
+                if waited_in_vain(&batch, self.world.now()) {
                     messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if self.lost(&batch, request, gate).await? {
+            } else if batch_overdue(&batch, gate, self.share, self.horizon(request), self.world.now())
+                && self.batches.remind(&batch).await?
+            {
                 messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
             }
         }
@@ -91,26 +94,6 @@ impl Sweep {
             (message, due.since(now))
         };
         Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
-    }
-
-    /// Whether the message that a batch waits for should long have come. Of a kind whose places are all taken many wait for
-    /// one, and come; of one that stood still all were dropped.
-    async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
-        let Some((_, due)) = HandleMessage::awaited(batch) else { return Ok(false) };
-        let now = self.world.now();
-        let full = gate.is_some_and(|gate| gate.held(now) >= self.share as usize);
-        let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
-        if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
-            return Ok(self.batches.remind(batch).await?);
-        }
-        let horizon = self.horizon(request);
-        let horizon = if full { horizon.min(now.minus(BATCH_REMINDER_PAUSE)) } else { horizon };
-        // A message that is only late is not sent every minute.
-        let patient = batch.reminded_at.filter(|reminded_at| *reminded_at >= due).is_some_and(|reminded_at| {
-            let pause = reminded_at.since(due).min(BATCH_REMINDER_PAUSE);
-            now.since(reminded_at) < pause
-        });
-        Ok(due <= horizon && !patient && self.batches.remind(batch).await?)
     }
 
     /// The gates of the kinds of these lanes.

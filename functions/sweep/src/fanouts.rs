@@ -29,7 +29,7 @@ impl Sweep {
                     let before = (fanout.open_groups, fanout.ended_at);
                     let after = self.tracking.close(fanout, SWEEP_CLOSES_MAX).await?;
                     report.fanouts += u64::from((after.open_groups, after.ended_at) != before);
-                } else if let Some(since) = unreported_since(&fanout) {
+                } else if let Some(since) = fanout.undelivered_since() {
                     let notices = self.tracking.fanouts.notices();
                     let about = About::Fanout(fanout.id);
                     let again = self.remind_overdue(&notices, about, &fanout.notice, since, request).await?;
@@ -82,10 +82,4 @@ impl Sweep {
         let lost = notice.waiting_since(ended) <= self.horizon(request);
         Ok(lost && self.tracking.remind(notices, about, notice).await?)
     }
-}
-
-/// Since when a notice of a fan-out is due: of its end, or of a share of its items.
-fn unreported_since(fanout: &Fanout) -> Option<Timestamp> {
-    let reached = fanout.reached_to_notify().map(|reached| Timestamp(reached.at));
-    reached.or(fanout.to_notify().then_some(fanout.updated_at))
 }

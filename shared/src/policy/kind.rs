@@ -12,6 +12,17 @@ pub fn is_kind(kind: &str) -> bool {
         && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
+/// Why a kind has no policy: it can have none, or none is stored.
+#[must_use]
+pub fn unknown_kind(kind: &str) -> String {
+    let shown: String = kind.chars().take(80).collect();
+    if is_kind(kind) {
+        format!("is `{shown}`, there is no policy of this kind")
+    } else {
+        format!("is `{shown}`, {KIND_ALLOWED} are allowed")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

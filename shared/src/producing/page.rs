@@ -8,7 +8,7 @@ use crate::content;
 use crate::json::shape;
 use crate::limits::{BAD_ROW_BYTES_MAX, BAD_ROWS_SHOWN_MAX};
 use crate::messages::TaskRequest;
-use crate::policy::{CompiledPolicy, Expression, ExpressionError, KIND_ALLOWED, Subject, is_kind};
+use crate::policy::{CompiledPolicy, Expression, ExpressionError, Subject, is_kind, unknown_kind};
 use crate::share::share;
 use crate::text::shorten;
 
@@ -99,10 +99,7 @@ impl Sieve {
         policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
     ) -> Result<(TaskRequest, bool), String> {
         let Row { kind, content } = shape(row).map_err(|error| error.to_string())?;
-        if !is_kind(&kind) {
-            return Err(format!("`kind`: is `{kind}`, {KIND_ALLOWED} are allowed"));
-        }
-        let policy = policy(&kind).ok_or_else(|| format!("`kind`: is `{kind}`, there is no policy of this kind"))?;
+        let policy = policy(&kind).ok_or_else(|| format!("`kind`: {}", unknown_kind(&kind)))?;
         content::encode(&content).map_err(|error| format!("`content`: {error}"))?;
         let placement = policy.place(&content, "").map_err(|(field, error)| format!("`{field}`: {error}"))?;
         let key = match &self.key {

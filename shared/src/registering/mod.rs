@@ -9,8 +9,7 @@ mod once;
 mod owners;
 mod wake;
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
@@ -20,7 +19,6 @@ use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::messages::{ElectMessage, GroupMessage, TaskRequest};
 use crate::metrics::TASKS_DUPLICATE;
-use crate::policy::CompiledPolicy;
 use crate::store::locks::Locks;
 use crate::store::policies::Policies;
 use crate::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
@@ -32,6 +30,7 @@ use serde::Serialize;
 use self::bundles::bundle;
 pub use self::check::{TaskFault, check_count};
 use self::compiled::CompiledPolicies;
+pub use self::compiled::PoliciesOfKinds;
 pub use self::once::request_id;
 use self::owners::Owners;
 
@@ -130,12 +129,12 @@ impl Registrar {
         })
     }
 
-    /// The policy of a kind, compiled, if there is one.
+    /// The policies of these kinds, compiled.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub async fn policy(&self, kind: &str) -> Result<Option<Arc<CompiledPolicy>>, StoreError> {
-        self.policies.get(kind).await
+    /// One cannot be read.
+    pub async fn policies(&self, kinds: &BTreeSet<&str>) -> Result<PoliciesOfKinds, StoreError> {
+        self.policies.of_kinds(kinds).await
     }
 
     /// An id for a request that brought none. Repeating such a request registers its tasks again.

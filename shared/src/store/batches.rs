@@ -3,6 +3,7 @@
 mod attempts;
 mod record;
 mod settlement;
+mod status;
 
 use uuid::Uuid;
 
@@ -13,8 +14,9 @@ use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
 
-pub use self::record::{Batch, BatchStatus};
+pub use self::record::Batch;
 pub use self::settlement::Settlement;
+pub use self::status::BatchStatus;
 
 /// The batches.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod ends;
 mod estimated;
 mod follow;
 mod idle;
@@ -32,7 +33,7 @@ pub use self::follow::Then;
 pub use self::idle::IdleLimit;
 pub use self::list::{FanoutPage, Listing, UserKeys};
 pub use self::missing::Missing;
-pub use self::notice_facts::{NoticeFacts, Reached};
+pub use self::notice_facts::{NoticeFacts, Reached, Report};
 pub use self::notify_on::{NotifyOn, ReportedEnd};
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
@@ -158,11 +159,7 @@ impl Fanouts {
 
     /// The header's part of ending groups and of counting failures, for a transaction with those groups.
     pub(crate) fn end_groups_action(&self, id: Uuid, ended: Ended) -> Result<TransactWriteItem, StoreError> {
-        let change = self.change(id);
-        // A sweep judges what whoever counts dies before.
-        let change = if ended.failures > 0 { change.set(ENDING, shard(id)) } else { change };
-        change
-            .add_some("failures", count(ended.failures))
+        counting_failures(self.change(id), id, ended.failures)
             .subtract("open_groups", number(ended.groups))
             .add_some("done", count(ended.items))
             .add_some("failed", count(ended.failed))
@@ -299,4 +296,10 @@ impl Fanouts {
     fn change(&self, id: Uuid) -> Change<'_> {
         self.table.change("id", id).set("updated_at", time(self.table.world.now()))
     }
+}
+
+/// A write that counts failures in the header. The worker that counts them may die before it judges them, so a sweep looks at the
+/// fan-out from now on.
+fn counting_failures(change: Change<'_>, id: Uuid, failures: u64) -> Change<'_> {
+    if failures == 0 { change } else { change.add_some("failures", count(failures)).set(ENDING, shard(id)) }
 }

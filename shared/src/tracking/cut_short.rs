@@ -18,7 +18,7 @@ impl Tracking {
     /// There is no such fan-out, it ended otherwise, or the tables cannot be read or written.
     pub async fn cancel(&self, id: Uuid) -> Result<Fanout, TrackingError> {
         let fanout = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
-        let undecided = |fanout: &Fanout| matches!(fanout.state, FanoutState::Open | FanoutState::Sealed);
+        let undecided = |fanout: &Fanout| !fanout.state.decided();
         let fanout = self.cut_short(fanout, FanoutState::Cancelled, undecided).await?;
         match fanout.state {
             FanoutState::Cancelled => Ok(fanout),

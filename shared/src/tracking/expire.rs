@@ -13,7 +13,7 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
     pub async fn expire(&self, fanout: Fanout) -> Result<bool, TrackingError> {
-        if !matches!(fanout.state, FanoutState::Open | FanoutState::Sealed) {
+        if fanout.state.decided() {
             return Ok(false);
         }
         if fanout.to_fail() {

@@ -3,7 +3,7 @@
 use super::{Tracking, TrackingError};
 use crate::aws::Write;
 use crate::messages::{About, NotifyMessage};
-use crate::store::fanouts::Fanout;
+use crate::store::fanouts::{Fanout, Report};
 
 impl Tracking {
     /// Notes that a share of the items is done, if that is to be reported, and sends the message of its notice; if that is lost, `sweep`
@@ -25,7 +25,7 @@ impl Tracking {
 
     /// Sends the message of the notice of a share that was reached just now, if one was.
     pub(super) async fn hint_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
-        if after.notice.change == before.notice.change || after.reached_to_notify().is_none() {
+        if after.notice.change == before.notice.change || !matches!(after.undelivered(), Some(Report::Share(_))) {
             return Ok(());
         }
         Ok(self.notify.send(&NotifyMessage::due(About::Fanout(after.id), after.notice.due)).await?)

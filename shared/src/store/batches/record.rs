@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
+use super::BatchStatus;
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -15,34 +16,6 @@ use crate::limits::RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::store::notices::NoticeProgress;
-
-/// How far a batch has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum BatchStatus {
-    /// Its leader claims members.
-    Grouping,
-    /// Members are fixed; the batch API is to be called.
-    Dispatched,
-    /// The batch API was called at least once.
-    InProgress,
-    /// Every member has its outcome.
-    Done,
-}
-
-impl BatchStatus {
-    /// The status as it is stored.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Grouping => "grouping",
-            Self::Dispatched => "dispatched",
-            Self::InProgress => "in_progress",
-            Self::Done => "done",
-        }
-    }
-}
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,13 +169,6 @@ impl Batch {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("batches", "id", item);
-        let status = match reader.text("status")? {
-            "grouping" => BatchStatus::Grouping,
-            "dispatched" => BatchStatus::Dispatched,
-            "in_progress" => BatchStatus::InProgress,
-            "done" => BatchStatus::Done,
-            other => return Err(reader.corrupt("status", format!("is `{other}`"))),
-        };
         let mut errors = match item.get("errors") {
             None => Vec::new(),
             Some(AttributeValue::M(errors)) => errors
@@ -218,7 +184,7 @@ impl Batch {
         Ok(Self {
             id: reader.parsed("id")?,
             lane: reader.parsed("lane")?,
-            status,
+            status: reader.parsed("status")?,
             members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
             bundles: Masks::unpack(reader.bytes("bundles")?).map_err(|error| reader.corrupt("bundles", error))?,
             attempts: reader.small("attempts")?,

@@ -1,13 +1,12 @@
-//! Estimated fan-outs: counters in the header, and no items. Whoever counts twice is counted twice.
+//! Estimated fan-outs: counters in the header, and no items. An item that is counted twice counts twice.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::record::{ENDING, TOLERATED};
-use super::{Fanout, FanoutState, Fanouts};
+use super::record::TOLERATED;
+use super::{Fanout, FanoutState, Fanouts, counting_failures};
 use crate::aws::attributes::{count, text};
 use crate::aws::{StoreError, Write};
-use crate::store::shards::shard;
 
 /// How a fan-out is tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,8 +102,7 @@ impl Fanouts {
         let change = match (of.failed, judged) {
             (0, _) => change,
             (_, false) => change.when_absent(TOLERATED),
-            // A sweep judges what whoever counts dies before.
-            (_, true) => change.add_some("failures", count(of.failed)).set(ENDING, shard(id)).when_present(TOLERATED),
+            (_, true) => counting_failures(change, id, of.failed).when_present(TOLERATED),
         };
         change.send_once_for_new().await?.decode(Fanout::decode)
     }

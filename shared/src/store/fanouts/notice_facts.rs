@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::idle::IDLE;
 use super::share::ALL;
-use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressShare};
-use crate::aws::attributes::{Reader, flag, number, text, time};
+use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressShare, ReportedEnd};
+use crate::aws::attributes::{Reader, flag, json, number, text, time};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::store::notices::{ANOTHER, NoticeProgress};
+use crate::tracking::Progress;
 
 /// What the notices of a fan-out are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,15 @@ pub struct Reached {
     pub duplicates: u64,
 }
 
+/// What a fan-out's notice reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report<'a> {
+    /// A share of its items is done.
+    Share(&'a Reached),
+    /// It ended.
+    End(ReportedEnd),
+}
+
 /// The change that a notice of an end reports: all of the items, after every share of them.
 const END: u64 = ALL as u64;
 
@@ -55,15 +65,11 @@ impl NoticeFacts {
 
     pub(super) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
         Ok(Self {
-            on: if reader.has(ON) { reader.json(ON)? } else { NotifyOn::default() },
-            reached: if reader.has(REACHED) { Some(reader.json(REACHED)?) } else { None },
-            missing: if reader.has(MISSING) { Some(reader.json(MISSING)?) } else { None },
+            on: reader.optional_json(ON)?.unwrap_or_default(),
+            reached: reader.optional_json(REACHED)?,
+            missing: reader.optional_json(MISSING)?,
         })
     }
-}
-
-fn json(value: &impl Serialize) -> AttributeValue {
-    text(serde_json::to_string(value).unwrap_or_default())
 }
 
 impl Fanout {
@@ -84,25 +90,47 @@ impl Fanout {
     #[must_use]
     pub fn reaches(&self, now: Timestamp) -> Option<Reached> {
         let shares = self.shares().filter(|_| self.state == FanoutState::Sealed)?;
-        let pending = self.inline.as_ref().map(|inline| inline.pending.count());
-        let done = pending.map_or(self.done, |pending| self.total.saturating_sub(pending));
+        let Progress { done, failed, duplicates, .. } = Progress::of_header(self);
         let share = shares.iter().rev().find(|share| share.is_reached(done, self.total) && done < self.total)?;
-        let (failed, duplicates) = (self.failed, self.duplicates);
         let reached = Reached { share: *share, at: now.0, done, failed, duplicates };
         (Some(change(*share)) > self.notice.change).then_some(reached)
     }
 
-    /// The share that it reached whose notice is still to be delivered. From the decision of its end on there is none.
+    /// What its notice reports now, delivered or not: its end, once it has ended; before the end is decided, the share of its items that
+    /// it reached last.
     #[must_use]
-    pub fn reached_to_notify(&self) -> Option<&Reached> {
-        self.notice_facts.reached.as_ref().filter(|_| self.state == FanoutState::Sealed && !self.notice.over())
+    pub fn report(&self) -> Option<Report<'_>> {
+        match (self.state, &self.notice_facts.reached) {
+            (FanoutState::Sealed, Some(reached)) => Some(Report::Share(reached)),
+            _ => self.reported_as().map(Report::End),
+        }
+    }
+
+    /// The same, as long as the notice is neither delivered nor given up.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<Report<'_>> {
+        self.report().filter(|_| !self.notice.over())
+    }
+
+    /// Whether its end is still to be reported.
+    #[must_use]
+    pub fn to_notify(&self) -> bool {
+        matches!(self.undelivered(), Some(Report::End(_)))
+    }
+
+    /// When the event happened that is still to be reported.
+    #[must_use]
+    pub fn undelivered_since(&self) -> Option<Timestamp> {
+        Some(match self.undelivered()? {
+            Report::Share(reached) => Timestamp(reached.at),
+            Report::End(_) => self.updated_at,
+        })
     }
 
     /// The fan-out with its next notice: of the share that it reached, or, once its end is decided, of the end. That ends
     /// the notice before.
     pub(super) fn with_notice(self, now: Timestamp) -> Self {
-        let decided = !matches!(self.state, FanoutState::Open | FanoutState::Sealed);
-        if decided && self.reports_progress() && self.notice.change != Some(END) {
+        if self.state.decided() && self.reports_progress() && self.notice.change != Some(END) {
             return Self { notice: NoticeProgress { change: Some(END), ..NoticeProgress::default() }, ..self };
         }
         let Some(reached) = self.reaches(now) else { return self };
@@ -162,8 +190,6 @@ impl Fanouts {
 
 #[cfg(test)]
 pub(super) fn any_notice_facts(at: Timestamp, done: u64) -> NoticeFacts {
-    use crate::store::fanouts::ReportedEnd;
-
     let shares = ProgressShare::new(2_500);
     let reached = shares.map(|share| Reached { share, at: at.0, done, failed: 1, duplicates: 2 });
     let on = NotifyOn { ends: Some([ReportedEnd::Failed].into()), progress: shares.into_iter().collect() };

@@ -7,7 +7,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::Value;
 
-use crate::aws::attributes::{Reader, binary, count, expiry, item, number, text};
+use crate::aws::attributes::{Reader, binary, count, expiry, item, json, number, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::limits::{CURSOR_BYTES_MAX, PAGE_BYTES_MAX, PAGE_RETENTION, SOURCE_ANSWER_BYTES_MAX, TASKS_PER_REQUEST_MAX};
@@ -92,14 +92,13 @@ impl Page {
     }
 
     pub(super) fn encode(&self, key: &str, now: Timestamp) -> Item {
-        let bad_rows = (!self.bad_rows.is_empty()).then(|| serde_json::to_string(&self.bad_rows).unwrap_or_default());
         item([
             ("id", Some(text(key))),
             ("tasks", Some(binary(&self.packed))),
             ("rows", Some(number(self.rows))),
             ("dropped", count(self.dropped)),
             ("bad", count(self.bad)),
-            ("bad_rows", bad_rows.map(text)),
+            ("bad_rows", (!self.bad_rows.is_empty()).then(|| json(&self.bad_rows))),
             ("next", self.next.as_ref().map(text)),
             ("ttl", Some(expiry(now, PAGE_RETENTION))),
         ])
@@ -113,7 +112,7 @@ impl Page {
             rows: reader.number("rows")?,
             dropped: reader.number("dropped")?,
             bad: reader.number("bad")?,
-            bad_rows: if reader.has("bad_rows") { reader.json("bad_rows")? } else { Vec::new() },
+            bad_rows: reader.optional_json("bad_rows")?.unwrap_or_default(),
             next: reader.optional_text("next")?.map(str::to_owned),
             packed,
         })

@@ -6,10 +6,11 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::Page;
-use crate::aws::attributes::{Reader, count, expiry, item, number, text, time};
+use crate::aws::attributes::{Reader, count, expiry, item, json, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
-use crate::limits::{BAD_ROWS_SHOWN_MAX, BATCH_REMINDER_PAUSE, ERROR_BYTES_MAX, PARTITION_RETENTION};
+use crate::limits::{BAD_ROWS_SHOWN_MAX, ERROR_BYTES_MAX, PARTITION_RETENTION};
+use crate::overdue::overdue;
 use crate::producing::BadRow;
 use crate::store::shards::shard;
 use crate::text::shorten;
@@ -147,16 +148,11 @@ impl Partition {
         self.due.map_or(Duration::ZERO, |due| due.since(now))
     }
 
-    /// Whether the message that it waits for should long have come: `horizon` is before which that must have been. One that is only late is not
-    /// sent every minute.
+    /// Whether the message that it waits for is taken for lost: it was due at `horizon` or before.
     #[must_use]
     pub fn lost(&self, horizon: Timestamp, now: Timestamp) -> bool {
         let awaited = self.due.unwrap_or_default().max(self.updated_at);
-        let patient = self
-            .reminded_at
-            .filter(|reminded_at| *reminded_at >= awaited)
-            .is_some_and(|reminded_at| now.since(reminded_at) < reminded_at.since(awaited).min(BATCH_REMINDER_PAUSE));
-        self.unfinished() && awaited <= horizon && !patient
+        self.unfinished() && overdue(awaited, self.reminded_at, horizon, now)
     }
 
     /// The partition behind the page it is at.
@@ -197,7 +193,6 @@ impl Partition {
 
     /// What stays the same and is not to be read from two places is in the key: fan-out and number.
     pub(super) fn encode(&self) -> Item {
-        let bad_rows = (!self.bad_rows.is_empty()).then(|| serde_json::to_string(&self.bad_rows).unwrap_or_default());
         item([
             ("id", Some(text(self.key()))),
             ("state", Some(text(self.state.as_str()))),
@@ -206,7 +201,7 @@ impl Partition {
             ("rows", count(self.rows)),
             ("dropped", count(self.dropped)),
             ("bad", count(self.bad)),
-            ("bad_rows", bad_rows.map(text)),
+            ("bad_rows", (!self.bad_rows.is_empty()).then(|| json(&self.bad_rows))),
             ("duplicates", count(self.duplicates)),
             ("tries", Some(number(self.tries))),
             ("due", self.due.map(time)),
@@ -232,7 +227,7 @@ impl Partition {
             rows: reader.number("rows")?,
             dropped: reader.number("dropped")?,
             bad: reader.number("bad")?,
-            bad_rows: if reader.has("bad_rows") { reader.json("bad_rows")? } else { Vec::new() },
+            bad_rows: reader.optional_json("bad_rows")?.unwrap_or_default(),
             duplicates: reader.number("duplicates")?,
             tries: reader.small("tries")?,
             due: reader.time("due")?,

@@ -1,26 +1,26 @@
-//! Which tasks go in a batch. No I/O.
+//! Which tasks go in a batch.
 
 use std::collections::{BTreeMap, HashMap};
 
-use fanfold::bits::Bits;
-use fanfold::grouping::{BatchSize, Bundle, Filling, Load};
-use fanfold::ids::TaskId;
-use fanfold::limits::MEMBERS_BYTES_MAX;
-use fanfold::masks::Masks;
-use fanfold::members::Members;
-use fanfold::store::tasks::Source;
-use fanfold::waiting::Waiting;
+use crate::bits::Bits;
+use crate::grouping::{BatchSize, Bundle, Filling, Load};
+use crate::ids::TaskId;
+use crate::limits::MEMBERS_BYTES_MAX;
+use crate::masks::Masks;
+use crate::members::Members;
+use crate::store::tasks::Source;
+use crate::waiting::Waiting;
 use uuid::Uuid;
 
 /// Tasks that could be grouped.
 #[derive(Debug)]
-pub(crate) struct Candidates {
+pub struct Candidates {
     /// Those chosen for the batch.
-    pub(crate) chosen: Members,
-    /// Those of them that come from bundles.
-    pub(crate) bundles: Masks,
-    /// Whether those fill it, or more would not be looked at.
-    pub(crate) full: bool,
+    pub chosen: Members,
+    /// The slots of bundles among them.
+    pub bundles: Masks,
+    /// Whether these fill the batch, or no more would be read.
+    pub full: bool,
     size: BatchSize,
     named: Waiting,
     sources: Vec<Source>,
@@ -30,24 +30,26 @@ pub(crate) struct Candidates {
 
 /// Tasks that a batch leaves for the next one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rest {
-    /// What the leader's message named: no other workflow names it.
-    pub(crate) named: Waiting,
-    /// What else waits.
-    pub(crate) others: Waiting,
-    /// Whether it fills that one.
-    pub(crate) full: bool,
-    /// It does not, but more may wait than was looked at.
-    pub(crate) is_part: bool,
+pub struct Rest {
+    /// Named by the leader's message: no other workflow names it.
+    pub named: Waiting,
+    /// Not named by it.
+    pub others: Waiting,
+    /// Whether it fills the next batch.
+    pub full: bool,
+    /// It does not fill the next batch, but more may wait than was read.
+    pub is_part: bool,
 }
 
 impl Rest {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.others.is_empty()
     }
 
-    /// What a message can name, first what nobody else names.
-    pub(crate) fn to_name(&self) -> Waiting {
+    /// As much of it as one message can name, first what no other workflow names.
+    pub fn to_name(&self) -> Waiting {
         let portions = [&self.named, &self.others].map(Waiting::portions);
         let [named, others] = portions.map(|portions| portions.into_iter().next().unwrap_or_default());
         let both = named.clone().union(&others);
@@ -56,9 +58,9 @@ impl Rest {
 }
 
 impl Candidates {
-    /// Takes tasks in the order in which they were found, as far as there is room for them; no more than a record can hold beside
+    /// Chooses tasks in the order in which they were found, as far as there is room for them, and no more than a record can hold with
     /// their outcomes. `loads`: of tasks on their own, where they were read.
-    pub(crate) fn choose(named: Waiting, sources: Vec<Source>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {
+    pub fn choose(named: Waiting, sources: Vec<Source>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {
         let mut filling = Filling::new(size);
         let mut chosen: Vec<Slot> =
             sources.iter().flat_map(|source| slots(source, &loads)).filter(|slot| filling.take(slot.load)).collect();
@@ -75,7 +77,8 @@ impl Candidates {
     }
 
     /// The bundles, as they were read.
-    pub(crate) fn read(&self) -> BTreeMap<Uuid, Bundle> {
+    #[must_use]
+    pub fn read(&self) -> BTreeMap<Uuid, Bundle> {
         let bundle = |source: &Source| match source {
             Source::Bundle(bundle) => Some((bundle.id, Bundle::clone(bundle))),
             Source::Task(_) => None,
@@ -83,14 +86,15 @@ impl Candidates {
         self.sources.iter().filter_map(bundle).collect()
     }
 
-    /// What is left beside the batch's intent. A task of the intent that did not become a member belongs to another batch.
-    pub(crate) fn rest(&self, intent: &Members) -> Rest {
+    /// What is left for the next batch. A task of the intent that did not become a member belongs to another batch.
+    #[must_use]
+    pub fn rest(&self, intent: &Members) -> Rest {
         let mut rest = Rest::default();
         let (mut named, mut others) = (Vec::new(), Vec::new());
         let mut next = Filling::new(self.size);
         for source in &self.sources {
             let left = slots(source, &self.loads).filter(|slot| intent.slot(&slot.id).is_none());
-            let left = left.inspect(|slot| drop(next.take(slot.load))).count();
+            let left = left.inspect(|slot| _ = next.take(slot.load)).count();
             match source {
                 _ if left == 0 => {}
                 Source::Task(id) => {
@@ -142,10 +146,10 @@ fn slots<'a>(source: &'a Source, loads: &HashMap<TaskId, Load>) -> Box<dyn Itera
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use fanfold::clock::Timestamp;
+    use crate::clock::Timestamp;
     use std::num::NonZeroU32;
 
-    use fanfold::policy::Weight;
+    use crate::policy::Weight;
     use proptest::prelude::*;
     use serde_json::json;
 
