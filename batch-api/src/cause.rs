@@ -9,7 +9,7 @@ pub enum Cause {
     Exit,
     /// An answer whose outcomes cannot be read.
     BadAnswer,
-    /// Nobody was reached: no address, no connection, or a program that cannot be started.
+    /// The batch API was not reached: no address, no connection, or a program that cannot be started.
     Unreachable,
     /// No secure connection.
     Tls,

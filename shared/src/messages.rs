@@ -138,7 +138,7 @@ pub struct GroupMessage {
     /// What the leader knows of; the index may not show it yet.
     #[serde(default)]
     pub waiting: Waiting,
-    /// Whoever sent it does not know how many tasks wait: if they do not fill a batch, the message comes again after the linger.
+    /// The sender does not know how many tasks wait: if they do not fill a batch, the message is sent again after the linger.
     #[serde(default, skip_serializing_if = "is_not")]
     pub lingers: bool,
 }

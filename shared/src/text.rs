@@ -49,7 +49,7 @@ pub fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The beginning of what somebody sent, as one line of at most `most` bytes (3 or more).
+/// The beginning of a received text, as one line of at most `most` bytes (3 or more).
 #[must_use]
 pub fn beginning(bytes: &[u8], most: usize) -> String {
     let read = &bytes[..bytes.len().min(most * SPARSE)];
@@ -61,7 +61,7 @@ pub fn beginning(bytes: &[u8], most: usize) -> String {
     line
 }
 
-/// The end of what somebody sent, as one line of at most `most` bytes (3 or more).
+/// The end of a received text, as one line of at most `most` bytes (3 or more).
 #[must_use]
 pub fn end(bytes: &[u8], most: usize) -> String {
     let read = &bytes[bytes.len().saturating_sub(most * SPARSE)..];

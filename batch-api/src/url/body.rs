@@ -14,7 +14,7 @@ use crate::{CallError, Cause};
 /// Reads an answer's body.
 ///
 /// # Errors
-/// It is larger than allowed, compressed in a way that nobody asked for, or did not come to its end.
+/// It is larger than allowed, compressed although that was not requested, or incomplete.
 pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {

@@ -108,7 +108,8 @@ impl Ack {
         self.tracking.count(&counts).await
     }
 
-    /// Counts what messages ask for, all together. One of which anything was counted is done: if it came again, that would be counted again.
+    /// Applies the counts of all messages together. A message of which any count was applied is done: if it came again, it
+    /// would be counted again.
     pub(crate) async fn deliver_counts(&self, messages: Vec<(Delivery, CountRequest)>) -> Failures {
         let counted = self.count(messages.iter().map(|(_, request)| request)).await;
         let mut failures = Failures::new();

@@ -82,7 +82,7 @@ impl Elect {
                 policies
                     .insert(lane.kind.clone(), self.policies.get(&lane.kind).await.map_err(|error| error.to_string()));
             }
-            // Nothing is read for lanes where nobody can be elected. In a lane that had a leader before, that one may have
+            // Nothing is read for lanes where no leader can be elected. If a lane had a leader before, that one may have
             // claimed the tasks already.
             let lock = locks.get(lane);
             let free =
@@ -117,7 +117,7 @@ impl Elect {
         let candidates = candidacy.merged(&waiting);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
-        // Nobody repeats a wake-up, so it does not rely on what may be an old view of the lock.
+        // A wake-up is not repeated, so it does not rely on a view of the lock that may be old.
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
@@ -151,7 +151,7 @@ impl Elect {
         }
     }
 
-    /// Whoever finds a leader silent for longer than its lease sends its message again.
+    /// Sends the message of a leader that was silent for longer than its lease again.
     async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
         let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };

@@ -92,7 +92,7 @@ impl Group {
         let rest = candidates.rest(&batch.members);
         let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {
-            // An intent of which nothing was won may have been others' before: what waits beside it is nobody's.
+            // If this batch won none of its intent, other batches may have won it: no other message names what waits beside it.
             let beside = if batch.members.is_empty() { rest.to_name() } else { Waiting::default() };
             let outbox = self.resign(message, &beside).await?;
             return Ok(self.and_wake(message, freed, outbox));
@@ -106,7 +106,7 @@ impl Group {
         Ok(self.and_wake(message, freed, outbox))
     }
 
-    /// Whether the batch leads its lane, or did: then its record is there. Of anything else the lock would know nothing.
+    /// Whether the batch leads its lane, or did, so that its record exists. The lock would not know any other batch.
     async fn leads(&self, message: &GroupMessage) -> Result<bool, GroupError> {
         let lock = self.locks.get(&message.lane).await?;
         Ok(lock.holder == Some(message.batch) || self.batches.get(message.batch).await?.is_some())
@@ -128,7 +128,7 @@ impl Group {
         Ok((Candidates::choose(message.waiting.clone(), found.sources, loads, size), freed))
     }
 
-    /// What tasks on their own take of a batch; bundles know it of theirs. Read only where it decides about anything.
+    /// What tasks on their own take of a batch; bundles hold it for theirs. Read only where it matters.
     async fn loads(&self, sources: &[Source], size: BatchSize) -> Result<HashMap<TaskId, Load>, GroupError> {
         let alone = |source: &Source| match source {
             Source::Task(id) => Some(*id),
@@ -159,8 +159,8 @@ impl Group {
         Ok(batch)
     }
 
-    /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again, and so do those
-    /// that were found beside its intent.
+    /// The batch is empty or ended long ago: gives the lock back. Named tasks that are still unclaimed hold an election again,
+    /// and so do those that were found beside its intent.
     async fn resign(&self, message: &GroupMessage, beside: &Waiting) -> Result<Outbox, GroupError> {
         let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
         let left = left.union(&self.tasks.waiting(beside, &message.lane).await?);
@@ -195,7 +195,7 @@ impl Group {
         }
     }
 
-    /// Has the lane elect another leader for what waits, if anything does.
+    /// Has the lane elect another leader if anything waits.
     fn wake(&self, message: &GroupMessage, waiting: Waiting) -> Outbox {
         if waiting.is_empty() {
             return Outbox::default();
@@ -204,7 +204,7 @@ impl Group {
         Outbox { elect: waiting.portions().into_iter().map(message).collect(), ..Outbox::default() }
     }
 
-    /// Has the lane look for tasks that were freed, too.
+    /// Also wakes the lane for tasks that were freed.
     fn and_wake(&self, message: &GroupMessage, freed: bool, mut outbox: Outbox) -> Outbox {
         outbox.elect.extend(freed.then(|| ElectMessage::wake(message.lane.clone(), self.world.uuid())));
         outbox
@@ -223,7 +223,7 @@ impl Group {
     }
 }
 
-/// In whose name a message acts.
+/// The leader in whose name a message acts.
 fn leader(message: &GroupMessage) -> Leader<'_> {
     Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }

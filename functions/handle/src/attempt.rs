@@ -21,11 +21,11 @@ use crate::places::{Entry, Pass};
 use crate::settle::Ended;
 use crate::{Handle, HandleError};
 
-/// What became of the beginning of an attempt.
+/// The result of beginning an attempt.
 enum Begun {
     /// It runs: the batch API may be called.
     Attempt(Batch, Prepared),
-    /// Somebody else was faster.
+    /// Another worker was faster.
     Refused(Batch),
     /// It took so long that the call would outlast its leases.
     TooLate,
@@ -96,14 +96,14 @@ impl Handle {
         more: bool,
     ) -> Result<(), HandleError> {
         let Prepared { members, registered, gone } = prepared;
-        // Nothing is called for nobody, nor for a batch that kills workers.
+        // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
             self.give_back(pass).await;
             let result = not_called(&batch);
             return self.end(batch, policy, Ended { result, gone, put_off: None }, more).await;
         }
         let result = self.call(&batch, policy, members, &registered).await;
-        // The call is over, whatever becomes of its outcome.
+        // The call is over, even if its outcome cannot be recorded.
         let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
         self.end(batch, policy, Ended { result, gone, put_off }, more).await
     }
@@ -154,7 +154,7 @@ impl Handle {
             }
         };
         let prepared = prepared.without(&batch);
-        // Others count on it that the call ends before its leases do.
+        // Other workers rely on the call to end before its leases do.
         let now = self.world.now();
         if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {
             self.batches.take_back(&batch).await?;
@@ -222,12 +222,12 @@ impl Handle {
     }
 }
 
-/// Whether so many workers died over a batch that it may be the one that kills them.
+/// Whether so many workers died while they handled a batch that it may be the cause.
 fn lost_too_often(batch: &Batch) -> bool {
     batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
 }
 
-/// What an attempt without a call leads to.
+/// The result of an attempt without a call.
 fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     if !lost_too_often(batch) {
         return Ok(Answer::AllSucceeded);
@@ -236,7 +236,7 @@ fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
 }
 
-/// Calls with one key have the same members: once a call settled some of them, the next has another key.
+/// Calls with one key have the same members: once a call has settled some of them, the next call has another key.
 fn idempotency_key(batch: &Batch) -> String {
     match batch.rounds {
         0 => batch.id.to_string(),

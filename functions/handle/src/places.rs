@@ -1,4 +1,4 @@
-//! Who may call: only so many calls of a kind's batch API run at once, and none while the kind stands still.
+//! Which batches may call: a limited number of calls of a kind's batch API run at once, and none while the kind stands still.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use fanfold::store::places::{Party, Place};
 
 use crate::{Handle, pace};
 
-/// Who holds a place, and why.
+/// The right to make a call.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) place: Place,
@@ -22,16 +22,16 @@ pub(crate) struct Pass {
     pub(crate) probes: bool,
 }
 
-/// What a gate says to a batch.
+/// Whether a batch may call.
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// It may call.
     Pass(Box<Pass>),
-    /// It may come again after so long.
+    /// It may try again after this time.
     Later(Duration),
     /// Its kind stands still: the sweep sends its message again.
     StandsStill,
-    /// Its kind has been standing still for longer than it can wait; with what the batch API answers.
+    /// Its kind stands still for longer than the batch can wait; with the batch API's last answer.
     GivesUp(String),
 }
 
@@ -66,7 +66,7 @@ impl Handle {
         Err(StoreError::Contended { what: format!("passing the gate of kind {}", batch.lane.kind) })
     }
 
-    /// Whether a kind stands still by another version of its policy. A remembered one may be some seconds old.
+    /// Whether a kind was stopped under another version of its policy. A cached policy may be some seconds old.
     async fn holds_no_more(&self, gate: &Gate, policy: &Policy) -> Result<bool, StoreError> {
         if gate.version == Some(policy.version()) {
             return Ok(false);
@@ -90,7 +90,7 @@ impl Handle {
         }
     }
 
-    /// Gives a place back that no call was made from. If that fails, its lease ends it.
+    /// Gives back a place that was not used for a call. If that fails, its lease ends it.
     pub(crate) async fn give_back(&self, Pass { place, probes, .. }: &Pass) {
         let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
         if let Err(error) = given {

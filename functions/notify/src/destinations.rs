@@ -29,8 +29,8 @@ impl Notify {
     }
 }
 
-/// Whose time a destination takes, if it may take long: one that hangs holds no more than its share. The stack's own queue does
-/// not hang.
+/// The receiver whose places a delivery takes, if it may hang: such a receiver holds no more than its share. The stack's own
+/// queue does not hang.
 pub(crate) fn holds(destination: &Destination) -> Option<String> {
     match destination {
         Destination::Queue(_) => None,
@@ -42,7 +42,7 @@ pub(crate) fn holds(destination: &Destination) -> Option<String> {
     }
 }
 
-/// What a destination is called in logs and dead letters. A token lets whoever has it answer: it is not shown.
+/// The name of a destination in logs and dead letters. A token is not shown, since it lets its holder answer.
 pub(crate) fn name(destination: &Destination) -> &str {
     match destination {
         Destination::Queue(_) => "the queue of notices",

@@ -1,5 +1,5 @@
-//! What follows from the end of a fan-out, before its notice: its parent item is acked, its task is registered. All of it may be done
-//! again: a bit is cleared once, and a task is stored once under its id.
+//! What follows from the end of a fan-out, before its notice: its parent item is acked, and its task is registered. Both can be
+//! repeated: a bit is cleared once, and a task is stored once under its id.
 
 use fanfold::clock::Timestamp;
 use fanfold::ids::ItemId;
@@ -10,8 +10,8 @@ use fanfold::tracking::{Acks, collect};
 use crate::{Notify, NotifyError};
 
 impl Notify {
-    /// Does what follows from the end of a fan-out. Returns whether all of it is done, as the tables say. A task that is only sent may be
-    /// lost: `sweep` has its message sent again until it is found stored.
+    /// Does what follows from the end of a fan-out. Returns whether all of it is done, as the tables show. A task that was sent
+    /// may still be lost: `sweep` has its message sent again until it is found stored.
     pub(crate) async fn follow(&self, fanout: &Fanout) -> Result<bool, NotifyError> {
         if !fanout.to_follow() {
             return Ok(true);
@@ -26,7 +26,7 @@ impl Notify {
         Ok(true)
     }
 
-    /// Acks the parent item here and now: no record would show a message with the ack that got lost.
+    /// Acks the parent item at once: no record would show that a message with the ack was lost.
     async fn ack_parent(&self, fanout: &Fanout, parent: ItemId) -> Result<(), NotifyError> {
         let entry = vec![AckEntry::Item(parent)];
         let request = if fanout.complete() {
@@ -42,7 +42,7 @@ impl Notify {
         Ok(())
     }
 
-    /// Whether the task that follows is stored, or there is none. Otherwise sends it, unless that was done a short while ago.
+    /// Whether the task that follows is stored, or there is none. If not, sends it, unless it was sent a short while ago.
     async fn registered(&self, fanout: &Fanout) -> Result<bool, NotifyError> {
         let (Some(then), Some(task)) = (&fanout.then, fanout.then_request()) else { return Ok(true) };
         if self.tasks.is_stored(&then.task(fanout.id)).await? {

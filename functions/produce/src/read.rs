@@ -1,4 +1,4 @@
-//! Reading a page: the source is asked, what is this partition's is taken, and written down.
+//! Reading a page: asks the source, takes the rows of this partition, and stores them.
 
 use fanfold::limits::BAD_ROW_BYTES_MAX;
 use fanfold::producing::{Producer, Sieve, Sifted};

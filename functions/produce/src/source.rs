@@ -42,7 +42,7 @@ impl SourceError {
         Self { message: message.to_string(), retry_after: Duration::ZERO, for_good: false }
     }
 
-    /// Somebody has to look at it.
+    /// A user has to look at it.
     #[must_use]
     pub fn for_good(message: impl ToString) -> Self {
         Self { for_good: true, ..Self::again(message) }

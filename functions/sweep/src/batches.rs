@@ -1,4 +1,4 @@
-//! Batches that no message may be left for.
+//! Batches whose message may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Sweep {
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.notice.begun() && !batch.notice.over() {
-                // Its acks are through; what is left of it is a notice.
+                // Its acks are applied; only its notice is left.
                 let about = About::Batch(LaneBatch::of(&batch));
                 let notices = self.batches.notices();
                 let again = self.remind_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
@@ -52,7 +52,7 @@ impl Sweep {
                 messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
             }
         }
-        // Of each kind that stands still one batch is to probe, any of those that wait.
+        // One batch of each kind that stands still probes, any of those that wait.
         for (stopped, batches) in waiting.into_values() {
             report.standing += 1;
             let delay = stopped.probe_at.since(self.world.now());
@@ -61,7 +61,7 @@ impl Sweep {
                 messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
             }
         }
-        // Done so long ago that their records are gone.
+        // Batches done so long ago that their records are gone.
         for (batch, lane) in lanes {
             self.locks.leave(lane, batch, false).await.map(drop)?;
             self.locks.closed(lane, &[batch]).await?;
@@ -70,13 +70,13 @@ impl Sweep {
         Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
     }
 
-    /// Whether a batch is to be called, and is not only to wait for its time or its worker.
+    /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
     fn waits(&self, batch: &Batch) -> bool {
         let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
     }
 
-    /// The message of a batch whose worker is known to be dead. A call of it may go on at the batch API until its `timeout` is
+    /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is
     /// over: until then it keeps its lease, and its place.
     async fn resumed(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
         let mut stands = None;

@@ -1,4 +1,4 @@
-//! What follows from what became of a batch's members: acks, a notice of failures, the end of the batch.
+//! What follows from the outcomes of a batch's members: acks, a notice of failures, the end of the batch.
 
 use crate::policy::Policy;
 use crate::store::batches::{Batch, BatchStatus};
@@ -6,8 +6,8 @@ use crate::store::batches::{Batch, BatchStatus};
 /// The state of the notice of a batch's failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureNotice {
-    /// There is none to deliver: no failures, no receiver, or it was delivered or given up. Without acks to be applied the
-    /// batch is closed.
+    /// There is none to deliver: there are no failures, there is no receiver, or it was delivered or given up. Without acks to
+    /// apply the batch is closed.
     None,
     /// The notice is to be delivered, and delivery has not begun.
     Due,
@@ -15,7 +15,7 @@ pub enum FailureNotice {
     Begun,
 }
 
-/// What is sent first. What comes after acks is sent once they are applied.
+/// What is sent first. A notice that comes after acks is sent once they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     /// The acks of the members that have their outcome.

@@ -208,7 +208,7 @@ mod tests {
         let large = most.bytes_of(CONTENT_BYTES_MAX);
         let (taken, full) = taken(most, &vec![load(large, 0); 100]);
         assert!(full && taken.len() == 31, "{taken:?}");
-        // Whoever knows of no more need not look how large they are.
+        // With no more tasks than fit by number, their loads need not be read.
         assert!(!most.depends_on_loads(31) && most.depends_on_loads(32));
     }
 
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!([2, 3, 9].map(|tasks| size.is_full_of(tasks)), [None; 3]);
         assert_eq!([5, 6].map(|tasks| size.is_all_it_sees(tasks)), [false, true]);
         assert_eq!(size.batches(4, ["a", "b", "a", "a"].map(load).into_iter()), 3);
-        // Without the field nobody asks for it.
+        // Without the field it is not read.
         let without = self::size(json!({"max_batch": 3}));
         assert_eq!(taken(without, &[load("a"), load("a")]).0.len(), 2);
     }

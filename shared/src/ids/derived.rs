@@ -1,6 +1,6 @@
-//! Ids that follow from what they are for. Whoever repeats a step, on whatever machine, comes to the same id, and so finds what
-//! an earlier try wrote, or writes it again under the same name. Records and messages hold these values: they never change,
-//! and a test pins each.
+//! Ids that follow from what they are for. Every worker that repeats a step derives the same id, and so finds what an earlier
+//! try wrote, or writes it again under the same name. Records and messages hold these values: they never change, and a test
+//! pins each.
 
 use uuid::Uuid;
 
@@ -40,8 +40,8 @@ pub(crate) fn addition(fanout: Uuid, idempotency_key: &str) -> Uuid {
     derived("add", &[fanout.as_bytes(), idempotency_key.as_bytes()])
 }
 
-/// The seed of the groups with the items of one page of a producer's partition: whoever brings the page again names the same groups, and adds
-/// none.
+/// The seed of the groups with the items of one page of a producer's partition: a worker that adds the page again names the
+/// same groups, and adds nothing.
 #[must_use]
 pub(crate) fn page(fanout: Uuid, partition: u32, page: u64) -> Uuid {
     derived("page", &[fanout.as_bytes(), &partition.to_be_bytes(), &page.to_be_bytes()])
@@ -77,7 +77,7 @@ pub fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a 
     derived("tasks", &parts)
 }
 
-/// The record of a task's key. Whoever brings the same key in the same scope finds the task that has it.
+/// The record of a task's key. A later task with the same key and scope finds the task that has it.
 #[must_use]
 pub fn key(scope: &str, value: &str) -> Uuid {
     derived("key", &[scope.as_bytes(), value.as_bytes()])
@@ -102,19 +102,19 @@ pub fn batch(workflow: Uuid, tries: u32) -> Uuid {
     derived("batch", &[workflow.as_bytes(), &tries.to_be_bytes()])
 }
 
-/// The batch that a dispatched batch hands its lane's lock to: whoever repeats the dispatch sees that it was done.
+/// The batch that a dispatched batch hands its lane's lock to: a repeated dispatch recognizes it.
 #[must_use]
 pub fn next_batch(batch: Uuid) -> Uuid {
     derived("next", &[batch.as_bytes()])
 }
 
-/// The batch that a lane is led by when this one leaves its flight while tasks wait: whoever repeats the leaving finds it.
+/// The batch that leads a lane when this one leaves its flight while tasks wait: a repetition recognizes it.
 #[must_use]
 pub fn led_on(batch: Uuid) -> Uuid {
     derived("led on", &[batch.as_bytes()])
 }
 
-/// The task that is registered when a fan-out ends: whoever registers it again finds it stored.
+/// The task that is registered when a fan-out ends: a repetition finds it stored.
 #[must_use]
 pub fn then_task(fanout: Uuid) -> TaskId {
     TaskId::Single(derived("then", &[fanout.as_bytes()]))

@@ -70,7 +70,7 @@ pub const REMINDER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Pauses of a workflow that was not elected.
 pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
-/// Lanes whose leaders a registration makes itself. A request about more is no single task that somebody waits for.
+/// Lanes whose leaders a registration makes itself. A request for more lanes is not the single task that a client waits for.
 pub const LED_BY_REQUEST_MAX: usize = 8;
 
 /// Elections that one invocation holds at once.

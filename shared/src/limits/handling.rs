@@ -69,6 +69,6 @@ pub const PROBE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a batch waits for the probe of another target.
 pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a batch waits for a batch API that lets nobody in, before its members fail: a long weekend. Well below
+/// How long a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
 /// [`RETENTION`](super::RETENTION).
 pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);

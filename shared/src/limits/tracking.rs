@@ -91,8 +91,8 @@ pub const ACKS_AT_ONCE_MAX: usize = 16;
 /// and [`REFUSED_RANGES_NAMED_MAX`] ranges each within Lambda's answer of 6 MB, unless they are all in use.
 pub const GROUPS_PER_ACK_MAX: usize = 3_500;
 
-/// Entries of one `POST /counts`: each fan-out is a write of its own, some 10 ms, of which a worker has [`ACKS_AT_ONCE_MAX`] under way, and
-/// its answer holds a user key.
+/// Entries of one `POST /counts`: each fan-out is a write of its own, some 10 ms, and a worker makes [`ACKS_AT_ONCE_MAX`] of
+/// them at a time. The answer has a user key for each.
 pub const COUNTS_PER_REQUEST_MAX: usize = 1_000;
 
 /// Ranges of a group's items that the answer names when their acks are refused: some 1 KB.

@@ -38,7 +38,7 @@ impl Registrar {
         failures
     }
 
-    /// The messages whose items exist, their tasks, and the groups of these: the groups of all are read together. The others fail.
+    /// Returns the messages whose items exist, with their tasks, and their groups, which are read together. The others fail.
     async fn with_items(
         &self,
         requests: Vec<(String, Vec<Placed>)>,

@@ -70,8 +70,8 @@ impl Gates {
         self.0.give_back(place).await
     }
 
-    /// Every place of a kind is free again: whoever held one is known to be dead. The calls that may still work at the batch
-    /// API take theirs anew, by [`Gates::hold`]. A kind that stands still is probed at once.
+    /// Frees every place of a kind, since the workers that held them are known to be dead. The calls that may still work at the
+    /// batch API take their places anew, by [`Gates::hold`]. A kind that stands still is probed at once.
     ///
     /// # Errors
     /// The table cannot be read or written, or the record is corrupt.

@@ -65,7 +65,7 @@ impl Locks {
         Ok(acquired.or_mine(|lock| lock.holder == Some(batch)).or_absent(|| Lock::free(lane.clone())))
     }
 
-    /// A sign of life in a silent leader's name, by whoever is about to send its hint again: one of several wins.
+    /// Renews the lock in a silent leader's name, before its hint is sent again: one of several senders wins.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -93,8 +93,7 @@ impl Locks {
         Ok(change.send().await?.is_done())
     }
 
-    /// The leader has dispatched its batch and steps down. `waiting`: there is more to group. Refused: somebody else leads by
-    /// now.
+    /// The leader has dispatched its batch and steps down. `waiting`: more tasks wait. Refused: another batch leads by now.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -111,7 +110,7 @@ impl Locks {
         })
     }
 
-    /// The leader found nothing to group and steps down, unless somebody else leads by now.
+    /// The leader found nothing to group and steps down, unless another batch leads by now.
     ///
     /// # Errors
     /// The table cannot be written.

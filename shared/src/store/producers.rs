@@ -84,8 +84,8 @@ impl Producers {
         }
     }
 
-    /// Moves a partition on behind its page, all tasks of which are registered. Returns the partition it leaves. Refused: another worker did, or the partition
-    /// failed.
+    /// Moves a partition on behind its page, once all tasks of the page are registered. Returns the partition as written.
+    /// Refused: another worker did so, or the partition failed meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -101,7 +101,8 @@ impl Producers {
         Ok(written.or_mine(|stands| stands.page == after.page && stands.worker == Some(worker)))
     }
 
-    /// Notes that its source failed, and when it is asked again; or never, then the partition fails. Refused: somebody else went on with it.
+    /// Notes that its source failed, and when it is asked again; without a time the partition fails. Refused: another worker
+    /// went on with it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -113,14 +114,14 @@ impl Producers {
     ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
         let now = self.table.world.now();
         if due.is_none() {
-            // It may wait for long until somebody resumes it.
+            // It may wait for long until a user resumes it.
             let kept = self.table.change("id", at.page_key()).set("ttl", expiry(now, PARTITION_RETENTION));
             kept.when_present("id").send().await.map(drop)?;
         }
         self.write(at, &at.with_error(error, due, now)).await
     }
 
-    /// Lets a partition that failed go on. Refused: it has not failed, or somebody else does.
+    /// Lets a partition that failed go on. Refused: it has not failed, or was resumed already.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -137,7 +138,7 @@ impl Producers {
         change.when_is("state", crate::aws::attributes::text(PartitionState::Done.as_str())).send().await.map(drop)
     }
 
-    /// Notes that its message is sent again. False: somebody went on with it meanwhile.
+    /// Notes that its message is sent again. False: another worker went on with it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -145,7 +145,7 @@ impl Tasks {
         Ok(contents)
     }
 
-    /// What tasks on their own take of a batch. One whose record is gone takes what a small one does.
+    /// What tasks on their own take of a batch. A task whose record is gone counts as a small one.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

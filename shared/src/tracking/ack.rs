@@ -14,14 +14,14 @@ use crate::metrics::ITEMS_ACKED;
 use crate::store::fanouts::Ended;
 use crate::store::groups::{Cleared, GroupRecord, Mask, clear};
 
-/// A group about to lose its last bits, or others that its fan-out's header counts, too.
+/// A group whose last bits are about to be cleared, or others that the header counts, too.
 pub(super) struct Ending {
     pub(super) group: GroupRecord,
     pub(super) cleared: Cleared,
 }
 
 impl Ending {
-    /// Its part in what the header counts.
+    /// What it adds to the header's counts.
     fn counts(&self) -> Ended {
         let Self { group, cleared } = self;
         let failed = cleared.failed.count();
@@ -108,7 +108,7 @@ impl Tracking {
             }
             let cleared = clear(&group, mask);
             if cleared.newly == 0 {
-                // Whoever counted these failures may have died before they were judged.
+                // The worker that counted these failures may have died before it judged them.
                 let judged = !group.counted || mask.failed.is_zero();
                 return Ok(if judged { Clearing::Cleared } else { Clearing::Ended });
             }
@@ -131,8 +131,8 @@ impl Tracking {
         Err(contended(group.id))
     }
 
-    /// Lets others write a record that so many of one's own writes found changed. Returns whether it took time: then the record has
-    /// to be read again, for what the refusal showed is old.
+    /// Lets other workers write a record that `refusals` writes of this one found changed. Returns whether it took time: then
+    /// the record has to be read again, for what the refusal showed is old.
     pub(super) async fn give_way(&self, refusals: u32) -> bool {
         if refusals < 2 {
             return false;
@@ -141,8 +141,8 @@ impl Tracking {
         true
     }
 
-    /// Ends groups, or clears bits with failures, together with the header's count of them. Somebody else may end or change some
-    /// meanwhile: then what `acks` says of them is applied to what stands.
+    /// Ends groups, or clears bits with failures, in one transaction with the header's counts. If another worker ends or
+    /// changes some meanwhile, `acks` are applied to these groups as they stand.
     pub(super) async fn end_groups(
         &self,
         fanout: Uuid,
@@ -212,11 +212,11 @@ impl Tracking {
 
 /// What clearing bits of a group led to.
 enum Clearing {
-    /// Others are still set, or nothing was to be cleared.
+    /// Other bits are still set, or none was to be cleared.
     Cleared,
-    /// These are the last, or failures that the header counts; they go in a transaction.
+    /// These are its last bits, or failures that the header counts: both are written in one transaction.
     Ending(Box<Ending>),
-    /// It had ended before, or its failures are counted: the header is to be looked at.
+    /// It had ended before, or its failures are counted: the header is to be checked.
     Ended,
 }
 

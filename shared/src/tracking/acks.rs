@@ -53,7 +53,7 @@ pub struct Refusal {
 pub type Refused = BTreeMap<(Uuid, Uuid), Refusal>;
 
 impl Refusal {
-    /// What is refused of a mask.
+    /// The refused part of a mask.
     pub(super) fn of(problem: AckRefusal, mask: &Mask) -> Self {
         let items = match problem {
             AckRefusal::UnknownGroup { .. } => mask.done.clone(),
@@ -62,7 +62,7 @@ impl Refusal {
         Self { problem, items }
     }
 
-    /// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
+    /// Logs and counts the refusal: the sender may be gone, or may be one of Fanfold's own steps.
     pub(super) fn report(&self) {
         let count = self.items.count();
         metrics::counter!(ITEMS_REFUSED).increment(count);

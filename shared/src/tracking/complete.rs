@@ -1,4 +1,4 @@
-//! Sealing and ending: whoever sees a fan-out drained makes the one transition.
+//! Sealing and ending: of all workers that see a fan-out drained, one makes the transition.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -24,7 +24,7 @@ impl Tracking {
         self.finish(sealed).await
     }
 
-    /// The same as its producer says.
+    /// The same for a fan-out with a producer, whose rows are all registered.
     ///
     /// # Errors
     /// There is no such fan-out, or the tables cannot be written.
@@ -49,7 +49,8 @@ impl Tracking {
         .boxed()
     }
 
-    /// Ends a fan-out that is drained. Whoever ends it sends the message of its notice; later only `sweep` sends it again.
+    /// Ends a fan-out that is drained. The worker that ends it sends the message of its notice; later only `sweep` sends it
+    /// again.
     ///
     /// # Errors
     /// The table cannot be written, or the hint not sent.
@@ -66,7 +67,7 @@ impl Tracking {
         }
     }
 
-    /// Reads the header and finishes the fan-out if it is to fail or drained.
+    /// Reads the header, and finishes the fan-out if it is to fail or is drained.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
@@ -93,8 +94,8 @@ impl Tracking {
         Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
     }
 
-    /// Sends the message of a notice again, for the next try: it is taken for lost. Earlier messages of it no longer count.
-    /// False: somebody went on with it meanwhile.
+    /// Sends the message of a notice again, for the next try, since it is taken for lost. Earlier messages of it no longer
+    /// count. False: another worker went on with it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.
@@ -109,7 +110,7 @@ impl Tracking {
         Ok(true)
     }
 
-    /// Sends the message again that is lost with its queue, for the moment it is due.
+    /// Sends a message again that was lost with its queue, for the moment it is due.
     ///
     /// # Errors
     /// The message cannot be sent.

@@ -1,4 +1,4 @@
-//! Ends that are decided before every item was acked: what is in progress ends and is counted, what is not is missing.
+//! Fan-outs that are cut short: items in progress are awaited and counted, the others become missing.
 
 use uuid::Uuid;
 
@@ -26,13 +26,14 @@ impl Tracking {
         }
     }
 
-    /// Ends a fan-out of which more items failed than it tolerates. Returns it as it stands then; somebody else may have decided another
-    /// end before.
+    /// Ends a fan-out with more failed items than it tolerates. Returns it as it stands then: another end may have been decided
+    /// before.
     pub(super) async fn fail(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
         self.cut_short(fanout, FanoutState::Failed, Fanout::to_fail).await
     }
 
-    /// Decides that a fan-out ends so, for as long as that is due, and closes what can be closed at once. Returns it as it stands then.
+    /// Cuts a fan-out short as long as that is due, and closes the groups that can be closed at once. Returns it as it stands
+    /// then.
     async fn cut_short(
         &self,
         mut fanout: Fanout,
@@ -58,9 +59,9 @@ impl Tracking {
         Err(contended(id))
     }
 
-    /// Ends those groups of a fan-out that was cut short in which nothing is in progress: no tasks were ever registered for their
-    /// items, or nothing happened to them for long. Looks at so many times as many groups as fit one transaction. Then ends
-    /// the fan-out, if nothing is left. Doing it again does no harm.
+    /// Ends the groups of a fan-out that was cut short in which nothing is in progress: none of their items had tasks, or
+    /// nothing happened to them for long. Looks at no more than `looks` times as many groups as fit one transaction. Then ends
+    /// the fan-out, if no group is left. Doing it again does no harm.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
@@ -69,7 +70,7 @@ impl Tracking {
         if !fanout.draining() {
             return Ok(fanout);
         }
-        // Whatever ends a group is written down in the header, too.
+        // Every end of a group also changes the header.
         let idle = |since: Timestamp| self.world.now().since(since.max(fanout.updated_at)) >= DRAINED_AFTER;
         let closable = |group: &GroupRecord| !group.pending.is_zero() && (!group.tasks || idle(group.updated_at));
         if let Some(group) = fanout.inline_group() {
@@ -83,13 +84,13 @@ impl Tracking {
             return Ok(ended);
         }
         let mut groups = self.groups.open_ids(id, usize::MAX).await?;
-        // Where only some are looked at, none is left out for ever.
+        // It begins anywhere, so that no group is left out for ever if only some are looked at.
         let first = usize::try_from(self.world.random.next()).unwrap_or(0) % groups.len().max(1);
         groups.rotate_left(first);
         for groups in groups.chunks(GROUPS_PER_TRANSACTION_MAX).take(looks) {
             let groups = self.groups.get_many(groups).await?.into_iter().filter(closable);
             let ending = groups.map(|group| Ending { cleared: close(&group), group });
-            // One that changes meanwhile is looked at the next time.
+            // A group that changes meanwhile is looked at the next time.
             self.end_groups(id, ending.collect(), &Acks::new()).await?;
         }
         let now = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
@@ -97,5 +98,5 @@ impl Tracking {
     }
 }
 
-/// Looks at groups of whoever decides the end, and is waited for: some 1,000 groups. The sweep goes on.
+/// Transactions that a request which decides the end makes itself: some 1,000 groups. The sweep goes on.
 const CLOSED_AT_ONCE: usize = 10;

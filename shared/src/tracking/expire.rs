@@ -31,8 +31,8 @@ impl Tracking {
         Ok(true)
     }
 
-    /// Until when a fan-out counts as active, by the first of its records that says so; none: it is idle. Groups are read consistently.
-    /// One that the index does not show yet was added just now, which the header says, too.
+    /// Until when a fan-out counts as active, by the first of its records that shows it; none: it is idle. Groups are read
+    /// consistently. A group that the index does not show yet was added just now, which the header shows, too.
     async fn active_until(&self, fanout: &Fanout, now: Timestamp) -> Result<Option<Timestamp>, TrackingError> {
         let active = |until: Timestamp| (until >= now).then_some(until);
         if let Some(until) = active(fanout.active_until()) {

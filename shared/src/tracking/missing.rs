@@ -20,7 +20,8 @@ impl Tracking {
         self.fanouts.name_missing(fanout, missing).await?.ok_or(TrackingError::UnknownFanout(id))
     }
 
-    /// Reads groups until all missing items are found, or as many as a notice names, or so many groups that more would take too long.
+    /// Reads groups until all missing items are found, or as many ranges as a notice names, or as many groups as there is time
+    /// for.
     async fn find_missing(&self, fanout: &Fanout) -> Result<Missing, TrackingError> {
         let mut missing = Missing::default();
         let mut after: Option<Uuid> = None;

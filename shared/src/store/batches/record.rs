@@ -38,7 +38,7 @@ pub struct Batch {
     pub refused: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
-    /// While an attempt runs: until when nobody else should begin one.
+    /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
     pub retry_at: Option<Timestamp>,
@@ -50,7 +50,7 @@ pub struct Batch {
     pub failed: Bits,
     /// Slots that are not called, or not any more: their fan-outs were cut short.
     pub dropped: Bits,
-    /// Slots that did not succeed, and of which a call may have worked all the same. One that failed so has no clear answer.
+    /// Slots without a success for which a call may have worked all the same. Those that failed so have no clear answer.
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
@@ -86,7 +86,7 @@ impl Batch {
         (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
     }
 
-    /// While an attempt runs: whether an earlier one was lost with its worker, so that nobody knows what its call did.
+    /// While an attempt runs: whether an earlier one was lost with its worker, so that the result of its call is unknown.
     #[must_use]
     pub fn lost_an_attempt(&self) -> bool {
         self.attempts > self.ended + 1

@@ -16,12 +16,12 @@ pub enum Mode {
     /// By its items, each of which counts once.
     #[default]
     Exact,
-    /// By counters, which count again what is counted twice. It has no items.
+    /// By counters: an item that is counted twice counts twice. It has no items.
     Estimated,
 }
 
 impl Mode {
-    /// Whether it is the exact one, which is said by saying nothing.
+    /// Whether it is the exact one, which is left out in JSON.
     #[must_use]
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     pub fn is_exact(&self) -> bool {
@@ -33,14 +33,14 @@ impl Mode {
 pub(super) const MODE: &str = "mode";
 pub(super) const ESTIMATED: &str = "estimated";
 
-/// What is counted at once.
+/// Counts that are added together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// So many more are outstanding.
+    /// Items to be done.
     pub add: u64,
-    /// So many of them are done, and succeeded.
+    /// Items that succeeded.
     pub succeeded: u64,
-    /// So many of them are done, and failed.
+    /// Items that failed.
     pub failed: u64,
 }
 
@@ -69,7 +69,7 @@ impl Fanout {
         self.mode == Mode::Estimated
     }
 
-    /// Of an estimated one: how many were added and not counted as done. Zero if more were counted as done.
+    /// How many items of an estimated one were added and not counted as done. Zero if more were counted as done.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.total.saturating_sub(self.done)
@@ -77,9 +77,9 @@ impl Fanout {
 }
 
 impl Fanouts {
-    /// Counts in the header of an estimated fan-out: while it is open, and once it is sealed as long as something is outstanding. So
-    /// what is sealed and drained changes no more, whoever ends it. `judged`: it tolerates only so many failures. Returns the fan-out
-    /// it leaves. Refused: nothing can be counted, or failures are judged where this does not say so, or the other way round.
+    /// Counts in the header of an estimated fan-out: while it is open, and, once it is sealed, as long as something is
+    /// outstanding. So a sealed and drained one no longer changes, whichever worker ends it. `judged`: it has a tolerance.
+    /// Returns the fan-out as written. Refused: nothing can be counted, or `judged` is wrong.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by itself.

@@ -1,6 +1,6 @@
 //! How far a fan-out has come, and how it ended.
 
-/// How far a fan-out has come. It ends in one of the last four, whichever is decided first.
+/// How far a fan-out has come. It ends in one of the last four states: the one that is decided first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -122,7 +122,7 @@ mod tests {
             repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
             order in any::<u64>(),
         ) {
-            // An item has one outcome, whoever acks it how often.
+            // An item has one outcome, however often it is acked.
             let outcomes: BTreeMap<usize, u8> = items.iter().copied().collect();
             let mut acks: Vec<(usize, u8)> = outcomes.iter().map(|(item, outcome)| (*item, *outcome)).collect();
             if !acks.is_empty() {

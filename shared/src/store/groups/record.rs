@@ -9,8 +9,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::limits::RETENTION;
 
-/// The mark of a group, or a small fan-out, for items of which tasks were registered. It is set before the first of them is
-/// stored, and stays.
+/// The mark of a group, or small fan-out, that has tasks. It is set before the first of them is stored, and stays.
 pub(in crate::store) const TASKS: &str = "tasks";
 
 /// The mark of a group that has pending items, and the index of those groups of a fan-out: a sort key, as short as can be.

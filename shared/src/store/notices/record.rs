@@ -20,7 +20,7 @@ pub struct NoticeProgress {
     pub given_up: Option<Timestamp>,
     /// Tries begun.
     pub tries: u32,
-    /// When the first of them began, or the first since somebody asked for it anew.
+    /// When the first of them began, or the first since a user asked for it anew.
     pub since: Option<Timestamp>,
     /// When the next one is due; none: the first, at once. It also identifies the message that begins it: any other is a
     /// copy that came too late.

@@ -136,7 +136,7 @@ impl Partition {
         Some((fanout.parse().ok()?, number.parse().ok()?))
     }
 
-    /// Whether something is left to be done for it that nobody has to be asked about: a sweep looks at it.
+    /// Whether Fanfold has work left for it, so that a sweep looks at it.
     #[must_use]
     pub fn unfinished(&self) -> bool {
         self.state != PartitionState::Failed && !self.settled
@@ -155,7 +155,7 @@ impl Partition {
         self.unfinished() && overdue(awaited, self.reminded_at, horizon, now)
     }
 
-    /// The partition behind the page it is at.
+    /// The partition moved on behind the page it is at.
     pub(super) fn behind(&self, page: &Page, duplicates: u64, worker: Uuid, now: Timestamp) -> Self {
         let bad_rows = self.bad_rows.iter().chain(&page.bad_rows).take(BAD_ROWS_SHOWN_MAX).cloned().collect();
         Self {
@@ -178,7 +178,7 @@ impl Partition {
         }
     }
 
-    /// The partition whose source failed, and is asked again then, or not any more.
+    /// The partition after its source failed; `due`: when it is asked again, or never.
     pub(super) fn with_error(&self, error: &str, due: Option<Timestamp>, now: Timestamp) -> Self {
         let state = if due.is_some() { PartitionState::Running } else { PartitionState::Failed };
         let error = Some(shorten(error, ERROR_BYTES_MAX).into_owned());

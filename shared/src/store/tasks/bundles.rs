@@ -20,13 +20,13 @@ use crate::masks::Masks;
 pub(super) use self::record::{PREFIX, decode, record_id};
 
 impl Tasks {
-    /// Begins bundles: from now on they are found by their lane, but nobody may claim their tasks.
+    /// Begins bundles: from now on they are found by their lane, but no batch may claim their tasks.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn begin_bundles(&self, bundles: &[Bundle]) -> Result<(), StoreError> {
         let items = bundles.iter().map(|bundle| encode(bundle, bundle.created_at)).collect();
-        // What is there already under an id that nobody else knows is one's own.
+        // No other worker knows these ids, so a record that exists is this worker's own.
         self.table.insert_each("beginning bundles", items, |_| {}).await.map(|_| ())
     }
 
@@ -45,7 +45,7 @@ impl Tasks {
         let mut dead = HashSet::new();
         for (at, item) in self.table.change_each("opening bundles", &SAME_STATE, opens).await? {
             let stands = item.as_ref().map(decode).transpose()?;
-            // Or it is one's own write whose answer was lost, and what batches have made of it since.
+            // Or it is this write, whose answer was lost, with what batches have claimed since.
             if stands.is_none_or(|bundle| bundle.state == BundleState::Dead) {
                 dead.insert(opened[at].id);
             }

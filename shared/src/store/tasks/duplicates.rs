@@ -56,7 +56,7 @@ pub enum Waits {
     Alone,
     /// It waits on its own from now on: its bundle is dead, and no hint was sent to its lane.
     Freed,
-    /// In a bundle, of which so many tasks wait.
+    /// In a bundle, with the number of its tasks that wait.
     In(Uuid, u16),
 }
 

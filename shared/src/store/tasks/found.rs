@@ -18,7 +18,7 @@ use crate::waiting::Waiting;
 pub enum Source {
     /// A task on its own. The index may lag behind: perhaps it is claimed.
     Task(TaskId),
-    /// A bundle of which tasks wait.
+    /// A bundle with tasks that wait.
     Bundle(Box<Bundle>),
 }
 

@@ -30,7 +30,7 @@ pub(in crate::store::tasks) fn record_id(id: Uuid) -> String {
     format!("{PREFIX}{id}")
 }
 
-/// The record. One of which nothing waits any more is kept for some time from `now` on.
+/// The record. Once no task of it waits, it is kept for some time from `now` on.
 pub(super) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
     let taken = bundle.state == BundleState::Taken;
     let record = item([
