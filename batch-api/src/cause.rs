@@ -1,9 +1,9 @@
-//! Why a call did nothing, as far as is known: what the batch API said, or where the call ended.
+//! Why a call had no outcomes: the batch API's answer, or the stage at which the call failed.
 
-/// Where a call that brought no outcomes ended.
+/// The stage at which a call without outcomes failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// An answer with this status, which is none of success.
+    /// An answer with this status, which is not a success.
     Status(u16),
     /// A program ended with a status other than 0.
     Exit,
@@ -32,8 +32,8 @@ impl Cause {
         }
     }
 
-    /// Whether it says nothing of the batch, but that the caller is wrong or must wait: any other batch of the kind
-    /// would meet the same. A redirect, which is not followed, says that the policy names the wrong place.
+    /// Whether the answer concerns not this batch, but the caller, who is wrong or must wait: any other batch of the kind would
+    /// get the same. A redirect, which is not followed, shows that the policy has the wrong URL.
     #[must_use]
     pub fn concerns_every_batch(self) -> bool {
         match self {
@@ -43,8 +43,8 @@ impl Cause {
         }
     }
 
-    /// Whether it says "not now" rather than "not this". 408: the request did not arrive in time as a whole, so nothing was
-    /// done; the next one may.
+    /// Whether it means "not now" rather than "not this". 408: the request did not arrive in time, so nothing was done, and the
+    /// next one may arrive.
     #[must_use]
     pub fn retriable(self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Reading a batch API's answer: what is clear counts, and what is not is named.
+//! Reading a batch API's answer: clear entries count, and unclear ones are named.
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
@@ -28,11 +28,11 @@ struct Entry<'a> {
 }
 
 impl Answer {
-    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An entry that cannot
-    /// be read spoils no other.
+    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An unreadable entry
+    /// does not affect the others.
     ///
     /// # Errors
-    /// It is something else. It says nothing about the members, so they are tried again.
+    /// It is something else. It has no outcomes, so the members are tried again.
     pub fn read(body: &[u8]) -> Result<Self, CallError> {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
@@ -58,7 +58,7 @@ impl Answer {
     }
 }
 
-/// The entries of the list `members`, or what came instead.
+/// The entries of the list `members`, or the start of another answer.
 fn entries(text: &str) -> Result<Vec<&RawValue>, String> {
     // Only for objects: serde would take a list for the fields of one.
     if !text.starts_with('{') {
@@ -98,7 +98,7 @@ fn error(error: &RawValue) -> String {
     serde_json::from_str(error.get()).unwrap_or_else(|_| beginning(error.get().as_bytes(), ERROR_BYTES_MAX))
 }
 
-/// What something is that should be JSON, by its first character.
+/// The sort of a JSON value, by its first character.
 fn sort(text: &str) -> &'static str {
     match text.bytes().next() {
         Some(b'{') => "an object",

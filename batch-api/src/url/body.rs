@@ -34,17 +34,17 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     }
 }
 
-/// The beginning of a body that is no answer, to be shown; empty if nothing came.
+/// The beginning of the body of an error, to be shown; empty if there is none.
 pub(super) async fn excerpt(mut response: Response) -> String {
     let mut body = Vec::new();
-    // What came before the connection broke says more than that it did.
+    // The part that came before the connection broke is more useful than the error.
     while body.len() < EXCERPT_READ_BYTES_MAX {
         let Ok(Some(chunk)) = response.chunk().await else { break };
         body.extend_from_slice(&chunk);
     }
     if encoding(response.headers()).ends_with("gzip") {
         let mut unpacked = Vec::new();
-        // Cut off as it may be, it is shown as far as it goes.
+        // A body that is cut off is shown as far as it can be unpacked.
         let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut unpacked);
         body = unpacked;
     }

@@ -126,8 +126,8 @@ impl Ack {
     }
 }
 
-/// Why what an entry asks for was not counted. Others may have added to its fan-out: of one that ended, that is no matter to who only
-/// counts as done.
+/// Why an entry was not counted. Other entries may have added to its fan-out; an entry that only counts items as done is not
+/// refused after the end.
 fn refusal<'a>(entry: &CountEntry, counted: &'a Counted) -> Option<&'a TrackingError> {
     let error = counted.get(&entry.fanout)?.as_ref().err()?;
     (entry.add > 0 || !matches!(error, TrackingError::CountedOut { .. })).then_some(error)

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{Ack, AckError};
 
 impl Step for Ack {
-    /// A message that names an item or a batch which does not exist fails alone, after what is right in it was applied.
+    /// A message that names an unknown item or batch fails alone, after its other acks were applied.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (all, mut failures) = parse::<AckMessage>(deliveries);

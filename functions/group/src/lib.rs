@@ -17,7 +17,7 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::{Source, Tasks};
+use fanfold::store::tasks::{Tasks, WaitingRecord};
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
 
@@ -124,18 +124,18 @@ impl Group {
             tracing::warn!(lane = %bundle.lane, bundle = %bundle.id, "a worker was lost while it stored tasks; they wait on their own");
             self.tasks.bury(bundle).await?;
         }
-        let loads = self.loads(&found.sources, size).await?;
-        Ok((Candidates::choose(message.waiting.clone(), found.sources, loads, size), freed))
+        let loads = self.loads(&found.records, size).await?;
+        Ok((Candidates::choose(message.waiting.clone(), found.records, loads, size), freed))
     }
 
     /// What tasks on their own take of a batch; bundles hold it for theirs. Read only where it matters.
-    async fn loads(&self, sources: &[Source], size: BatchSize) -> Result<HashMap<TaskId, Load>, GroupError> {
-        let alone = |source: &Source| match source {
-            Source::Task(id) => Some(*id),
-            Source::Bundle(_) => None,
+    async fn loads(&self, records: &[WaitingRecord], size: BatchSize) -> Result<HashMap<TaskId, Load>, GroupError> {
+        let alone = |record: &WaitingRecord| match record {
+            WaitingRecord::Task(id) => Some(*id),
+            WaitingRecord::Bundle(_) => None,
         };
-        let alone: Vec<TaskId> = sources.iter().filter_map(alone).collect();
-        let tasks = sources.iter().map(Source::waiting).sum();
+        let alone: Vec<TaskId> = records.iter().filter_map(alone).collect();
+        let tasks = records.iter().map(WaitingRecord::waiting).sum();
         if alone.is_empty() || !size.depends_on_loads(tasks) {
             return Ok(HashMap::new());
         }

@@ -9,7 +9,7 @@ use fanfold::messages::{About, NotifyMessage};
 use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
-use fanfold::store::gates::{Gate, Refusal, Stopped};
+use fanfold::store::gates::{Gate, RefusedCall, Stopped};
 use fanfold_batch_api::{Answer, CallError, Cause};
 
 use crate::Handle;
@@ -65,9 +65,9 @@ impl<'a> Called<'a> {
         (says == Says::Refused && self.policy.refusals == Refusals::Wait) || (self.pass.probes && says != Says::Works)
     }
 
-    fn refusal(&self) -> Refusal<'a> {
+    fn refusal(&self) -> RefusedCall<'a> {
         let answer = self.result.as_ref().err().map(|error| error.message.as_str()).unwrap_or_default();
-        Refusal { target: &self.batch.lane.target, version: self.policy.version(), answer }
+        RefusedCall { target: &self.batch.lane.target, version: self.policy.version(), answer }
     }
 }
 

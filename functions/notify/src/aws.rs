@@ -46,7 +46,7 @@ impl Service {
 
 /// A call.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct AwsCall {
     pub(crate) service: Service,
     /// The path, percent-encoded.
     pub(crate) path: String,
@@ -86,7 +86,7 @@ impl Aws {
     ///
     /// # Errors
     /// There is none, or it says that the call failed.
-    pub(crate) async fn call(&self, call: Call, now: Timestamp) -> Result<Vec<u8>, DeliveryError> {
+    pub(crate) async fn call(&self, call: AwsCall, now: Timestamp) -> Result<Vec<u8>, DeliveryError> {
         let request = self.request(&call, now).map_err(DeliveryError::Silent)?;
         let silent = |error: reqwest::Error| DeliveryError::Silent(failure(&error));
         let answer = request.timeout(NOTICE_TIMEOUT).body(call.body).send().await.map_err(silent)?;
@@ -108,7 +108,7 @@ impl Aws {
     }
 
     /// The signed request, but for its body.
-    fn request(&self, call: &Call, now: Timestamp) -> Result<reqwest::RequestBuilder, String> {
+    fn request(&self, call: &AwsCall, now: Timestamp) -> Result<reqwest::RequestBuilder, String> {
         let missing = |what: &str| format!("the environment has no {what} to call AWS with");
         let region = self.region.as_deref().ok_or_else(|| missing("AWS_REGION"))?;
         let credentials = self.credentials.clone().ok_or_else(|| missing("AWS credentials"))?;

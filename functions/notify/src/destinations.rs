@@ -7,7 +7,7 @@ use fanfold::notice::{Event, Notice};
 use fanfold::policy::{Destination, queue_url};
 use serde_json::{Value, json};
 
-use crate::aws::{Call, Service};
+use crate::aws::{AwsCall, Service};
 use crate::webhooks::receiver;
 use crate::{DeliveryError, Notify};
 
@@ -53,7 +53,7 @@ pub(crate) fn name(destination: &Destination) -> &str {
 }
 
 /// `PutEvents`: the detail is the notice's data, and `notice`, its id, by which repetitions are recognized.
-fn put_event(bus: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+fn put_event(bus: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
     let mut event = serde_json::to_value(notice)?;
     let mut detail = event["data"].take();
     detail["notice"] = json!(notice.id);
@@ -75,7 +75,7 @@ fn not_refused(answer: &[u8]) -> Result<(), DeliveryError> {
 }
 
 /// `SendTaskSuccess`, or `SendTaskFailure` if the fan-out ended otherwise than completed.
-fn end_task(token: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+fn end_task(token: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
     let (target, body) = match failed(notice)? {
         None => {
             let output = serde_json::to_string(notice)?;
@@ -89,7 +89,7 @@ fn end_task(token: &str, notice: &Notice) -> Result<Call, DeliveryError> {
 }
 
 /// `SendDurableExecutionCallbackSuccess`, or `…Failure` if the fan-out ended otherwise than completed.
-fn call_back(id: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+fn call_back(id: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
     let text = serde_json::to_string(notice)?;
     let (how, body) = match failed(notice)? {
         None => ("succeed", text.into_bytes()),
@@ -99,7 +99,7 @@ fn call_back(id: &str, notice: &Notice) -> Result<Call, DeliveryError> {
         }
     };
     let path = format!("/2025-12-01/durable-execution-callbacks/{}/{how}", percent_encoded(id));
-    Ok(Call { service: Service::Lambda, path, target: None, media_type: "application/json", body })
+    Ok(AwsCall { service: Service::Lambda, path, target: None, media_type: "application/json", body })
 }
 
 fn by_target(
@@ -107,9 +107,9 @@ fn by_target(
     target: &'static str,
     media_type: &'static str,
     body: &Value,
-) -> Result<Call, DeliveryError> {
+) -> Result<AwsCall, DeliveryError> {
     let body = serde_json::to_vec(body)?;
-    Ok(Call { service, path: "/".to_owned(), target: Some(target), media_type, body })
+    Ok(AwsCall { service, path: "/".to_owned(), target: Some(target), media_type, body })
 }
 
 /// How a fan-out failed.

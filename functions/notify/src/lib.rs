@@ -32,7 +32,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use aws::Aws;
-pub use webhooks::{DeliveryError, Http, Webhooks};
+pub use webhooks::{DeliveryError, HttpWebhooks, Webhooks};
 
 /// Does what follows from ends, and delivers notices.
 pub struct Notify {

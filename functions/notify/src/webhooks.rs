@@ -110,12 +110,12 @@ pub trait Webhooks: Send + Sync {
 
 /// Posts notices to HTTPS endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub struct Http {
+pub struct HttpWebhooks {
     client: HttpClient,
     secrets: Secrets,
 }
 
-impl Http {
+impl HttpWebhooks {
     /// Signs with the secrets that the environment names.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Http {
     }
 }
 
-impl Webhooks for Http {
+impl Webhooks for HttpWebhooks {
     fn post<'a>(
         &'a self,
         url: &'a str,

@@ -16,9 +16,9 @@ use crate::{Ask, SourceError, Sources};
 
 /// Asks HTTP endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub struct Http(HttpClient);
+pub struct HttpSources(HttpClient);
 
-impl Http {
+impl HttpSources {
     async fn post(&self, url: &str, ask: &Ask, now: Timestamp) -> Result<Vec<u8>, SourceError> {
         let body = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
         let post = self.0.post(url).map_err(SourceError::again)?;
@@ -38,7 +38,7 @@ impl Http {
     }
 }
 
-impl Sources for Http {
+impl Sources for HttpSources {
     fn ask<'a>(
         &'a self,
         source: &'a Source,

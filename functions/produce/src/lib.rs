@@ -23,7 +23,7 @@ use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub use http::Http;
+pub use http::HttpSources;
 pub use source::{Ask, SourceError, Sources};
 
 /// Reads sources.

@@ -6,7 +6,7 @@ use fanfold::store::producers::{Page, Partition};
 use fanfold::text::shorten;
 use serde_json::Value;
 
-use crate::source::Answer;
+use crate::source::PageAnswer;
 use crate::{Ask, Produce, ProduceError, SourceError};
 
 impl Produce {
@@ -26,7 +26,7 @@ impl Produce {
         };
         let ask = Ask { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
         let body = self.sources.ask(&producer.source, &ask, self.world.now()).await?;
-        let Answer { tasks, cursor } = Answer::read(&body, &ask)?;
+        let PageAnswer { tasks, cursor } = PageAnswer::read(&body, &ask)?;
         let policies = self.registrar.policies(&tasks.iter().filter_map(Sieve::kind).collect()).await?;
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
         let sifted = sieve.sift(tasks, |kind| policies.get(kind).and_then(Option::as_deref));

@@ -63,7 +63,7 @@ pub trait Sources: Send + Sync {
 /// What a source answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Answer {
+pub(crate) struct PageAnswer {
     /// The rows.
     pub(crate) tasks: Vec<Value>,
     /// Where the next page begins; none: there is none.
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     pub(crate) cursor: Option<Value>,
 }
 
-impl Answer {
+impl PageAnswer {
     /// Reads an answer to this.
     pub(crate) fn read(body: &[u8], ask: &Ask) -> Result<Self, SourceError> {
         let answer: Self = json::read(body)
@@ -91,8 +91,8 @@ mod tests {
 
     use super::*;
 
-    fn read(cursor: Value, body: &str) -> Result<Answer, SourceError> {
-        Answer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
+    fn read(cursor: Value, body: &str) -> Result<PageAnswer, SourceError> {
+        PageAnswer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
     }
 
     #[test]

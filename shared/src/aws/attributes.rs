@@ -37,7 +37,7 @@ pub(crate) fn binary(value: &[u8]) -> AttributeValue {
 
 /// A value as JSON text.
 pub(crate) fn json(value: &impl serde::Serialize) -> AttributeValue {
-    // The values that records hold have no maps with other keys than texts, so this does not fail.
+    // Maps in records have text keys, so this does not fail.
     text(serde_json::to_string(value).unwrap_or_default())
 }
 

@@ -1,8 +1,9 @@
-//! What becomes of a conditional write.
+//! The result of a conditional write.
 
 use super::{Item, StoreError};
 
-/// What became of a conditional write. A condition that fails is no error: it shows what stands, so that nobody reads again.
+/// The result of a conditional write. A failed condition is no error: it shows the record as it stands, so that it need not be
+/// read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Write<T = (), S = Option<Item>> {

@@ -70,7 +70,7 @@ pub fn request(request: &str) -> Uuid {
 /// What a request asks for, from id, kind and content of each of its tasks in their order: an idempotency key that comes with
 /// another digest was used for something else.
 #[must_use]
-pub fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a str)>) -> Uuid {
+pub(crate) fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a str)>) -> Uuid {
     let tasks: Vec<_> = tasks.into_iter().map(|(id, kind, content)| (id.to_string(), kind, content)).collect();
     let parts: Vec<&[u8]> =
         tasks.iter().flat_map(|(id, kind, content)| [id.as_bytes(), kind.as_bytes(), content.as_bytes()]).collect();

@@ -53,3 +53,6 @@ pub const STORE_PAUSES: Backoff = Backoff { base: Duration::from_millis(20), max
 /// How long those pauses may be in all. The API's function has 10 s (template.yaml) for its pauses and everything else; what
 /// takes longer is better reported to the caller.
 pub const STORE_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Values of one metric in one line of CloudWatch's embedded metric format.
+pub const METRIC_VALUES_MAX: usize = 100;

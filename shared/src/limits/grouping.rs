@@ -88,3 +88,9 @@ pub const SWEEP_WRITES_AT_ONCE_MAX: usize = 32;
 
 /// Messages that `sweep` sends together.
 pub const SWEEP_MESSAGES_AT_ONCE_MAX: usize = 1_000;
+
+/// Bytes of a small task, as most are. A record keeps the bytes of larger ones only.
+pub const SMALL_TASK_BYTES: u32 = 256;
+
+/// Slots of one record: a damaged column takes no more memory.
+pub const SLOTS_PER_RECORD_MAX: usize = 65_536;

@@ -27,8 +27,10 @@ pub const PROGRESS_TRIES_MAX: u32 = 3;
 /// missing: longer than any call (Lambda's 15 minutes), and than most messages are late.
 pub const DRAINED_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// How often the sweep looks at as many groups of a fan-out that was cut short as fit one transaction: some 10,000 groups, within
-/// seconds. The next sweep goes on.
+/// Transactions by which a request that cuts a fan-out short closes groups itself: some 1,000 groups. The sweep goes on.
+pub const REQUEST_CLOSES_MAX: usize = 10;
+
+/// The same for a sweep: some 10,000 groups, within seconds. The next sweep goes on.
 pub const SWEEP_CLOSES_MAX: usize = 100;
 
 /// For how long nothing may happen to a fan-out that is open, if its user says nothing else: it is forgotten, or its producer is gone.

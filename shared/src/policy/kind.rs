@@ -1,11 +1,11 @@
-//! Which names a kind may have: those that can stand in a lane's text, in a path and in a record's key as they are.
+//! The names that a kind may have: those that need no escaping in a lane's text, a path or a record's key.
 
 use crate::limits::KIND_BYTES_MAX;
 
-/// What [`is_kind`] allows, as messages say it.
+/// The names that [`is_kind`] allows, in words.
 pub const KIND_ALLOWED: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 
-/// Whether a kind can name a policy: it is [`KIND_ALLOWED`].
+/// Whether a text can be a kind: see [`KIND_ALLOWED`].
 #[must_use]
 pub fn is_kind(kind: &str) -> bool {
     (1..=KIND_BYTES_MAX).contains(&kind.len())

@@ -16,7 +16,7 @@ const PARTS: u64 = 1_000;
 impl Weight {
     /// The weight closest to a number, if it is one: 0 or more, and not too large.
     #[must_use]
-    pub fn from_float(number: f64) -> Option<Self> {
+    pub(crate) fn from_float(number: f64) -> Option<Self> {
         // No cast: three digits after the point, written out, are a whole number of thousandths.
         let digits = || format!("{number:.3}").trim_start_matches('-').replace('.', "");
         let within = (0.0..=WEIGHT_MAX as f64).contains(&number);

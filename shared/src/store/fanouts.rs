@@ -24,7 +24,7 @@ use super::groups::{Cleared, GroupRecord, TASKS};
 use super::notices::Notices;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, count, flag, number, text, time};
-use crate::aws::{Change, Refusal, Segment, StoreError, Table, Write};
+use crate::aws::{Change, RefusedWrite, Segment, StoreError, Table, Write};
 
 use self::estimated::MODE;
 pub use self::estimated::{Count, Mode};
@@ -133,7 +133,10 @@ impl Fanouts {
     }
 
     /// Writes headers and groups in one transaction.
-    pub(crate) async fn transact(&self, actions: &[TransactWriteItem]) -> Result<Write<(), Vec<Refusal>>, StoreError> {
+    pub(crate) async fn transact(
+        &self,
+        actions: &[TransactWriteItem],
+    ) -> Result<Write<(), Vec<RefusedWrite>>, StoreError> {
         self.table.transact(actions).await
     }
 

@@ -1,5 +1,5 @@
-//! Producers: a record per partition, which says how far it has come, and one per page, which keeps what was read until it is registered and
-//! decides what the page is, whatever the source answers later.
+//! Producers: one record per partition, which shows how far it has come, and one per page, which keeps the page until it is
+//! registered, even if the source answers otherwise later.
 
 mod page;
 mod partition;
@@ -129,7 +129,7 @@ impl Producers {
         self.write(at, &at.resumed(self.table.world.now())).await
     }
 
-    /// Nothing is left to be done for a partition that is done: a sweep looks at it no more.
+    /// Takes a partition that is done out of the index: a sweep no longer looks at it.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -148,7 +148,7 @@ impl Producers {
         Ok(change.when_same("reminded_at", at.reminded_at.map(time)).send().await?.is_done())
     }
 
-    /// The partitions of a segment for which something is left to be done, by fan-out and number. The index may lag.
+    /// The unfinished partitions of a segment, by fan-out and number. The index may lag.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -164,7 +164,7 @@ impl Producers {
         Ok(names)
     }
 
-    /// Every change of a partition that goes on: only as long as it is at the same page, in the same state, after as many failed tries.
+    /// A change of a partition, on condition that its page, state and failed tries are unchanged.
     async fn write(
         &self,
         at: &Partition,

@@ -1,4 +1,4 @@
-//! Acks: clearing bits, ending groups, and seeing the last one.
+//! Acks: clearing bits, ending groups, and noticing the last one.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ impl Ending {
 }
 
 impl Tracking {
-    /// Applies acks: one write per group, and one transaction for the groups of a fan-out that end. Then looks whether any
-    /// of the fan-outs is done. Applying the same acks again changes nothing, but repeats whatever a crash left undone.
+    /// Applies acks: one write per group, and one transaction for the groups of a fan-out that end. Then ends the fan-outs that
+    /// are done. Applying the same acks again changes nothing, but repeats what a crash left undone.
     ///
     /// # Errors
     /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
@@ -94,7 +94,7 @@ impl Tracking {
         Ok((fanout, id, out_of_range(group, mask), self.clear_some(group.clone(), mask).await?))
     }
 
-    /// Ends groups of a fan-out, and looks whether it is done.
+    /// Ends groups of a fan-out, and then the fan-out if it is done.
     async fn end(&self, fanout: Uuid, groups: Vec<Ending>, acks: &Acks) -> Result<(), TrackingError> {
         self.end_groups(fanout, groups, acks).await?;
         self.check(fanout).await.map(|_| ())
@@ -210,7 +210,7 @@ impl Tracking {
     }
 }
 
-/// What clearing bits of a group led to.
+/// The result of clearing bits of a group.
 enum Clearing {
     /// Other bits are still set, or none was to be cleared.
     Cleared,

@@ -28,7 +28,7 @@ impl Tracking {
     ///
     /// # Errors
     /// There is no such fan-out, or the tables cannot be written.
-    pub async fn seal_produced(&self, id: Uuid) -> Result<Fanout, TrackingError> {
+    pub(crate) async fn seal_produced(&self, id: Uuid) -> Result<Fanout, TrackingError> {
         let sealed = self.fanouts.seal(id, true).await?.ok_or(TrackingError::UnknownFanout(id))?;
         self.finish(sealed).await
     }

@@ -6,7 +6,7 @@ use super::ack::{Ending, contended};
 use super::{Acks, Tracking, TrackingError};
 use crate::aws::Write;
 use crate::clock::Timestamp;
-use crate::limits::{CONTENTION_TRIES_MAX, DRAINED_AFTER, GROUPS_PER_TRANSACTION_MAX};
+use crate::limits::{CONTENTION_TRIES_MAX, DRAINED_AFTER, GROUPS_PER_TRANSACTION_MAX, REQUEST_CLOSES_MAX};
 use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::groups::{GroupRecord, close};
 
@@ -43,12 +43,12 @@ impl Tracking {
         let id = fanout.id;
         for tries in 1..=CONTENTION_TRIES_MAX {
             if !due(&fanout) {
-                return self.close(fanout, CLOSED_AT_ONCE).await;
+                return self.close(fanout, REQUEST_CLOSES_MAX).await;
             }
             match self.fanouts.decide(&fanout, state).await? {
                 Write::Done(decided) => {
                     self.hint_end(&decided).await?;
-                    return self.close(decided, CLOSED_AT_ONCE).await;
+                    return self.close(decided, REQUEST_CLOSES_MAX).await;
                 }
                 Write::Refused(stands) => fanout = stands.ok_or(TrackingError::UnknownFanout(id))?,
             }
@@ -97,6 +97,3 @@ impl Tracking {
         self.end_drained(now).await
     }
 }
-
-/// Transactions that a request which decides the end makes itself: some 1,000 groups. The sweep goes on.
-const CLOSED_AT_ONCE: usize = 10;

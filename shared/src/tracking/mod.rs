@@ -22,7 +22,8 @@ use crate::messages::NotifyMessage;
 use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
-pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_duplicates};
+pub(crate) use acks::collect_duplicates;
+pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch};
 pub use add::page_groups;
 pub use count::{Counted, Counts, collect_counts};
 pub use groups::GroupPage;

@@ -16,7 +16,7 @@ use super::Change;
 use crate::aws::{Item, StoreError, Table, Write};
 use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
 
-/// What DynamoDB answers when it did nothing: too much is asked of it, or the item is in somebody's transaction.
+/// DynamoDB's codes for writes that were not applied: throttling, or a conflict with a transaction.
 const NOTHING_DONE: [&str; 4] = [
     "ProvisionedThroughputExceededException",
     "ThrottlingException",

@@ -57,7 +57,7 @@ impl Count {
 
     /// Whether nothing is counted.
     #[must_use]
-    pub fn is_nothing(self) -> bool {
+    pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
     }
 }

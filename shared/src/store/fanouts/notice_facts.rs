@@ -81,7 +81,7 @@ impl Fanout {
 
     /// Whether its progress is reported.
     #[must_use]
-    pub fn reports_progress(&self) -> bool {
+    pub(crate) fn reports_progress(&self) -> bool {
         self.shares().is_some()
     }
 

@@ -16,7 +16,7 @@ use crate::store::places::{ID, MY_PLACE, PLACES, Place, STOPPED_AT, dead};
 
 /// A call whose answer says that the caller is wrong or must wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusal<'a> {
+pub struct RefusedCall<'a> {
     /// What its batch's tasks share.
     pub target: &'a str,
     /// The version of the policy it was made by.
@@ -31,7 +31,7 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn refuse(&self, place: &Place, refusal: Refusal<'_>) -> Result<Option<Gate>, StoreError> {
+    pub async fn refuse(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Option<Gate>, StoreError> {
         let before = match self.count(place, refusal).await? {
             Write::Done(gate) => return Ok(Some(gate)),
             Write::Refused(before) => before,
@@ -45,7 +45,7 @@ impl Gates {
     }
 
     /// Counts a refusal, on condition that refusals counted before were answered to the same version of the policy.
-    async fn count(&self, place: &Place, refusal: Refusal<'_>) -> Result<Write<Gate, Option<Gate>>, StoreError> {
+    async fn count(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Write<Gate, Option<Gate>>, StoreError> {
         let version = text(refusal.version);
         let change = self
             .0
@@ -138,7 +138,7 @@ impl Gates {
         &self,
         place: &Place,
         gate: &Gate,
-        refusal: Refusal<'_>,
+        refusal: RefusedCall<'_>,
         probe_at: Timestamp,
     ) -> Result<(), StoreError> {
         let target = (gate.targets.len() < REFUSED_TARGETS_MIN).then(|| id_set([&derived::target(refusal.target)]));

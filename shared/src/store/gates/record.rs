@@ -35,7 +35,7 @@ pub struct Gate {
     pub places: Holders,
     /// The version of the policy to whose calls the refusals were answered.
     pub version: Option<Uuid>,
-    /// Refusals in a row: see [`Refusal`](super::Refusal).
+    /// Refusals in a row: see [`RefusedCall`](super::RefusedCall).
     pub refusals: u32,
     /// Their targets, hashed.
     pub targets: Vec<Uuid>,

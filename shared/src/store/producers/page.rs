@@ -1,4 +1,4 @@
-//! A page as it is kept: packed, with its counts and where the next one begins.
+//! A page as it is stored: packed, with its counts and where the next one begins.
 
 use std::io::{Read, Write};
 
@@ -32,7 +32,7 @@ pub struct Page {
     packed: Vec<u8>,
 }
 
-/// What a source answered is more than a page may be.
+/// The answer of a source is larger than a page may be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     /// Too many rows.
@@ -57,13 +57,13 @@ fn pack(tasks: &[TaskRequest]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// The tasks of a page as it is kept.
+/// Unpacks the tasks of a stored page.
 ///
 /// # Errors
 /// They were packed otherwise.
 pub fn unpack(packed: &[u8]) -> Result<Vec<TaskRequest>, String> {
     let mut text = Vec::new();
-    // It was no more when it was packed; JSON may be written longer than it was read.
+    // The limit is larger than that of an answer, since JSON may be written longer than it was read.
     let most = 8 * SOURCE_ANSWER_BYTES_MAX as u64;
     DeflateDecoder::new(packed).take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
     let rows: Vec<(String, Value)> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
@@ -71,7 +71,7 @@ pub fn unpack(packed: &[u8]) -> Result<Vec<TaskRequest>, String> {
 }
 
 impl Page {
-    /// What was taken of an answer, and where the next page begins.
+    /// A page from sifted rows, and where the next one begins.
     ///
     /// # Errors
     /// It is more than a page may be.

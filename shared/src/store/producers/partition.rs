@@ -25,9 +25,9 @@ pub(super) const UNFINISHED: &str = "unfinished";
 pub enum PartitionState {
     /// It is read.
     Running,
-    /// Its source said that no more rows come, and every row is registered.
+    /// Its source has no more rows, and every row is registered.
     Done,
-    /// Its source failed, or gave rows that are no tasks; it goes on when it is resumed.
+    /// Its source failed, or had too many rows that are not tasks; it goes on when it is resumed.
     Failed,
 }
 
@@ -76,9 +76,9 @@ pub struct Partition {
     pub bad_rows: Vec<BadRow>,
     /// Those whose tasks were dropped, because another one has their key.
     pub duplicates: u64,
-    /// Times in a row that its source failed.
+    /// Failed tries in a row.
     pub tries: u32,
-    /// When it is asked again after that.
+    /// When the source is asked again after a failure.
     pub due: Option<Timestamp>,
     /// Why it failed the last time.
     pub error: Option<String>,
@@ -86,7 +86,7 @@ pub struct Partition {
     pub worker: Option<Uuid>,
     /// When its message was sent again the last time.
     pub reminded_at: Option<Timestamp>,
-    /// Whether it is done and its fan-out was looked at, whether it is to be sealed.
+    /// Whether it is done, and its fan-out was sealed if that was due.
     pub settled: bool,
     /// When it last changed.
     pub updated_at: Timestamp,
@@ -142,7 +142,7 @@ impl Partition {
         self.state != PartitionState::Failed && !self.settled
     }
 
-    /// How long its source is still to be left alone.
+    /// How long to wait before its source is asked again.
     #[must_use]
     pub fn wait(&self, now: Timestamp) -> Duration {
         self.due.map_or(Duration::ZERO, |due| due.since(now))
@@ -191,7 +191,7 @@ impl Partition {
         Self { state, tries: 0, due: None, error: None, reminded_at: None, updated_at: now, ..self.clone() }
     }
 
-    /// What stays the same and is not to be read from two places is in the key: fan-out and number.
+    /// Fan-out and number are only in the key.
     pub(super) fn encode(&self) -> Item {
         item([
             ("id", Some(text(self.key()))),
