@@ -99,7 +99,7 @@ impl TryFrom<RegisterFields> for RegisterMessage {
     }
 }
 
-/// A batch with outcomes, and the lane whose lock names it until all its acks and notices are through.
+/// A batch with outcomes, and its lane. The lane's lock names the batch until all its acks and notices are done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneBatch {

@@ -21,7 +21,7 @@ use fanfold::store::tasks::Tasks;
 use fanfold::waiting::Waiting;
 use futures::{FutureExt, StreamExt, stream};
 
-/// What follows from an election: messages to send.
+/// The messages that follow from an election.
 #[derive(Debug, Default)]
 struct Outbox {
     group: Vec<(GroupMessage, Duration)>,
@@ -151,7 +151,7 @@ impl Elect {
         }
     }
 
-    /// Sends the message of a leader that was silent for longer than its lease again.
+    /// Sends a leader's message again, if the leader was silent for longer than its lease.
     async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
         let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };
@@ -178,7 +178,7 @@ impl Elect {
     }
 }
 
-/// The message to a leader that was just elected, and its delay. `wakes`: what waits is not known.
+/// The message to a leader that was just elected, and its delay. `wakes`: the number of waiting tasks is not known.
 fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, Duration) {
     let size = BatchSize::of(policy);
     match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
@@ -188,7 +188,7 @@ fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, 
     }
 }
 
-/// What was read of a lane's policy.
+/// The policy of a lane, or why it could not be read.
 fn policy_of(
     policies: &HashMap<String, Result<Option<Arc<Policy>>, String>>,
     lane: &Lane,

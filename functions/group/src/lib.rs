@@ -21,7 +21,7 @@ use fanfold::store::tasks::{Tasks, WaitingRecord};
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
 
-/// What follows from forming a batch: messages to send.
+/// The messages that follow from forming a batch.
 #[derive(Debug, Default)]
 struct Outbox {
     handle: Vec<HandleMessage>,
@@ -168,8 +168,8 @@ impl Group {
         Ok(self.wake(message, left))
     }
 
-    /// The batch is dispatched: the lock goes to the next batch of the lane if there is more and room for it, else it is
-    /// free. The same write records the batch as in flight. Returns whether the lock names it.
+    /// The batch is dispatched: hands the lock to the lane's next batch if more tasks wait and there is room, else frees it.
+    /// The same write records the batch as in flight. Returns whether the lock names the batch.
     async fn step_down(
         &self,
         message: &GroupMessage,
@@ -228,7 +228,8 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
     Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }
 
-/// The message for the lane's next leader to form its batch, at once if it is full, or has yet to find that out.
+/// The message for the lane's next leader to form its batch: at once if the batch is full, or if the leader has yet to find
+/// that out.
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let next = message.next(next, epoch, rest.to_name());
     let next = match BatchSize::of(policy).linger(rest.full) {

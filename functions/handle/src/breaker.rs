@@ -72,8 +72,8 @@ impl<'a> Called<'a> {
 }
 
 impl Handle {
-    /// After a call: gives its place back, and records what the call shows of the batch API. If the attempt does not count, returns when the
-    /// batch may be called again.
+    /// After a call: gives its place back, and records what the call shows of the batch API. If the attempt does not count,
+    /// returns when the batch may be called again.
     pub(crate) async fn leave(&self, called: &Called<'_>) -> Option<Timestamp> {
         match self.record_call(called).await {
             Ok(probe_at) => called.put_off().then_some(probe_at.unwrap_or_default()),

@@ -40,7 +40,8 @@ impl Outcomes {
         }
     }
 
-    /// Takes the result of the call for these slots. Returns those to be tried again; `put_off`: a failed call is repeated in any case.
+    /// Takes the result of the call for these slots. Returns those to be tried again; `put_off`: a failed call is repeated in
+    /// any case.
     pub(crate) fn take(
         &mut self,
         batch: &Batch,
@@ -85,7 +86,7 @@ impl Outcomes {
         usize::try_from(self.succeeded.count() + self.failed.count() + self.dropped).unwrap_or(usize::MAX)
     }
 
-    /// Takes the outcomes of members; `problem`: what could not be read.
+    /// Takes the outcomes of members; `problem`: what was unreadable. Returns those to be tried again.
     fn by_member(
         &mut self,
         batch: &Batch,
@@ -97,7 +98,7 @@ impl Outcomes {
         let mut reported: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
         let mut stranger = None;
         for member in members {
-            // Outcomes for others are no concern of this batch.
+            // An outcome for a task that is no member is ignored.
             if batch.members.slot(&member.id).is_none() {
                 stranger.get_or_insert(member.id);
             }

@@ -6,7 +6,7 @@ use fanfold::clock::Timestamp;
 use fanfold::limits::{PLACE_LOOK_PAUSE, PLACE_PAUSE_MAX, SHORT_CALL_MAX};
 use fanfold::store::gates::Gate;
 
-/// For how long the oldest call of a full gate has been running, if all have leases of this length.
+/// How long the oldest call of a full gate has been running, if all calls have leases of this length.
 pub(crate) fn oldest(gate: &Gate, lease: Duration, now: Timestamp) -> Duration {
     let first = gate.places.values().filter(|until| **until >= now).min();
     first.map_or(Duration::ZERO, |until| lease.saturating_sub(until.since(now)))

@@ -1,4 +1,4 @@
-//! What an attempt leaves behind. No I/O.
+//! The outcomes and next attempt that follow from an attempt. No I/O.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use crate::outcomes::Outcomes;
 
 /// How an attempt ended.
 pub(crate) struct Ended {
-    /// What the batch API said.
+    /// The result of the call.
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
-    /// The attempt does not count, as the batch API refuses every call; the next one is not before then.
+    /// Set if the attempt does not count, as the batch API refuses every call: the next one is not before then.
     pub(crate) put_off: Option<Timestamp>,
 }
 
-/// Computes what an attempt leaves behind.
+/// Computes the batch's outcomes after an attempt, and when the next attempt is due.
 pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
     let Ended { result, gone, put_off } = ended;
     let asked = result.as_ref().err().and_then(|error| error.retry_after);

@@ -3,9 +3,9 @@
 
 use fanfold::clock::Timestamp;
 use fanfold::ids::ItemId;
-use fanfold::messages::{AckEntry, AckRequest, RegisterMessage};
+use fanfold::messages::RegisterMessage;
 use fanfold::store::fanouts::Fanout;
-use fanfold::tracking::{Acks, collect};
+use fanfold::tracking::{Acks, collect_parent};
 
 use crate::{Notify, NotifyError};
 
@@ -28,14 +28,8 @@ impl Notify {
 
     /// Acks the parent item at once: no record would show that a message with the ack was lost.
     async fn ack_parent(&self, fanout: &Fanout, parent: ItemId) -> Result<(), NotifyError> {
-        let entry = vec![AckEntry::Item(parent)];
-        let request = if fanout.complete() {
-            AckRequest { items: entry, ..AckRequest::default() }
-        } else {
-            AckRequest { failed: entry, ..AckRequest::default() }
-        };
         let mut acks = Acks::new();
-        collect(&mut acks, &request);
+        collect_parent(&mut acks, parent, fanout);
         for refusal in self.tracking.ack(&acks).await?.values() {
             tracing::warn!(fanout = %fanout.id, refusal = %refusal.problem, "the parent item of a fan-out is gone");
         }

@@ -1,4 +1,5 @@
-//! The step `notify`: does what follows from the end of a fan-out, and delivers notices of ends, of failures, and of how kinds stand, each by one chain of tries.
+//! The step `notify`: does what follows from the end of a fan-out, and delivers notices of ends, of failures, and of how kinds
+//! stand, each by one chain of tries.
 
 mod aws;
 

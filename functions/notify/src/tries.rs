@@ -71,8 +71,8 @@ impl Notify {
         self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await
     }
 
-    /// Another change of a fan-out is to be reported, and its notice waits for this try to end: its message is sent anew. If that is lost,
-    /// the notice comes when the lease of this try is over.
+    /// Another change of a fan-out is to be reported, and its notice waits for this try to end: its message is sent anew. If
+    /// that is lost, the notice comes when the lease of this try is over.
     async fn overtaken(&self, due: &Due, turn: &Turn) -> Result<(), NotifyError> {
         if turn.change.is_none() || !matches!(due.about, About::Fanout(_)) {
             return Ok(());

@@ -102,8 +102,9 @@ pub(crate) fn failure(error: &reqwest::Error) -> String {
 
 /// Posts notices to URLs.
 pub trait Webhooks: Send + Sync {
-    /// Posts a notice as a CloudEvent, with the headers of Standard Webhooks: `webhook-id`, by which receivers recognize repetitions,
-    /// is the notice's id, `webhook-timestamp` is now, `webhook-signature` is there if there is a secret to sign with. Fails if the receiver cannot be reached, or answers anything but success.
+    /// Posts a notice as a CloudEvent, with the headers of Standard Webhooks: `webhook-id`, by which receivers recognize
+    /// repetitions, is the notice's id, `webhook-timestamp` is now, `webhook-signature` is there if there is a secret to sign
+    /// with. Fails if the receiver cannot be reached, or answers anything but success.
     fn post<'a>(&'a self, url: &'a str, notice: &'a Notice, now: Timestamp)
     -> BoxFuture<'a, Result<(), DeliveryError>>;
 }

@@ -1,4 +1,4 @@
-//! Sources behind a URL: the question is posted, the answer is the response.
+//! Sources behind a URL: the request is posted, the answer is the response.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, SourceError> {
     Ok(body)
 }
 
-/// The beginning of a body that is no answer, to be shown.
+/// The beginning of the body of an error, to be shown.
 async fn excerpt(mut response: Response) -> String {
     let mut body = Vec::new();
     while body.len() < EXCERPT_BYTES_MAX {

@@ -1,4 +1,5 @@
-//! The step `produce`: reads a partition of a fan-out's source page by page, adds its items, registers its tasks, and moves the partition on.
+//! The step `produce`: reads a partition of a fan-out's source page by page, adds its items, registers its tasks, and moves the
+//! partition on.
 //!
 //! A page is stored before it is used, by a conditional write under the partition's page number: the first stored answer
 //! counts, even if other workers read the source again and it answers otherwise. All that follows is the same if it is

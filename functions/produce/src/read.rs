@@ -10,7 +10,7 @@ use crate::source::PageAnswer;
 use crate::{Ask, Produce, ProduceError, SourceError};
 
 impl Produce {
-    /// The page that a partition is at. `known`: one may have been written down before.
+    /// The page that a partition is at. `known`: it may be stored already.
     pub(crate) async fn page(&self, producer: &Producer, at: &Partition, known: bool) -> Result<Page, ProduceError> {
         if known && let Some(page) = self.producing.producers.page(at).await? {
             return Ok(page);
@@ -38,7 +38,7 @@ impl Produce {
     }
 }
 
-/// Which rows are too many.
+/// Describes the rows that are too many.
 fn too_many(sifted: &Sifted, bad: u64, rows: u64) -> String {
     let named: Vec<String> =
         sifted.bad_rows.iter().take(3).map(|bad| format!("row {}: {}", bad.row, bad.problem)).collect();

@@ -1,4 +1,4 @@
-//! What a source is asked, and what it answers.
+//! Requests to a source, and its answers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What a source is asked.
+/// A request to a source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ask {
     /// The fan-out.
@@ -29,7 +29,7 @@ pub struct Ask {
 pub struct SourceError {
     /// What went wrong, in short.
     pub message: String,
-    /// How long it asks to be left alone.
+    /// How long it asks to wait.
     pub retry_after: Duration,
     /// Whether asking again would bring the same.
     pub for_good: bool,

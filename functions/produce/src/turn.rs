@@ -44,7 +44,7 @@ impl Produce {
             }
         }
         if at.state == PartitionState::Done {
-            self.producing.settle(&self.tracking, &fanout, &at).await?;
+            self.producing.close(&self.tracking, &fanout, &at).await?;
         }
         Ok(())
     }

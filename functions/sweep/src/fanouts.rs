@@ -1,4 +1,5 @@
-//! Fan-outs that are drained but not ended, whose end has work left (an ack, a task, a notice), or whose progress is to be reported.
+//! Fan-outs that are drained but not ended, whose end has work left (an ack, a task, a notice), or whose progress is to be
+//! reported.
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{FEW_SHARDS, LOOKS_PER_SHARD_MAX, SWEEP_CLOSES_MAX};
@@ -9,8 +10,8 @@ use fanfold::store::notices::{NoticeProgress, Notices};
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Finishes what a crash left between the last ack, or the decision to end, and the notice. A fan-out that is only acked slowly
-    /// is not touched; in one that was cut short, items to which nothing happens for long become missing.
+    /// Finishes what a crash interrupted between the last ack, or the decision to end, and the notice. A fan-out that is only
+    /// acked slowly is not touched; in one that was cut short, items to which nothing happens for long become missing.
     pub(crate) async fn sweep_fanouts(
         &self,
         request: SweepRequest,
@@ -40,7 +41,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends the message again that does what follows from an end, if it is lost. A fan-out for which nothing is left leaves the index.
+    /// Sends the message of what follows from an end again, if it is lost. A fan-out for which nothing is left leaves the
+    /// index.
     async fn follow_again(&self, fanout: &Fanout, request: SweepRequest) -> Result<bool, SweepError> {
         if !fanout.ended() || !fanout.leads_on() {
             return Ok(false);

@@ -42,7 +42,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// A leader that was silent for too long gets its message to form a batch again.
+    /// Sends the message of a leader that was silent for too long again.
     async fn remind_leader(
         &self,
         lock: &Lock,

@@ -58,8 +58,8 @@ impl Rest {
 }
 
 impl Candidates {
-    /// Chooses tasks in the order in which they were found, as far as there is room for them, and no more than a record can hold with
-    /// their outcomes. `loads`: of tasks on their own, where they were read.
+    /// Chooses tasks in the order in which they were found, as far as there is room for them, and no more than a record can
+    /// hold with their outcomes. `loads`: of tasks on their own, where they were read.
     pub fn choose(named: Waiting, records: Vec<WaitingRecord>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {
         let mut filling = Filling::new(size);
         let mut chosen: Vec<Slot> =

@@ -35,8 +35,8 @@ pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp)
     silent.then_some(message)
 }
 
-/// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before. `gate`: its kind's; `share`: the
-/// calls of one kind that may run at once.
+/// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before. `gate`: its kind's;
+/// `share`: the calls of one kind that may run at once.
 #[must_use]
 pub fn batch_overdue(batch: &Batch, gate: Option<&Gate>, share: u32, horizon: Timestamp, now: Timestamp) -> bool {
     let Some((_, due)) = HandleMessage::awaited(batch) else { return false };

@@ -138,8 +138,8 @@ pub(crate) fn failed_notice(batch: Uuid, part: usize) -> Uuid {
     derived("tasks.failed", &[batch.as_bytes(), &position(part)])
 }
 
-/// The notice of how a kind stands since a change, from the change's number and time. A receiver recognizes a repeated notice by its
-/// id.
+/// The notice of how a kind stands since a change, from the change's number and time. A receiver recognizes a repeated notice
+/// by its id.
 #[must_use]
 pub(crate) fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {
     derived("kind", &[kind.as_bytes(), &change.to_be_bytes(), &since.0.to_be_bytes()])

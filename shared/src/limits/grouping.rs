@@ -54,8 +54,8 @@ pub const TARGET_BYTES_MAX: usize = 1_024;
 /// Batches of one lane in flight: their ids live in the lane's lock record.
 pub const IN_FLIGHT_MAX: u32 = 1_000;
 
-/// Batches of one lane whose failures wait to be reported: their ids live in the lane's lock record, too (some 17 KB), and make each
-/// write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
+/// Batches of one lane whose failures wait to be reported: their ids live in the lane's lock record, too (some 17 KB), and make
+/// each write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
 pub const CLOSING_MAX: usize = 1_000;
 
 /// After this the leader's hint is sent again. For liveness only: safety rests on conditions.

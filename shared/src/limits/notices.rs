@@ -34,7 +34,8 @@ pub const NOTICES_AT_ONCE_MAX: usize = 10;
 /// The notices of one kind that stops and goes on again and again are at least this far apart.
 pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
-/// Shares of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also holds the list.
+/// Shares of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also
+/// holds the list.
 pub const PROGRESS_SHARES_MAX: usize = 20;
 
 /// Ranges of missing items that the notice of an end names: some 9 KB, and 5 KB in the header.

@@ -108,7 +108,7 @@ impl Producing {
             if partition.state == PartitionState::Failed
                 && let Write::Done(partition) = self.producers.resume(&partition).await?
             {
-                resumed.push(ProduceMessage { fanout: fanout.id, partition: partition.number });
+                resumed.push(partition.message());
             }
         }
         self.send_all(resumed).await?;
@@ -120,12 +120,12 @@ impl Producing {
     ///
     /// # Errors
     /// Tables and queues cannot be reached.
-    pub async fn settle(&self, tracking: &Tracking, fanout: &Fanout, done: &Partition) -> Result<(), TrackingError> {
+    pub async fn close(&self, tracking: &Tracking, fanout: &Fanout, done: &Partition) -> Result<(), TrackingError> {
         let all = self.partitions(fanout).await?;
         if all.iter().all(|partition| partition.state == PartitionState::Done) {
             tracking.seal_produced(fanout.id).await?;
         }
-        Ok(self.producers.settle(done).await?)
+        Ok(self.producers.close(done).await?)
     }
 
     /// Sends a partition's message, for the moment its source may be asked again.
@@ -133,8 +133,7 @@ impl Producing {
     /// # Errors
     /// The message cannot be sent.
     pub async fn go_on(&self, partition: &Partition) -> Result<(), QueueError> {
-        let message = ProduceMessage { fanout: partition.fanout, partition: partition.number };
-        self.queue.send_all([(&message, partition.wait(self.world.now()))]).await
+        self.queue.send_all([(&partition.message(), partition.wait(self.world.now()))]).await
     }
 
     async fn send_all(&self, messages: impl IntoIterator<Item = ProduceMessage>) -> Result<(), QueueError> {

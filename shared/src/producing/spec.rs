@@ -23,8 +23,8 @@ pub struct Producer {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// How many rows of a partition may be no task that can be accepted: a number, or a share of its rows as text such as `1%`. They are left out,
-    /// counted and shown. If not given, none may.
+    /// How many rows of a partition may be no task that can be accepted: a number, or a share of its rows as text such as `1%`.
+    /// They are left out, counted and shown. If not given, none may.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerated_bad_rows: Option<Tolerance>,

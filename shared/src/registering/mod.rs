@@ -143,8 +143,8 @@ impl Registrar {
         self.world.uuid().to_string()
     }
 
-    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
-    /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
+    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of
+    /// them stored, each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
     /// `request_id` and position, so that no repetition stores one twice.
     ///
     /// # Errors

@@ -133,7 +133,7 @@ impl Producers {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn settle(&self, at: &Partition) -> Result<(), StoreError> {
+    pub async fn close(&self, at: &Partition) -> Result<(), StoreError> {
         let change = self.table.change("id", at.key()).remove([UNFINISHED]).when_present(UNFINISHED);
         change.when_is("state", crate::aws::attributes::text(PartitionState::Done.as_str())).send().await.map(drop)
     }

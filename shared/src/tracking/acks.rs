@@ -10,6 +10,7 @@ use crate::limits::REFUSED_ITEMS_NAMED_MAX;
 use crate::messages::{AckEntry, AckRequest};
 use crate::metrics::ITEMS_REFUSED;
 use crate::store::batches::Batch;
+use crate::store::fanouts::Fanout;
 use crate::store::groups::Mask;
 
 /// Acks by fan-out and item group.
@@ -83,6 +84,12 @@ pub fn collect(acks: &mut Acks, request: &AckRequest) {
 /// Adds items that were dropped as duplicates.
 pub(crate) fn collect_duplicates(acks: &mut Acks, items: impl IntoIterator<Item = ItemId>) {
     items.into_iter().for_each(|item| add(acks, &AckEntry::Item(item), Said::Duplicate));
+}
+
+/// Adds the parent item of a fan-out that ended: it succeeded if the fan-out is complete, and failed at any other end.
+pub fn collect_parent(acks: &mut Acks, parent: ItemId, ended: &Fanout) {
+    let said = if ended.complete() { Said::Succeeded } else { Said::Failed };
+    add(acks, &AckEntry::Item(parent), said);
 }
 
 /// Adds what a batch has settled so far.

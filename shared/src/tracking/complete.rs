@@ -33,8 +33,8 @@ impl Tracking {
         self.finish(sealed).await
     }
 
-    /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it if it is
-    /// drained. If it is not, a share of its items may be done that is to be reported.
+    /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it
+    /// if it is drained. If it is not, a share of its items may be done that is to be reported.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.

@@ -23,7 +23,7 @@ use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
 pub(crate) use acks::collect_duplicates;
-pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch};
+pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_parent};
 pub use add::page_groups;
 pub use count::{Counted, Counts, collect_counts};
 pub use groups::GroupPage;

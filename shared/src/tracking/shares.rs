@@ -6,8 +6,8 @@ use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::{Fanout, Report};
 
 impl Tracking {
-    /// Notes that a share of the items is done, if that is to be reported, and sends the message of its notice; if that is lost, `sweep`
-    /// sends it again. Returns the fan-out as it stands then.
+    /// Notes that a share of the items is done, if that is to be reported, and sends the message of its notice; if that is
+    /// lost, `sweep` sends it again. Returns the fan-out as it stands then.
     pub(super) async fn note_share(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
         // Each refusal is by another share, or by the end.
         while fanout.reaches(self.world.now()).is_some() {

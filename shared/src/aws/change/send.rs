@@ -41,8 +41,8 @@ impl<'a> Change<'a> {
         })
     }
 
-    /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other failure it
-    /// may have been applied.
+    /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other
+    /// failure it may have been applied.
     pub(crate) fn send_once_for_new(self) -> BoxFuture<'a, Result<Write<Item>, StoreError>> {
         async move {
             let (table, call) = self.request(ReturnValue::AllNew);

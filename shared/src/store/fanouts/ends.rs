@@ -31,9 +31,9 @@ impl Fanout {
         self.state.cut_short() && !self.ended()
     }
 
-    /// Whether a sweep looks at it, since a message about it may be lost: it is sealed and is to be completed, its failures are to be
-    /// judged, it drains, or its end has work left (an ack, a task, a notice). A small one is completed, or fails, by the write that
-    /// clears its bits; only its progress may have to be reported.
+    /// Whether a sweep looks at it, since a message about it may be lost: it is sealed and is to be completed, its failures are
+    /// to be judged, it drains, or its end has work left (an ack, a task, a notice). A small one is completed, or fails, by the
+    /// write that clears its bits; only its progress may have to be reported.
     #[must_use]
     pub fn ending(&self) -> bool {
         let judged = self.state == FanoutState::Open && self.failures > 0;
@@ -56,8 +56,8 @@ impl Fanout {
         }
     }
 
-    /// The small fan-out with these bits. If more items failed than are tolerated, it fails, even if every item is done. Otherwise it
-    /// ends if no bit is left: it is complete, unless it was cut short before.
+    /// The small fan-out with these bits. If more items failed than are tolerated, it fails, even if every item is done.
+    /// Otherwise it ends if no bit is left: it is complete, unless it was cut short before.
     pub(super) fn after(&self, cleared: &Cleared, now: Timestamp) -> Self {
         let failures = cleared.failed.count();
         let failing = Self { failures, ..self.clone() }.to_fail();

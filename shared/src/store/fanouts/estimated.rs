@@ -82,7 +82,8 @@ impl Fanouts {
     /// Returns the fan-out as written. Refused: nothing can be counted, or `judged` is wrong.
     ///
     /// # Errors
-    /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by itself.
+    /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by
+    /// itself.
     pub(crate) async fn count(
         &self,
         id: Uuid,

@@ -85,8 +85,8 @@ impl Fanout {
         self.shares().is_some()
     }
 
-    /// The progress to report now, as far as its header knows: the largest share that it reached since it was sealed, unless that was
-    /// noted before. Once every item is done, only its end is reported.
+    /// The progress to report now, as far as its header knows: the largest share that it reached since it was sealed, unless
+    /// that was noted before. Once every item is done, only its end is reported.
     #[must_use]
     pub fn reaches(&self, now: Timestamp) -> Option<Reached> {
         let shares = self.shares().filter(|_| self.state == FanoutState::Sealed)?;
@@ -96,8 +96,8 @@ impl Fanout {
         (Some(change(*share)) > self.notice.change).then_some(reached)
     }
 
-    /// What its notice reports now, delivered or not: its end, once it has ended; before the end is decided, the share of its items that
-    /// it reached last.
+    /// What its notice reports now, delivered or not: its end, once it has ended; before the end is decided, the share of its
+    /// items that it reached last.
     #[must_use]
     pub fn report(&self) -> Option<Report<'_>> {
         match (self.state, &self.notice_facts.reached) {
@@ -146,9 +146,10 @@ fn change(share: ProgressShare) -> u64 {
 }
 
 impl Fanouts {
-    /// The write that turns the header `old` into `after`. Of the notice it sets which change is reported, but not how far it came:
-    /// tries write that. A try that runs goes on, and the next notice waits for it, so that notices come in order. A fan-out whose end is
-    /// decided leaves the index of those that are watched, even if a sweep put it there since `old` was read.
+    /// The write that turns the header `old` into `after`. Of the notice it sets which change is reported, but not how far it
+    /// came: tries write that. A try that runs goes on, and the next notice waits for it, so that notices come in order. A
+    /// fan-out whose end is decided leaves the index of those that are watched, even if a sweep put it there since `old` was
+    /// read.
     pub(super) fn becomes(&self, old: &Fanout, after: &Fanout) -> Change<'_> {
         let mut before = old.encode_header();
         if after.look_at.is_none() {
@@ -163,8 +164,8 @@ impl Fanouts {
         }
     }
 
-    /// Notes that a share of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted another
-    /// share, or its end is decided.
+    /// Notes that a share of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted
+    /// another share, or its end is decided.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

@@ -13,13 +13,14 @@ use crate::policy::{Destination, FieldError, PolicyError};
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NotifyOn {
-    /// The ends that are reported. If not given: `completed`, `failed`, `cancelled` and `expired`. With `succeeded`, one that is completed
-    /// without a failed item is reported as that; without `completed` beside it, one that is completed with failed items is not reported.
+    /// The ends that are reported. If not given: `completed`, `failed`, `cancelled` and `expired`. With `succeeded`, one that
+    /// is completed without a failed item is reported as that; without `completed` beside it, one that is completed with failed
+    /// items is not reported.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::ends"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<BTreeSet<ReportedEnd>>,
-    /// Shares of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is judged once the
-    /// fan-out is sealed.
+    /// Shares of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is
+    /// judged once the fan-out is sealed.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_shares"))]
     #[serde(default, deserialize_with = "shares", skip_serializing_if = "BTreeSet::is_empty")]
     pub progress: BTreeSet<ProgressShare>,

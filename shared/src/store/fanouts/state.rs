@@ -43,8 +43,8 @@ impl FanoutState {
         !matches!(self, Self::Open | Self::Sealed)
     }
 
-    /// Whether it was cut short: its end is decided, and is not completion. Nothing is begun for it any more, and items that are not done
-    /// count as missing.
+    /// Whether it was cut short: its end is decided, and is not completion. Nothing is begun for it any more, and items that
+    /// are not done count as missing.
     #[must_use]
     pub fn cut_short(self) -> bool {
         matches!(self, Self::Cancelled | Self::Failed | Self::Expired)

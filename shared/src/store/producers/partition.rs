@@ -10,6 +10,7 @@ use crate::aws::attributes::{Reader, count, expiry, item, json, number, text, ti
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::limits::{BAD_ROWS_SHOWN_MAX, ERROR_BYTES_MAX, PARTITION_RETENTION};
+use crate::messages::ProduceMessage;
 use crate::overdue::overdue;
 use crate::producing::BadRow;
 use crate::store::shards::shard;
@@ -87,7 +88,7 @@ pub struct Partition {
     /// When its message was sent again the last time.
     pub reminded_at: Option<Timestamp>,
     /// Whether it is done, and its fan-out was sealed if that was due.
-    pub settled: bool,
+    pub closed: bool,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
@@ -116,7 +117,7 @@ impl Partition {
             error: None,
             worker: None,
             reminded_at: None,
-            settled: false,
+            closed: false,
             updated_at: now,
         }
     }
@@ -139,7 +140,13 @@ impl Partition {
     /// Whether Fanfold has work left for it, so that a sweep looks at it.
     #[must_use]
     pub fn unfinished(&self) -> bool {
-        self.state != PartitionState::Failed && !self.settled
+        self.state != PartitionState::Failed && !self.closed
+    }
+
+    /// The message by which it goes on.
+    #[must_use]
+    pub fn message(&self) -> ProduceMessage {
+        ProduceMessage { fanout: self.fanout, partition: self.number }
     }
 
     /// How long to wait before its source is asked again.
@@ -172,7 +179,7 @@ impl Partition {
             error: None,
             worker: Some(worker),
             reminded_at: None,
-            settled: false,
+            closed: false,
             updated_at: now,
             ..*self
         }
@@ -234,7 +241,7 @@ impl Partition {
             error: reader.optional_text("error")?.map(str::to_owned),
             worker: if reader.has("worker") { Some(reader.id("worker")?) } else { None },
             reminded_at: reader.time("reminded_at")?,
-            settled: state == PartitionState::Done && !reader.has(UNFINISHED),
+            closed: state == PartitionState::Done && !reader.has(UNFINISHED),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
@@ -261,17 +268,17 @@ mod tests {
             error in prop::option::of(".{0,9}"),
             due in prop::option::of(any_time()),
             worker in prop::option::of(any_id()),
-            settled: bool,
+            closed: bool,
             updated_at in any_time(),
         ) {
             let bad_rows = worker.map(|_| BadRow { row: rows, problem: "is wrong".to_owned() }).into_iter().collect();
-            let settled = settled && state == PartitionState::Done;
+            let closed = closed && state == PartitionState::Done;
             let partition = Partition {
                 fanout, number, state, page, cursor, rows, dropped, bad, bad_rows, duplicates, tries, due, error, worker,
-                reminded_at: due, settled, updated_at,
+                reminded_at: due, closed, updated_at,
             };
             let item = partition.encode();
-            prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !settled);
+            prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !closed);
             prop_assert_eq!(Partition::decode(&item).unwrap(), partition);
         }
     }

@@ -15,8 +15,8 @@ use crate::tracking::add::items_out_of_range;
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OpenRequest {
-    /// How it is tracked: `exact`, by items, or `estimated`, by counters, which count twice what is counted twice. An estimated one has no
-    /// items: `items` is what its counters begin with.
+    /// How it is tracked: `exact`, by items, or `estimated`, by counters, which count twice what is counted twice. An estimated
+    /// one has no items: `items` is what its counters begin with.
     #[serde(default, skip_serializing_if = "Mode::is_exact")]
     pub mode: Mode,
     /// Items to add at once.
@@ -36,8 +36,8 @@ pub struct OpenRequest {
     /// Which of its ends are reported there, and at which shares of its items its progress is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify_on: Option<NotifyOn>,
-    /// How many items may fail: a number, or a share of all items as text such as `5%`, judged once it is sealed. If more fail, it ends
-    /// as `failed`, and nothing is begun for it any more. If not given, any number may fail.
+    /// How many items may fail: a number, or a share of all items as text such as `5%`, judged once it is sealed. If more fail,
+    /// it ends as `failed`, and nothing is begun for it any more. If not given, any number may fail.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerated_failures: Option<Tolerance>,
@@ -50,8 +50,8 @@ pub struct OpenRequest {
     /// A task that is registered when it ends, however it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
-    /// A source of its tasks, which is read as soon as it is open. It seals the fan-out when all rows are registered: `items` and `seal` are not given
-    /// then.
+    /// A source of its tasks, which is read as soon as it is open. It seals the fan-out when all rows are registered: `items`
+    /// and `seal` are not given then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producer: Option<Producer>,
 }
