@@ -1,11 +1,15 @@
 //! The HTTP client for servers outside AWS: batch APIs and receivers of notices.
 
+mod body;
+
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
 use fanfold::retry_after::RetryAfter;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, redirect};
+
+pub use body::{body, start_of_body};
 
 /// A client with a pool of connections. It follows no redirects, so that contents of tasks go only where the user directed
 /// them. It is set up when it is first used, so that a function need not read hundreds of certificates at its start.
