@@ -39,7 +39,7 @@ pub(crate) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 pub struct CountAnswer {
     /// The fan-outs it names, as they stand now.
     pub fanouts: Vec<CountedFanout>,
-    /// Those of which nothing was counted.
+    /// The fan-outs for which nothing was counted.
     pub refused: Vec<RefusedCount>,
 }
 
@@ -66,7 +66,7 @@ pub struct CountedFanout {
     pub failed: u64,
 }
 
-/// A fan-out of which nothing was counted.
+/// A fan-out for which nothing was counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct RefusedCount {

@@ -165,7 +165,7 @@ mod tests {
         let answer = (0..3).map(|slot| member(slot, MemberOutcome::Retry, None)).collect();
         assert_eq!(silent(&before, Ok(Answer::Members(answer))), [0, 1, 2]);
         assert!(silent(&before, Ok(Answer::AllSucceeded)).is_empty());
-        // A worker was lost: nobody knows what its call did.
+        // A worker was lost: the result of its call is unknown.
         let before = Batch { ended: 1, ..batch(2, 3) };
         assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1]);
     }

@@ -165,7 +165,7 @@ mod tests {
         numbers.iter().map(|number| WaitingRecord::Task(id(*number))).collect()
     }
 
-    /// A bundle under its first task's number, of which those at `taken` slots are claimed.
+    /// A bundle under its first task's number; the slots `taken` are claimed.
     fn bundle(numbers: std::ops::Range<u128>, taken: &[usize]) -> WaitingRecord {
         let members: Members = numbers.clone().map(id).collect();
         let free = Bits::ones(members.len()).minus(&taken.iter().copied().collect());

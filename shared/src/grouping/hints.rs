@@ -10,8 +10,8 @@ use crate::store::locks::Lock;
 use crate::waiting::Waiting;
 
 impl ElectMessage {
-    /// Tasks that were just stored, or are known to wait. It has not tried yet: its tasks are not looked up before the lane's
-    /// first election, as nobody can have claimed them.
+    /// Tasks that were just stored, or are known to wait. The workflow has not tried yet: its tasks are not looked up before
+    /// the lane's first election, as no batch can have claimed them.
     #[must_use]
     pub fn stored(lane: Lane, waiting: Waiting, workflow: Uuid) -> Self {
         Self { lane, waiting, workflow, tries: 0 }

@@ -24,7 +24,7 @@ pub const ENTRY_BYTES_MAX: usize = 80;
 /// Bytes shown of a body that is no answer.
 pub const EXCERPT_BYTES_MAX: usize = 200;
 
-/// Bytes read of a body of which only the beginning is shown. A connection whose answer was read to its end is used again.
+/// Bytes read of a body that is only shown in part. A connection whose answer was read to its end is used again.
 pub const EXCERPT_READ_BYTES_MAX: usize = 64 * 1_024;
 
 /// Bytes of a member's error that are kept: an excerpt, with what was wanted instead. With their slots, a batch's errors

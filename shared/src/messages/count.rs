@@ -27,15 +27,15 @@ pub struct CountEntry {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::fanout_id"))]
     #[serde(deserialize_with = "fanout")]
     pub fanout: Uuid,
-    /// So many more are to be done.
+    /// Items to be done that are added.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
     pub add: u32,
-    /// So many are done, and succeeded.
+    /// Items that succeeded.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
     pub succeeded: u32,
-    /// So many are done, and failed.
+    /// Items that failed.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
     #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
     pub failed: u32,

@@ -61,7 +61,7 @@ mod tests {
     use crate::policy::Destination;
 
     proptest! {
-        /// Addresses in brackets aside, of which the pattern knows only the characters.
+        /// Except addresses in brackets: the pattern knows only their characters.
         #[test]
         fn what_a_url_may_be_is_accepted(url in string_regex(&url_letters()).unwrap()) {
             prop_assume!(!url.contains('['));

@@ -150,7 +150,7 @@ impl Policy {
         self.check_with(source, |expression, any| expression.evaluate(any).map(drop))
     }
 
-    /// The same, of one whose value is a weight.
+    /// The same for an expression whose value is a weight.
     fn check_number(&self, source: &str) -> Result<(), String> {
         self.check_with(source, |expression, any| expression.weight(any).map(drop))
     }

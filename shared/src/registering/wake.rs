@@ -56,7 +56,7 @@ impl Registrar {
         while let Some(led) = leads.next().await {
             match led {
                 Ok(message) => leaders.extend(message.map(|message| (message.lane.clone(), message))),
-                Err(error) => tracing::warn!(%error, "nobody was made the leader; there is an election"),
+                Err(error) => tracing::warn!(%error, "no leader was made; there is an election"),
             }
         }
         leaders

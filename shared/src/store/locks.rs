@@ -45,9 +45,9 @@ impl Locks {
         self.0.get_many(ID, &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
     }
 
-    /// Makes `batch` the lane's leader: nobody else is, the lane is not paused, and fewer than `max_in_flight` batches
-    /// are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages name
-    /// one epoch.
+    /// Makes `batch` the lane's leader, if there is no other one, the lane is not paused, and fewer than `max_in_flight`
+    /// batches are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages
+    /// name one epoch.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -141,8 +141,8 @@ impl Locks {
         Ok(left.or_absent(|| Lock::free(lane.clone())))
     }
 
-    /// The same, and the same write makes `next` the lane's leader: tasks wait, nobody leads, the lane is not paused, and fewer
-    /// than `max_in_flight` other batches are in flight.
+    /// The same, and the same write makes `next` the lane's leader, if tasks wait, there is no leader, the lane is not paused,
+    /// and fewer than `max_in_flight` other batches are in flight.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

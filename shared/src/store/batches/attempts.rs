@@ -107,7 +107,7 @@ impl Batches {
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
         let written = change.send().await?.decode_refused(Batch::decode)?;
-        // Perhaps one's own write whose answer was lost.
+        // Perhaps this very write, whose answer was lost.
         let mine = written.counts(|stands| {
             stands.attempts == batch.attempts && stands.rounds == after.rounds && stands.dropped == after.dropped
         });

@@ -36,7 +36,7 @@ pub enum ReportedEnd {
     Completed,
     /// More items failed than it tolerates.
     Failed,
-    /// Somebody cancelled it.
+    /// A user cancelled it.
     Cancelled,
     /// Nothing happened to it for longer than its idle limit.
     Expired,

@@ -11,7 +11,7 @@ pub enum FanoutState {
     Sealed,
     /// Sealed, and every item was acked.
     Completed,
-    /// Somebody cancelled it.
+    /// A user cancelled it.
     Cancelled,
     /// More items failed than it tolerates.
     Failed,

@@ -11,9 +11,9 @@ use crate::limits::TOLERATED_FAILURES_MAX;
 /// How many items may fail: a number, or a share of all items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tolerance {
-    /// So many.
+    /// This number.
     Count(u64),
-    /// So many ten-thousandths of all items.
+    /// This share of all items, in ten-thousandths.
     Share(u16),
 }
 
