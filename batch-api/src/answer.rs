@@ -8,15 +8,15 @@ use serde::Deserialize;
 /// What the batch API answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing particular: every member succeeded.
+    /// Every member succeeded.
     AllSucceeded,
     /// One outcome per member.
     Members(Vec<MemberAnswer>),
-    /// Outcomes, beside entries that name no task.
+    /// Outcomes, and entries that name no task.
     Unclear {
-        /// What could be read.
+        /// The readable ones.
         members: Vec<MemberAnswer>,
-        /// What could not.
+        /// What is wrong with the others.
         problem: String,
     },
 }
@@ -26,13 +26,13 @@ pub enum Answer {
 pub struct MemberAnswer {
     /// The task.
     pub id: TaskId,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: MemberOutcome,
     /// Why, if it did not succeed.
     pub error: Option<String>,
 }
 
-/// What became of a member.
+/// The outcome of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberOutcome {

@@ -1,4 +1,4 @@
-//! A call of a batch API, and who makes it.
+//! Calls of batch APIs.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct CallMember {
     pub content: Box<RawValue>,
 }
 
-/// A call as one way makes it.
+/// The parts of a call that each way of calling needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// What the batch API gets.

@@ -1,15 +1,15 @@
-//! Why a call did nothing, as far as is known: what the batch API said, or where the call ended.
+//! Why a call had no outcomes: the batch API's answer, or the stage at which the call failed.
 
-/// Where a call that brought no outcomes ended.
+/// The stage at which a call without outcomes failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// An answer with this status, which is none of success.
+    /// An answer with this status, which is not a success.
     Status(u16),
     /// A program ended with a status other than 0.
     Exit,
-    /// An answer that was to tell outcomes and cannot be read.
+    /// An answer whose outcomes cannot be read.
     BadAnswer,
-    /// Nobody was reached: no address, no connection, or a program that cannot be started.
+    /// The batch API was not reached: no address, no connection, or a program that cannot be started.
     Unreachable,
     /// No secure connection.
     Tls,
@@ -26,14 +26,14 @@ impl Cause {
     pub fn answered(self) -> bool {
         match self {
             Self::Silence | Self::BadAnswer => false,
-            // Bad gateway, gateway time-out; those with which a CDN tells of a broken or silent origin.
+            // Bad gateway, gateway time-out, and the codes by which a CDN reports a broken or silent origin.
             Self::Status(status) => !matches!(status, 502 | 504 | 520 | 522 | 524),
             Self::Exit | Self::Unreachable | Self::Tls | Self::NotMade => true,
         }
     }
 
-    /// Whether it says nothing of the batch, but that the caller is wrong or must wait: any other batch of the kind
-    /// would meet the same. A redirect, which is not followed, says that the policy names the wrong place.
+    /// Whether the answer concerns not this batch, but the caller, who is wrong or must wait: any other batch of the kind would
+    /// get the same. A redirect, which is not followed, shows that the policy has the wrong URL.
     #[must_use]
     pub fn concerns_every_batch(self) -> bool {
         match self {
@@ -43,8 +43,8 @@ impl Cause {
         }
     }
 
-    /// Whether it says "not now" rather than "not this". 408: the request did not arrive in time as a whole, so nothing was
-    /// done; the next one may.
+    /// Whether it means "not now" rather than "not this". 408: the request did not arrive in time, so nothing was done, and the
+    /// next one may arrive.
     #[must_use]
     pub fn retriable(self) -> bool {
         match self {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_worked_is_told_from_what_did_not() {
+    fn calls_that_may_have_worked_are_recognized() {
         for cause in [Cause::Silence, Cause::BadAnswer, Cause::Status(502), Cause::Status(504)] {
             assert!(!cause.answered() && cause.retriable() && !cause.concerns_every_batch(), "{cause:?}");
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_api_that_refuses_everybody_is_told_from_one_that_refuses_a_batch() {
+    fn refusals_of_every_batch_are_recognized() {
         for status in [300, 301, 302, 303, 307, 308, 401, 403, 404, 405, 415, 429, 503] {
             assert!(Cause::Status(status).concerns_every_batch(), "{status}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn not_now_is_told_from_not_this() {
+    fn causes_worth_a_retry_are_recognized() {
         for status in [408, 409, 425, 429, 500, 501, 502, 503, 504, 599] {
             assert!(Cause::Status(status).retriable(), "{status}");
         }

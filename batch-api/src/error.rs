@@ -5,35 +5,35 @@ use fanfold::text::shorten;
 
 use crate::{Cause, RetryAfter};
 
-/// A call that did nothing, as far as is known.
+/// A call without outcomes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
     /// Whether to try again.
     pub retriable: bool,
-    /// Where it ended.
+    /// The stage at which it failed.
     pub cause: Cause,
-    /// When the batch API wants to be called again.
+    /// When the batch API asks to be called again.
     pub retry_after: Option<RetryAfter>,
     /// What went wrong, in short: the error of every member.
     pub message: String,
 }
 
 impl CallError {
-    /// A call that ended there. Whether another try may help follows from the cause.
+    /// A call that failed at this stage. Whether another try may help follows from the cause.
     #[must_use]
     pub fn new(cause: Cause, message: impl AsRef<str>) -> Self {
         let message = shorten(message.as_ref(), ERROR_BYTES_MAX).into_owned();
         Self { retriable: cause.retriable(), cause, retry_after: None, message }
     }
 
-    /// The batch API answered that it failed this time: a status 500.
+    /// An answer that reports a fault: a status 500.
     #[must_use]
     pub fn again(message: impl AsRef<str>) -> Self {
         Self::new(Cause::Status(500), message)
     }
 
-    /// The batch API answered that it does not take this batch: a status 400.
+    /// An answer that refuses this batch: a status 400.
     #[must_use]
     pub fn for_good(message: impl AsRef<str>) -> Self {
         Self::new(Cause::Status(400), message)

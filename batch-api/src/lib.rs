@@ -1,4 +1,4 @@
-//! Batch APIs: what they are asked, what they answer, and one module per way of calling one.
+//! Batch APIs: requests, answers, and one module per way of calling.
 //!
 //! A new way is a variant of [`fanfold::policy::Way`], a module beside [`url`], and an arm in [`Callers`].
 

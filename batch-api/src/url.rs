@@ -38,7 +38,7 @@ impl UrlCaller {
     }
 }
 
-/// Why there is no answer. A connection that was never there was not used: the call was not received.
+/// Why there is no answer. Without a connection the call was not received.
 fn failure(error: &reqwest::Error) -> CallError {
     let (cause, what) = match NoAnswer::of(error) {
         NoAnswer::Unreachable => (Cause::Unreachable, "the batch API cannot be reached"),

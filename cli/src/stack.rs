@@ -9,7 +9,7 @@ use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold_batch_api::Caller;
 use fanfold_local::{Engine, InvocationMeter, Invocations, Pump, PumpHandle, Template};
-use fanfold_notify::Http;
+use fanfold_notify::HttpWebhooks;
 use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
@@ -116,8 +116,8 @@ impl EmbeddedStack {
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {
-        let sources = Arc::new(fanfold_produce::Http::default());
-        let webhooks = Arc::new(Http::from_environment(&self.surroundings("NotifyFunction"))?);
+        let sources = Arc::new(fanfold_produce::HttpSources::default());
+        let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"))?);
         let steps =
             Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, sources, commands })?;
         steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;

@@ -86,7 +86,7 @@ impl Sweeping {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use fanfold::store::gates::{Gate, Refusal};
+    use fanfold::store::gates::{Gate, RefusedCall};
     use fanfold::store::places::{Party, Place};
     use uuid::Uuid;
 
@@ -98,7 +98,7 @@ mod tests {
         let now = sweeping.world.now();
         let place =
             Place { party: Party::Kind("parcel".to_owned()), holder: Uuid::from_u128(1), until: now.plus(LOOK) };
-        let refusal = Refusal { target: "NY", version: Uuid::nil(), answer: "404" };
+        let refusal = RefusedCall { target: "NY", version: Uuid::nil(), answer: "404" };
         assert!(sweeping.gates.take(&place, 5, now).await.unwrap().is_done());
         let gate: Gate = sweeping.gates.refuse(&place, refusal).await.unwrap().unwrap();
         assert!(sweeping.gates.stop(&gate, "404", now, None).await.unwrap());

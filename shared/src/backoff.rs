@@ -23,15 +23,14 @@ impl Backoff {
         half + Duration::from_millis(random % span)
     }
 
-    /// Such pauses, of which all together are no longer than `limit`.
+    /// Such pauses, no longer than `limit` in total.
     #[must_use]
     pub fn within(self, limit: Duration) -> Pauses {
         Pauses { backoff: self, tries: 0, left: limit }
     }
 }
 
-/// Pauses between tries, limited by the time that they take in all: so that whoever waits hears of a failure before his own
-/// time is up.
+/// Pauses between tries, limited in total, so that a caller gets the error before its own time is up.
 #[derive(Clone, Copy, Debug)]
 pub struct Pauses {
     backoff: Backoff,

@@ -54,7 +54,7 @@ impl Bits {
     }
 
     /// Sets all bits from `first` to `last`, growing as needed.
-    pub fn set_all(&mut self, first: usize, last: usize) {
+    pub(crate) fn set_all(&mut self, first: usize, last: usize) {
         if last / 8 >= self.0.len() {
             self.0.resize(last / 8 + 1, 0);
         }

@@ -26,7 +26,7 @@ pub enum ConfigError {
     },
 }
 
-/// What every step is made of: clients, the world, and where variables come from.
+/// What every step is made from: clients, clock and randomness, and variables.
 #[derive(Clone)]
 pub struct Surroundings {
     /// DynamoDB.
@@ -131,7 +131,7 @@ pub mod variables {
     pub const ACK_QUEUE_URL: &str = "ACK_QUEUE_URL";
     /// Queue of `notify`.
     pub const NOTIFY_QUEUE_URL: &str = "NOTIFY_QUEUE_URL";
-    /// Where notices go that were given up.
+    /// Queue of notices that were given up.
     pub const NOTIFY_DEAD_LETTER_QUEUE_URL: &str = "NOTIFY_DEAD_LETTER_QUEUE_URL";
     /// Invocations of `notify` at once.
     pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
@@ -147,7 +147,7 @@ pub mod variables {
     pub const ACCESS_KEY_ID: &str = "AWS_ACCESS_KEY_ID";
     /// The other half.
     pub const SECRET_ACCESS_KEY: &str = "AWS_SECRET_ACCESS_KEY";
-    /// What belongs to credentials that end.
+    /// The token of temporary credentials.
     pub const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
     /// An endpoint in place of those of AWS, as SDKs know it.
     pub const ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";

@@ -21,19 +21,19 @@ pub struct Delivery {
 /// The ids of the messages that must be delivered again (`ReportBatchItemFailures`). Empty: all are done.
 pub type Failures = Vec<String>;
 
-/// A step that takes deliveries. Each fails or succeeds for itself.
+/// A step that takes deliveries. Each fails or succeeds on its own.
 pub trait Step: Send + Sync {
     /// Handles one batch of messages and names those to be delivered again.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures>;
 }
 
-/// A body is not what its queue takes.
+/// A body is not a message of its queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MessageError(String);
 
-/// Reads the bodies of deliveries. One that is not a message of this type is logged and named as failed, so that only it
-/// ends in the dead-letter queue.
+/// Reads the bodies of deliveries. One that is not a message of this type is logged and returned as failed, so that only it
+/// goes to the dead-letter queue.
 pub fn parse<M: DeserializeOwned>(deliveries: Vec<Delivery>) -> (Vec<(Delivery, M)>, Failures) {
     let mut messages = Vec::with_capacity(deliveries.len());
     let mut failures = Failures::new();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_short() {
+    fn problems_are_described_in_short() {
         let body = format!("{{\"batch\": \"{NOBODY}\", \"attempt\": -1}}");
         let error = read::<HandleMessage>(&body).unwrap_err().to_string();
         assert!(error.starts_with("`attempt`: invalid value: integer `-1`, expected a whole number"), "{error}");

@@ -1,4 +1,4 @@
-//! Lanes: what has a leader. A lane is a target of a kind, or one partition of it.
+//! Lanes. Each has at most one leader. A lane is a target of a kind, or one partition of it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Shared parts of Fanfold: ids, bits, tables and queues, records and their stores, messages, policies, the rules of grouping, and the protocols
-//! of tracking.
+//! Shared parts of Fanfold: ids, bits, tables and queues, records and their stores, messages, policies, the rules of grouping,
+//! and the protocols of tracking.
 
 pub mod aws;
 pub mod backoff;
@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod notice;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+pub mod overdue;
 pub mod policy;
 pub mod producing;
 pub mod registering;

@@ -67,7 +67,7 @@ impl RegisterMessage {
     }
 }
 
-/// The fields of both forms: which one was meant is clear only when all are known.
+/// The fields of both forms: only all of them show which form was meant.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RegisterFields {
@@ -99,7 +99,7 @@ impl TryFrom<RegisterFields> for RegisterMessage {
     }
 }
 
-/// A batch with outcomes, and the lane whose lock names it until all its acks and notices are through.
+/// A batch with outcomes, and its lane. The lane's lock names the batch until all its acks and notices are done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneBatch {
@@ -115,12 +115,12 @@ pub struct LaneBatch {
 pub struct ElectMessage {
     /// The lane.
     pub lane: Lane,
-    /// What the workflow stands for: it ends when nothing of it waits any more. Empty: only wakes the lane.
+    /// The tasks that need a leader. The workflow ends when none of them waits any more. Empty: it only wakes the lane.
     #[serde(default)]
     pub waiting: Waiting,
     /// The workflow.
     pub workflow: Uuid,
-    /// How often the workflow lost; each try that wins forms a batch of its own.
+    /// How often the workflow lost. Each election that it wins forms a batch of its own.
     #[serde(default)]
     pub tries: u32,
 }
@@ -135,10 +135,10 @@ pub struct GroupMessage {
     pub batch: Uuid,
     /// The election that made it the leader.
     pub epoch: u64,
-    /// What the leader knows of; the index may not show it yet.
+    /// Tasks that the index may not show to the leader yet.
     #[serde(default)]
     pub waiting: Waiting,
-    /// Whoever sent it does not know how many tasks wait: if they do not fill a batch, the message comes again after the linger.
+    /// The sender does not know how many tasks wait: if they do not fill a batch, the message is sent again after the linger.
     #[serde(default, skip_serializing_if = "is_not")]
     pub lingers: bool,
 }

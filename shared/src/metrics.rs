@@ -36,7 +36,7 @@ pub const NOTICES_DELIVERED: &str = "fanfold_notices_delivered";
 pub const NOTICE_TRIES_FAILED: &str = "fanfold_notice_tries_failed";
 /// Notices given up.
 pub const NOTICES_GIVEN_UP: &str = "fanfold_notices_given_up";
-/// Calls that said that the caller is wrong or must wait, and used up no attempt.
+/// Calls whose answer says that the caller is wrong or must wait, and that used up no attempt.
 pub const CALLS_REFUSED: &str = "fanfold_calls_refused";
 /// Kinds that came to stand still.
 pub const KINDS_STOPPED: &str = "fanfold_kinds_stopped";

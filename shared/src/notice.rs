@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::ids::{TaskId, derived};
 use crate::limits::NOTICE_FAILURES_BYTES_MAX;
 use crate::store::batches::Batch;
-use crate::store::fanouts::{Fanout, FanoutState, Mode, ToldEnd};
+use crate::store::fanouts::{Fanout, FanoutState, Mode, ReportedEnd};
 use crate::store::gates::Gate;
 use crate::tracking::Progress;
 
@@ -46,7 +46,7 @@ enum SpecVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum Event {
-    /// Every item of a fan-out is done, and none of them failed: where ends are told as that.
+    /// Every item of a fan-out is done, and none of them failed. Sent where `notify_on` names `succeeded`.
     #[serde(rename = "fanout.succeeded")]
     FanoutSucceeded(FanoutEnded),
     /// Every item of a fan-out is done.
@@ -200,12 +200,12 @@ impl Notice {
     pub fn ended(fanout: &Fanout) -> Self {
         let end = FanoutEnded { missing_items: MissingItems::of(fanout), ..FanoutEnded::of(fanout) };
         let at = fanout.ended_at.unwrap_or_default();
-        let event = match fanout.told_as() {
-            Some(ToldEnd::Succeeded) => Event::FanoutSucceeded(end),
-            Some(ToldEnd::Completed) | None => Event::FanoutCompleted(end),
-            Some(ToldEnd::Cancelled) => Event::FanoutCancelled(end),
-            Some(ToldEnd::Failed) => Event::FanoutFailed(end),
-            Some(ToldEnd::Expired) => Event::FanoutExpired(end),
+        let event = match fanout.reported_as() {
+            Some(ReportedEnd::Succeeded) => Event::FanoutSucceeded(end),
+            Some(ReportedEnd::Completed) | None => Event::FanoutCompleted(end),
+            Some(ReportedEnd::Cancelled) => Event::FanoutCancelled(end),
+            Some(ReportedEnd::Failed) => Event::FanoutFailed(end),
+            Some(ReportedEnd::Expired) => Event::FanoutExpired(end),
         };
         Self::new(derived::end_notice(fanout.id), format!("/fanouts/{}", fanout.id), at, event)
     }

@@ -6,7 +6,7 @@ use aws_smithy_types::date_time::{DateTime, Format};
 
 use crate::clock::Timestamp;
 
-/// When somebody wants to be called again.
+/// When a server asks to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     /// So long after the answer.
@@ -28,7 +28,7 @@ impl RetryAfter {
         Some(Self::At(Timestamp(u64::try_from(date.to_millis().ok()?).unwrap_or(0))))
     }
 
-    /// How long to wait, for an answer that came `now`. Whoever waits sets the limit.
+    /// How long to wait, for an answer that arrived `now`. The caller sets the limit.
     #[must_use]
     pub fn delay(self, now: Timestamp) -> Duration {
         match self {

@@ -1,9 +1,9 @@
-//! Shares of keys: which of N a key belongs to, for producers that read side by side and for the partitions of a target.
+//! Shares of keys: to which of N shares a key belongs, for producers that read side by side and for the partitions of a target.
 
 use md5::{Digest, Md5};
 
-/// The share of a key, from 0: its MD5's first 15 hexadecimal digits as a number, modulo `of`. Databases and other languages say the
-/// same in a line (docs/partitioning.md). 60 bits fit every integer type; none of them is a sign.
+/// The share of a key, from 0: the first 15 hexadecimal digits of its MD5 as a number, modulo `of`. Databases and other
+/// languages compute the same in one line (docs/partitioning.md). 60 bits fit every integer type, signed or not.
 #[must_use]
 pub fn share(key: &str, of: u32) -> u32 {
     let mut first = [0; 8];

@@ -1,4 +1,4 @@
-//! Texts from outside, as far as they are shown.
+//! Texts from outside, shortened and made safe to show.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -9,13 +9,13 @@ const GAP: &str = " … ";
 /// Stands for what was left out before or after.
 const CUT: &str = "…";
 
-/// How many bytes are looked at for one that is shown: much white space may be among them.
+/// Bytes that are read for each byte shown, since much of the text may be white space.
 const SPARSE: usize = 8;
 
 /// A byte order mark, which some put before UTF-8.
 pub const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Characters that have no width, or turn the direction of what follows.
+/// Characters without width, and those that change the direction of the text after them.
 const UNSEEN: [RangeInclusive<char>; 5] = [
     '\u{200b}'..='\u{200f}',
     '\u{2028}'..='\u{202e}',
@@ -24,7 +24,7 @@ const UNSEEN: [RangeInclusive<char>; 5] = [
     '\u{fff9}'..='\u{fffb}',
 ];
 
-/// The beginning and the end of a text of more than `most` bytes: what is allowed stands at the end of a message.
+/// The beginning and the end of a text of more than `most` bytes: the end of a message says what is allowed.
 #[must_use]
 pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
@@ -49,7 +49,7 @@ pub fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The beginning of what somebody sent, as one line of at most `most` bytes (3 or more).
+/// The beginning of a received text, as one line of at most `most` bytes (3 or more).
 #[must_use]
 pub fn beginning(bytes: &[u8], most: usize) -> String {
     let read = &bytes[..bytes.len().min(most * SPARSE)];
@@ -61,7 +61,7 @@ pub fn beginning(bytes: &[u8], most: usize) -> String {
     line
 }
 
-/// The end of what somebody sent, as one line of at most `most` bytes (3 or more).
+/// The end of a received text, as one line of at most `most` bytes (3 or more).
 #[must_use]
 pub fn end(bytes: &[u8], most: usize) -> String {
     let read = &bytes[bytes.len().saturating_sub(most * SPARSE)..];

@@ -45,13 +45,13 @@ impl Waiting {
         self.tasks.is_empty() && self.bundles.is_empty()
     }
 
-    /// How many records are named.
+    /// The number of records named.
     #[must_use]
     pub fn records(&self) -> usize {
         self.tasks.len() + self.bundles.len()
     }
 
-    /// What is named in either.
+    /// All that either names.
     #[must_use]
     pub fn union(mut self, other: &Self) -> Self {
         if !other.tasks.is_empty() {
@@ -61,7 +61,7 @@ impl Waiting {
         self
     }
 
-    /// In portions that a message may name; one that is empty, if nothing is named.
+    /// Split into portions that one message may name; a single empty one, if nothing is named.
     #[must_use]
     pub fn portions(&self) -> Vec<Self> {
         let mut portions: Vec<Self> =

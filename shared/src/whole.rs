@@ -42,7 +42,7 @@ pub fn u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
 ///
 /// # Errors
 /// It is none, or not within a `u32`.
-pub fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+pub(crate) fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     struct Optional;
 
     impl<'de> Visitor<'de> for Optional {
@@ -68,7 +68,7 @@ pub fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     deserializer.deserialize_option(Optional)
 }
 
-/// The number, if it is whole and not negative. Those that a double does not hold exactly are none.
+/// The number, if it is whole and not negative. None for numbers that a double does not hold exactly.
 #[must_use]
 pub(crate) fn from_float(number: f64) -> Option<u64> {
     /// Up to here a double holds every whole number.
@@ -76,7 +76,7 @@ pub(crate) fn from_float(number: f64) -> Option<u64> {
     if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
         return None;
     }
-    // No cast: what a double writes as is a whole number is read back as one.
+    // No cast: the double is written as a whole number, and read back.
     format!("{number:.0}").trim_start_matches('-').parse().ok()
 }
 

@@ -1,4 +1,4 @@
-//! Reading a batch API's answer: what is clear counts, and what is not is named.
+//! Reading a batch API's answer: clear entries count, and unclear ones are named.
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
@@ -28,11 +28,11 @@ struct Entry<'a> {
 }
 
 impl Answer {
-    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An entry that cannot
-    /// be read spoils no other.
+    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An unreadable entry
+    /// does not affect the others.
     ///
     /// # Errors
-    /// It is something else. It says nothing about the members, so they are tried again.
+    /// It is something else. It has no outcomes, so the members are tried again.
     pub fn read(body: &[u8]) -> Result<Self, CallError> {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
@@ -58,7 +58,7 @@ impl Answer {
     }
 }
 
-/// The entries of the list `members`, or what came instead.
+/// The entries of the list `members`, or the start of another answer.
 fn entries(text: &str) -> Result<Vec<&RawValue>, String> {
     // Only for objects: serde would take a list for the fields of one.
     if !text.starts_with('{') {
@@ -98,7 +98,7 @@ fn error(error: &RawValue) -> String {
     serde_json::from_str(error.get()).unwrap_or_else(|_| beginning(error.get().as_bytes(), ERROR_BYTES_MAX))
 }
 
-/// What something is that should be JSON, by its first character.
+/// The sort of a JSON value, by its first character.
 fn sort(text: &str) -> &'static str {
     match text.bytes().next() {
         Some(b'{') => "an object",
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_shown_and_tried_again() {
-        for (body, told) in [
+        for (body, shown) in [
             ("null", "it is null: null"),
             ("{}", "it has no field `members`: {}"),
             ("{\"members\": null}", "it has no field `members`"),
@@ -162,8 +162,8 @@ mod tests {
         ] {
             let error = Answer::read(body.as_bytes()).unwrap_err();
             assert!(error.retriable && error.cause == Cause::BadAnswer, "{body}");
-            let told = format!("the answer is not {{\"members\": [...]}}: {told}");
-            let exact = error.message.starts_with(&told) || error.message.contains(told.rsplit(": ").next().unwrap());
+            let shown = format!("the answer is not {{\"members\": [...]}}: {shown}");
+            let exact = error.message.starts_with(&shown) || error.message.contains(shown.rsplit(": ").next().unwrap());
             assert!(exact, "{body}: {}", error.message);
         }
         // The answer to one call is kept for each of up to 10,000 members.
@@ -194,11 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_that_is_none_is_told_of_its_member() {
-        for (outcome, told) in [(json!("FAILED"), "\"FAILED\""), (json!(1), "1"), (json!({"a": 1}), "{\"a\":1}")] {
-            let told = format!("the answer's outcome for it is {told}, succeeded, failed or retry is expected");
+    fn an_outcome_that_is_none_is_shown_of_its_member() {
+        for (outcome, shown) in [(json!("FAILED"), "\"FAILED\""), (json!(1), "1"), (json!({"a": 1}), "{\"a\":1}")] {
+            let shown = format!("the answer's outcome for it is {shown}, succeeded, failed or retry is expected");
             let member = members(&json!({"members": [{"id": ID, "outcome": outcome}]}).to_string()).remove(0);
-            assert_eq!((member.outcome, member.error), (MemberOutcome::Unclear, Some(told)));
+            assert_eq!((member.outcome, member.error), (MemberOutcome::Unclear, Some(shown)));
         }
         let member = members(&json!({"members": [{"id": ID, "outcome": null}]}).to_string()).remove(0);
         assert_eq!((member.outcome, member.error.is_some()), (MemberOutcome::Unclear, true));
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn an_error_that_is_no_text_is_kept_as_it_is_written() {
-        for (error, told) in [(json!({"code": 7}), Some("{\"code\":7}")), (json!(7), Some("7")), (json!(null), None)] {
+        for (error, shown) in [(json!({"code": 7}), Some("{\"code\":7}")), (json!(7), Some("7")), (json!(null), None)] {
             let body = json!({"members": [{"id": ID, "outcome": "failed", "error": error}]}).to_string();
             let member = members(&body).remove(0);
-            assert_eq!((member.outcome, member.error.as_deref()), (MemberOutcome::Failed, told));
+            assert_eq!((member.outcome, member.error.as_deref()), (MemberOutcome::Failed, shown));
         }
     }
 

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use fanfold::limits::{ANSWER_BYTES_MAX, EXCERPT_BYTES_MAX, EXCERPT_READ_BYTES_MAX};
 use fanfold::text::beginning;
+use fanfold_http_client::{body, start_of_body};
 use flate2::read::MultiGzDecoder;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
@@ -14,15 +15,9 @@ use crate::{CallError, Cause};
 /// Reads an answer's body.
 ///
 /// # Errors
-/// It is larger than allowed, compressed in a way that nobody asked for, or did not come to its end.
+/// It is larger than allowed, compressed although that was not requested, or incomplete.
 pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
-        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let body = body(&mut response, ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?.ok_or_else(too_large)?;
     match encoding(response.headers()).as_str() {
         "" | "identity" => Ok(body),
         "gzip" | "x-gzip" => unpack(&body),
@@ -34,17 +29,12 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     }
 }
 
-/// The beginning of a body that is no answer, to be shown; empty if nothing came.
+/// The beginning of the body of an error, to be shown; empty if there is none.
 pub(super) async fn excerpt(mut response: Response) -> String {
-    let mut body = Vec::new();
-    // What came before the connection broke says more than that it did.
-    while body.len() < EXCERPT_READ_BYTES_MAX {
-        let Ok(Some(chunk)) = response.chunk().await else { break };
-        body.extend_from_slice(&chunk);
-    }
+    let mut body = start_of_body(&mut response, EXCERPT_READ_BYTES_MAX).await;
     if encoding(response.headers()).ends_with("gzip") {
         let mut unpacked = Vec::new();
-        // Cut off as it may be, it is shown as far as it goes.
+        // A body that is cut off is shown as far as it can be unpacked.
         let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut unpacked);
         body = unpacked;
     }

@@ -8,7 +8,7 @@ use fanfold::limits::ITEMS_PER_ADD_MAX;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_batch_api::Callers;
-use fanfold_notify::Http;
+use fanfold_notify::HttpWebhooks;
 use fanfold_stack::{Outside, Steps};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -27,8 +27,8 @@ impl Ours {
     pub(super) fn new(room: &mut Room) -> Outcome<Self> {
         let outside = Outside {
             batch_apis: Arc::new(Callers::new()),
-            webhooks: Arc::new(Http::default()),
-            sources: Arc::new(fanfold_produce::Http::default()),
+            webhooks: Arc::new(HttpWebhooks::default()),
+            sources: Arc::new(fanfold_produce::HttpSources::default()),
             commands: false,
         };
         let steps = Steps::new(|function| room.surroundings(function), outside)?;

@@ -6,7 +6,7 @@ use fanfold::messages::TaskRequest;
 use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
 use fanfold_local::Invocations;
-use fanfold_notify::Http;
+use fanfold_notify::HttpWebhooks;
 use fanfold_stack::{Outside, Steps};
 use serde_json::json;
 use tokio::time::Instant;
@@ -25,8 +25,8 @@ pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mu
     let mut room = Room::new(TEMPLATE).await?;
     let outside = Outside {
         batch_apis: Arc::<Calls>::clone(calls),
-        webhooks: Arc::new(Http::default()),
-        sources: Arc::new(fanfold_produce::Http::default()),
+        webhooks: Arc::new(HttpWebhooks::default()),
+        sources: Arc::new(fanfold_produce::HttpSources::default()),
         commands: false,
     };
     let steps = Steps::new(|function| room.surroundings(function), outside)?;

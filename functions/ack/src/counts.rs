@@ -107,7 +107,8 @@ impl Ack {
         self.tracking.count(&counts).await
     }
 
-    /// Counts what messages ask for, all together. One of which anything was counted is done: if it came again, that would be counted again.
+    /// Applies the counts of all messages together. A message of which any count was applied is done: if it came again, it
+    /// would be counted again.
     pub(crate) async fn deliver_counts(&self, messages: Vec<(Delivery, CountRequest)>) -> Failures {
         let counted = self.count(messages.iter().map(|(_, request)| request)).await;
         let mut failures = Failures::new();
@@ -124,8 +125,8 @@ impl Ack {
     }
 }
 
-/// Why what an entry asks for was not counted. Others may have added to its fan-out: of one that ended, that is no matter to who only
-/// counts as done.
+/// Why an entry was not counted. Other entries may have added to its fan-out; an entry that only counts items as done is not
+/// refused after the end.
 fn refusal<'a>(entry: &CountEntry, counted: &'a Counted) -> Option<&'a TrackingError> {
     let error = counted.get(&entry.fanout)?.as_ref().err()?;
     (entry.add > 0 || !matches!(error, TrackingError::CountedOut { .. })).then_some(error)

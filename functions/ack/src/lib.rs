@@ -33,7 +33,7 @@ pub struct Ack {
     world: World,
 }
 
-/// The batches that messages name.
+/// The batches named by messages.
 pub(crate) struct Named {
     /// Those that are done.
     pub(crate) done: Vec<Batch>,
@@ -80,8 +80,8 @@ impl Ack {
         Ok(Named { done: batches.into_iter().filter(|batch| batch.status == BatchStatus::Done).collect(), unknown })
     }
 
-    /// Closes batches whose acks are applied, one write per lane; `notify` closes those with a notice of failures, once
-    /// that is through.
+    /// Closes batches whose acks are applied, one write per lane. `notify` closes those with a notice of failures, once that is
+    /// delivered or given up.
     pub(crate) async fn close(&self, batches: &[Batch]) -> Result<(), AckError> {
         let mut closed: BTreeMap<&fanfold::lane::Lane, Vec<Uuid>> = BTreeMap::new();
         let mut notices = Vec::new();

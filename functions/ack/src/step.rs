@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{Ack, AckError};
 
 impl Step for Ack {
-    /// A message that names an item or a batch which does not exist fails alone, after what is right in it was applied.
+    /// A message that names an unknown item or batch fails alone, after its other acks were applied.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (all, mut failures) = parse::<AckMessage>(deliveries);
@@ -40,7 +40,7 @@ impl Step for Ack {
                     failures.extend(messages.into_iter().map(|(delivery, _)| delivery.message_id));
                 }
             }
-            // Last: a worker that dies now has all its messages delivered again, and only these count again.
+            // Counts come last: if a worker dies, all its messages are delivered again, and only these would count twice.
             failures.extend(self.deliver_counts(counts).await);
             failures
         }
@@ -60,7 +60,7 @@ impl Ack {
             let took = acked.since(batch.updated_at).as_secs_f64();
             metrics::histogram!(ANSWERED_TO_ACKED).record_many(took, batch.members.len());
         }
-        // A batch whose items do not exist is closed all the same: no repetition would make them exist.
+        // A batch whose items do not exist is closed, too: a repetition would not find them either.
         self.close(&named.done).await?;
         Ok((refused, named.unknown))
     }

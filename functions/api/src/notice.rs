@@ -1,6 +1,6 @@
 //! The state of a notice, as the API shows it.
 
-use fanfold::store::fanouts::{Fanout, FanoutState};
+use fanfold::store::fanouts::{Fanout, Report};
 use fanfold::store::notices::NoticeProgress;
 use serde::Serialize;
 
@@ -42,10 +42,11 @@ enum NoticeState {
 impl NoticeView {
     /// The notice of a fan-out's end once that is to be reported, and before that of the share of its items that it reached last.
     pub(crate) fn of_fanout(fanout: &Fanout) -> Option<Self> {
-        let reached = fanout.telling.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
-        let share = reached.map(|reached| reached.share.to_string());
-        let tells = share.is_some() || fanout.told_as().is_some();
-        tells.then(|| Self { share, ..Self::of(&fanout.notice) })
+        let share = match fanout.report()? {
+            Report::Share(reached) => Some(reached.share.to_string()),
+            Report::End(_) => None,
+        };
+        Some(Self { share, ..Self::of(&fanout.notice) })
     }
 
     pub(crate) fn of(notice: &NoticeProgress) -> Self {

@@ -1,6 +1,5 @@
 //! The step `elect`: elects one leader per lane.
 
-mod candidacy;
 mod step;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::grouping::{BatchSize, Patience, remind};
+use fanfold::grouping::{BatchSize, Candidacy, Patience, remind};
 use fanfold::ids::derived;
 use fanfold::lane::Lane;
 use fanfold::limits::{ELECTION_PAUSES, ELECTIONS_AT_ONCE_MAX};
@@ -22,9 +21,7 @@ use fanfold::store::tasks::Tasks;
 use fanfold::waiting::Waiting;
 use futures::{FutureExt, StreamExt, stream};
 
-use crate::candidacy::Candidacy;
-
-/// What follows from an election: messages to send.
+/// The messages that follow from an election.
 #[derive(Debug, Default)]
 struct Outbox {
     group: Vec<(GroupMessage, Duration)>,
@@ -85,12 +82,11 @@ impl Elect {
                 policies
                     .insert(lane.kind.clone(), self.policies.get(&lane.kind).await.map_err(|error| error.to_string()));
             }
-            // Nothing is read for lanes where nobody can be elected. In a lane that had a leader before, that one may have
+            // Nothing is read for lanes where no leader can be elected. If a lane had a leader before, that one may have
             // claimed the tasks already.
             let lock = locks.get(lane);
-            let free = policy_of(&policies, lane).is_ok_and(|policy| {
-                lock.is_none_or(|lock| lock.holder.is_none() && !lock.full(policy.max_in_flight) && !lock.paused)
-            });
+            let free =
+                policy_of(&policies, lane).is_ok_and(|policy| lock.is_none_or(|lock| lock.open(policy.max_in_flight)));
             if free && (candidacy.tried() || lock.is_some_and(|lock| lock.epoch > 0)) {
                 doubtful = doubtful.union(&candidacy.waiting());
             }
@@ -121,7 +117,7 @@ impl Elect {
         let candidates = candidacy.merged(&waiting);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
-        // Nobody repeats a wake-up, so it does not rely on what may be an old view of the lock.
+        // A wake-up is not repeated, so it does not rely on a view of the lock that may be old.
         let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
@@ -155,7 +151,7 @@ impl Elect {
         }
     }
 
-    /// Whoever finds a leader silent for longer than its lease sends its message again.
+    /// Sends a leader's message again, if the leader was silent for longer than its lease.
     async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
         let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };
@@ -182,7 +178,7 @@ impl Elect {
     }
 }
 
-/// The message to a leader that was just elected, and its delay. `wakes`: what waits is not known.
+/// The message to a leader that was just elected, and its delay. `wakes`: the number of waiting tasks is not known.
 fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, Duration) {
     let size = BatchSize::of(policy);
     match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
@@ -192,7 +188,7 @@ fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, 
     }
 }
 
-/// What was read of a lane's policy.
+/// The policy of a lane, or why it could not be read.
 fn policy_of(
     policies: &HashMap<String, Result<Option<Arc<Policy>>, String>>,
     lane: &Lane,

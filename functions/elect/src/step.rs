@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
+use fanfold::grouping::Candidacy;
 use fanfold::lane::Lane;
 use fanfold::messages::ElectMessage;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::Elect;
-use crate::candidacy::Candidacy;
 
 impl Step for Elect {
     /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds

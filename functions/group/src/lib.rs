@@ -1,6 +1,5 @@
 //! The step `group`: the leader claims the lane's tasks into a batch and dispatches it.
 
-mod candidates;
 mod step;
 
 use std::collections::{HashMap, HashSet};
@@ -9,7 +8,7 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::grouping::{BatchSize, Bundle, Load};
+use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest};
 use fanfold::ids::{TaskId, derived};
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
@@ -18,13 +17,11 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
-use fanfold::store::tasks::{Source, Tasks};
+use fanfold::store::tasks::{Tasks, WaitingRecord};
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
 
-use crate::candidates::{Candidates, Rest};
-
-/// What follows from forming a batch: messages to send.
+/// The messages that follow from forming a batch.
 #[derive(Debug, Default)]
 struct Outbox {
     handle: Vec<HandleMessage>,
@@ -95,7 +92,7 @@ impl Group {
         let rest = candidates.rest(&batch.members);
         let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {
-            // An intent of which nothing was won may have been others' before: what waits beside it is nobody's.
+            // If this batch won none of its intent, other batches may have won it: no other message names what waits beside it.
             let beside = if batch.members.is_empty() { rest.to_name() } else { Waiting::default() };
             let outbox = self.resign(message, &beside).await?;
             return Ok(self.and_wake(message, freed, outbox));
@@ -109,7 +106,7 @@ impl Group {
         Ok(self.and_wake(message, freed, outbox))
     }
 
-    /// Whether the batch leads its lane, or did: then its record is there. Of anything else the lock would know nothing.
+    /// Whether the batch leads its lane, or did, so that its record exists. The lock would not know any other batch.
     async fn leads(&self, message: &GroupMessage) -> Result<bool, GroupError> {
         let lock = self.locks.get(&message.lane).await?;
         Ok(lock.holder == Some(message.batch) || self.batches.get(message.batch).await?.is_some())
@@ -127,18 +124,18 @@ impl Group {
             tracing::warn!(lane = %bundle.lane, bundle = %bundle.id, "a worker was lost while it stored tasks; they wait on their own");
             self.tasks.bury(bundle).await?;
         }
-        let loads = self.loads(&found.sources, size).await?;
-        Ok((Candidates::choose(message.waiting.clone(), found.sources, loads, size), freed))
+        let loads = self.loads(&found.records, size).await?;
+        Ok((Candidates::choose(message.waiting.clone(), found.records, loads, size), freed))
     }
 
-    /// What tasks on their own take of a batch; bundles know it of theirs. Read only where it decides about anything.
-    async fn loads(&self, sources: &[Source], size: BatchSize) -> Result<HashMap<TaskId, Load>, GroupError> {
-        let alone = |source: &Source| match source {
-            Source::Task(id) => Some(*id),
-            Source::Bundle(_) => None,
+    /// What tasks on their own take of a batch; bundles hold it for theirs. Read only where it matters.
+    async fn loads(&self, records: &[WaitingRecord], size: BatchSize) -> Result<HashMap<TaskId, Load>, GroupError> {
+        let alone = |record: &WaitingRecord| match record {
+            WaitingRecord::Task(id) => Some(*id),
+            WaitingRecord::Bundle(_) => None,
         };
-        let alone: Vec<TaskId> = sources.iter().filter_map(alone).collect();
-        let tasks = sources.iter().map(Source::waiting).sum();
+        let alone: Vec<TaskId> = records.iter().filter_map(alone).collect();
+        let tasks = records.iter().map(WaitingRecord::waiting).sum();
         if alone.is_empty() || !size.depends_on_loads(tasks) {
             return Ok(HashMap::new());
         }
@@ -162,8 +159,8 @@ impl Group {
         Ok(batch)
     }
 
-    /// The batch is empty or ended long ago: the lock is given back. Named tasks that are still unclaimed run again, and so do those
-    /// that were found beside its intent.
+    /// The batch is empty or ended long ago: gives the lock back. Named tasks that are still unclaimed hold an election again,
+    /// and so do those that were found beside its intent.
     async fn resign(&self, message: &GroupMessage, beside: &Waiting) -> Result<Outbox, GroupError> {
         let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
         let left = left.union(&self.tasks.waiting(beside, &message.lane).await?);
@@ -171,8 +168,8 @@ impl Group {
         Ok(self.wake(message, left))
     }
 
-    /// The batch is dispatched: the lock goes to the next batch of the lane if there is more and room for it, else it is
-    /// free. The same write records the batch as in flight. Returns whether the lock names it.
+    /// The batch is dispatched: hands the lock to the lane's next batch if more tasks wait and there is room, else frees it.
+    /// The same write records the batch as in flight. Returns whether the lock names the batch.
     async fn step_down(
         &self,
         message: &GroupMessage,
@@ -198,7 +195,7 @@ impl Group {
         }
     }
 
-    /// Has the lane elect another leader for what waits, if anything does.
+    /// Has the lane elect another leader if anything waits.
     fn wake(&self, message: &GroupMessage, waiting: Waiting) -> Outbox {
         if waiting.is_empty() {
             return Outbox::default();
@@ -207,7 +204,7 @@ impl Group {
         Outbox { elect: waiting.portions().into_iter().map(message).collect(), ..Outbox::default() }
     }
 
-    /// Has the lane look for tasks that were freed, too.
+    /// Also wakes the lane for tasks that were freed.
     fn and_wake(&self, message: &GroupMessage, freed: bool, mut outbox: Outbox) -> Outbox {
         outbox.elect.extend(freed.then(|| ElectMessage::wake(message.lane.clone(), self.world.uuid())));
         outbox
@@ -226,12 +223,13 @@ impl Group {
     }
 }
 
-/// In whose name a message acts.
+/// The leader in whose name a message acts.
 fn leader(message: &GroupMessage) -> Leader<'_> {
     Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }
 
-/// The message for the lane's next leader to form its batch, at once if it is full, or has yet to find that out.
+/// The message for the lane's next leader to form its batch: at once if the batch is full, or if the leader has yet to find
+/// that out.
 fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let next = message.next(next, epoch, rest.to_name());
     let next = match BatchSize::of(policy).linger(rest.full) {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::clock::Timestamp;
+use fanfold::grouping::gave_up_waiting;
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX, REFUSED_MAX};
+use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
 use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
 use fanfold::policy::Policy;
@@ -20,11 +21,11 @@ use crate::places::{Entry, Pass};
 use crate::settle::Ended;
 use crate::{Handle, HandleError};
 
-/// What became of the beginning of an attempt.
+/// The result of beginning an attempt.
 enum Begun {
     /// It runs: the batch API may be called.
     Attempt(Batch, Prepared),
-    /// Somebody else was faster.
+    /// Another worker was faster.
     Refused(Batch),
     /// It took so long that the call would outlast its leases.
     TooLate,
@@ -95,28 +96,36 @@ impl Handle {
         more: bool,
     ) -> Result<(), HandleError> {
         let Prepared { members, registered, gone } = prepared;
-        // Nothing is called for nobody, nor for a batch that kills workers.
+        // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
             self.give_back(pass).await;
             let result = not_called(&batch);
             return self.end(batch, policy, Ended { result, gone, put_off: None }, more).await;
         }
         let result = self.call(&batch, policy, members, &registered).await;
-        // The call is over, whatever becomes of its outcome.
+        // The call is over, even if its outcome cannot be recorded.
         let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
         self.end(batch, policy, Ended { result, gone, put_off }, more).await
     }
 
     /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
     async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Write::Done(batch) => batch,
-            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => return self.go_on(&batch, message.more).await,
-        };
-        let days = REFUSED_MAX.as_secs() / 86_400;
-        let result = Err(CallError::new(Cause::NotMade, format!("gave up after {days} days: {answer}")));
+        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
+        let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
         self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }, message.more).await
+    }
+
+    /// Begins an attempt that makes no call. None: another worker was faster, and what follows from its attempt is done.
+    pub(crate) async fn begin_without_call(
+        &self,
+        message: HandleMessage,
+        policy: &Policy,
+    ) -> Result<Option<Batch>, HandleError> {
+        match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
+            Write::Done(batch) => Ok(Some(batch)),
+            Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
+            Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await.map(|()| None),
+        }
     }
 
     /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and
@@ -145,7 +154,7 @@ impl Handle {
             }
         };
         let prepared = prepared.without(&batch);
-        // Others count on it that the call ends before its leases do.
+        // Other workers rely on the call to end before its leases do.
         let now = self.world.now();
         if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {
             self.batches.take_back(&batch).await?;
@@ -213,12 +222,12 @@ impl Handle {
     }
 }
 
-/// Whether so many workers died over a batch that it may be the one that kills them.
+/// Whether so many workers died while they handled a batch that it may be the cause.
 fn lost_too_often(batch: &Batch) -> bool {
     batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
 }
 
-/// What an attempt without a call leads to.
+/// The result of an attempt without a call.
 fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     if !lost_too_often(batch) {
         return Ok(Answer::AllSucceeded);
@@ -227,7 +236,7 @@ fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
 }
 
-/// Calls with one key have the same members: once a call settled some of them, the next has another key.
+/// Calls with one key have the same members: once a call has settled some of them, the next call has another key.
 fn idempotency_key(batch: &Batch) -> String {
     match batch.rounds {
         0 => batch.id.to_string(),

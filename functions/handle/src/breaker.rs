@@ -1,4 +1,4 @@
-//! What a call says of its kind's batch API: whether the kind is to stand still, or to go on.
+//! The breaker: what a call shows of its kind's batch API, and whether the kind stops or goes on.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use fanfold::messages::{About, NotifyMessage};
 use fanfold::metrics::{CALLS_REFUSED, KINDS_RESUMED, KINDS_STOPPED};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
-use fanfold::store::gates::{Gate, Refusal, Stopped};
+use fanfold::store::gates::{Gate, RefusedCall, Stopped};
 use fanfold_batch_api::{Answer, CallError, Cause};
 
 use crate::Handle;
 use crate::places::Pass;
 
-/// What a call says of the batch API.
+/// What a call shows of the batch API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
-    /// It takes calls, whatever it thought of this one.
+    /// It takes calls, even if it refused this one.
     Works,
-    /// The caller is wrong or must wait, whichever batch it brings.
+    /// It would refuse every batch: the caller is wrong or must wait.
     Refused,
-    /// Nothing: no answer, or one of a fault.
+    /// Nothing: there was no answer, or the answer reports a fault.
     Nothing,
 }
 
-/// What a call says.
+/// What a call shows of the batch API.
 pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
     match result {
         Ok(_) => Says::Works,
         Err(error) if error.cause.concerns_every_batch() => Says::Refused,
         Err(error) => match error.cause {
-            // It waited for a request that did not arrive as a whole, and saw nothing of it.
+            // The request did not arrive as a whole: the batch API did not judge it.
             Cause::Status(408) => Says::Nothing,
             Cause::Status(status) if status < 500 => Says::Works,
             _ => Says::Nothing,
@@ -40,7 +40,7 @@ pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
     }
 }
 
-/// When the next probe is due, after so many that failed.
+/// When the next probe is due, after `probes` that failed.
 fn next_probe(probes: u32, result: &Result<Answer, CallError>, now: Timestamp, random: u64) -> Timestamp {
     let asked = result.as_ref().err().and_then(|error| error.retry_after).map(|asked| asked.delay(now));
     now.plus(PROBE_PAUSES.after(probes + 1, random).max(asked.unwrap_or(Duration::ZERO).min(PROBE_PAUSE_MAX)))
@@ -65,17 +65,17 @@ impl<'a> Called<'a> {
         (says == Says::Refused && self.policy.refusals == Refusals::Wait) || (self.pass.probes && says != Says::Works)
     }
 
-    fn refusal(&self) -> Refusal<'a> {
+    fn refusal(&self) -> RefusedCall<'a> {
         let answer = self.result.as_ref().err().map(|error| error.message.as_str()).unwrap_or_default();
-        Refusal { target: &self.batch.lane.target, version: self.policy.version(), answer }
+        RefusedCall { target: &self.batch.lane.target, version: self.policy.version(), answer }
     }
 }
 
 impl Handle {
-    /// The call is over: its place is given back, and what it says of the batch API is written down. Returns from when on the
-    /// batch may be called again, if its attempt does not count.
+    /// After a call: gives its place back, and records what the call shows of the batch API. If the attempt does not count,
+    /// returns when the batch may be called again.
     pub(crate) async fn leave(&self, called: &Called<'_>) -> Option<Timestamp> {
-        match self.write_down(called).await {
+        match self.record_call(called).await {
             Ok(probe_at) => called.put_off().then_some(probe_at.unwrap_or_default()),
             Err(error) => {
                 tracing::warn!(%error, kind = called.kind(), "the kind's breaker could not be updated after a call");
@@ -84,8 +84,8 @@ impl Handle {
         }
     }
 
-    /// Returns when the kind's next probe is due, if it stands still.
-    async fn write_down(&self, called: &Called<'_>) -> Result<Option<Timestamp>, StoreError> {
+    /// Records what a call shows. Returns when the kind's next probe is due, if it stands still.
+    async fn record_call(&self, called: &Called<'_>) -> Result<Option<Timestamp>, StoreError> {
         let (place, says) = (&called.pass.place, says(called.result));
         if says == Says::Refused && called.put_off() {
             metrics::counter!(CALLS_REFUSED).increment(1);
@@ -102,16 +102,16 @@ impl Handle {
     /// A probe worked: the kind goes on.
     async fn resume(&self, called: &Called<'_>) -> Result<(), StoreError> {
         let (kind, now) = (called.kind(), self.world.now());
-        let tell_at = tells(called.policy).then(|| called.pass.gate.tells_at(now));
-        if self.gates.resume(&called.pass.place, tell_at).await? {
+        let notice_at = notice_at(&called.pass.gate, called.policy, now);
+        if self.gates.resume(&called.pass.place, notice_at).await? {
             tracing::warn!(kind, "the batch API works again: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
-            self.hint(kind, tell_at, now).await;
+            self.hint_notice(kind, notice_at, now).await;
         }
         Ok(())
     }
 
-    /// A probe did not work: there is another one later.
+    /// A probe did not work: the next one is due later.
     async fn probe_later(&self, called: &Called<'_>) -> Result<Timestamp, StoreError> {
         let gate = &called.pass.gate;
         let probes = gate.stopped.as_ref().map_or(0, |stopped| stopped.probes);
@@ -128,40 +128,40 @@ impl Handle {
             return Ok(None);
         }
         let probe_at = next_probe(0, called.result, now, self.world.random.next());
-        let tell_at = tells(called.policy).then(|| gate.tells_at(now));
-        if self.gates.stop(&gate, refusal.answer, probe_at, tell_at).await? {
+        let notice_at = notice_at(&gate, called.policy, now);
+        if self.gates.stop(&gate, refusal.answer, probe_at, notice_at).await? {
             tracing::error!(kind, answer = refusal.answer, "the kind stands still: its batch API refuses every call");
             metrics::counter!(KINDS_STOPPED).increment(1);
-            self.hint(kind, tell_at, now).await;
+            self.hint_notice(kind, notice_at, now).await;
         }
         Ok(Some(probe_at))
     }
 
-    /// The kind stands still by another version of its policy: it goes on.
+    /// The kind was stopped under another version of its policy: it goes on.
     pub(crate) async fn forget(&self, gate: &Gate, stopped: &Stopped, policy: &Policy) -> Result<(), StoreError> {
         let now = self.world.now();
-        let tell_at = tells(policy).then(|| gate.tells_at(now));
-        if self.gates.forget(gate, stopped, tell_at).await? {
+        let notice_at = notice_at(gate, policy, now);
+        if self.gates.forget(gate, stopped, notice_at).await? {
             tracing::warn!(kind = gate.kind, "the policy has changed: the kind goes on");
             metrics::counter!(KINDS_RESUMED).increment(1);
-            self.hint(&gate.kind, tell_at, now).await;
+            self.hint_notice(&gate.kind, notice_at, now).await;
         }
         Ok(())
     }
 
-    /// Has it told how a kind stands, from `tell_at` on. If the message is lost, `sweep` sends it again.
-    async fn hint(&self, kind: &str, tell_at: Option<Timestamp>, now: Timestamp) {
-        let Some(at) = tell_at else { return };
-        let message = NotifyMessage::due(About::Kind(kind.to_owned()), tell_at);
+    /// Sends the message of the notice of a kind's change, due at `notice_at`. If it is lost, `sweep` sends it again.
+    async fn hint_notice(&self, kind: &str, notice_at: Option<Timestamp>, now: Timestamp) {
+        let Some(at) = notice_at else { return };
+        let message = NotifyMessage::due(About::Kind(kind.to_owned()), notice_at);
         if let Err(error) = self.notify.send_all([(&message, at.since(now))]).await {
-            tracing::warn!(%error, kind, "the message was not sent that has it told how the kind stands");
+            tracing::warn!(%error, kind, "the message of the kind's notice was not sent");
         }
     }
 }
 
-/// Whether somebody is told when a kind stops and when it goes on.
-fn tells(policy: &Policy) -> bool {
-    policy.notify.is_some()
+/// When the notice of a kind's change that happens now is due, if its policy names a destination.
+fn notice_at(gate: &Gate, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
+    policy.notify.as_ref().map(|_| gate.next_notice_at(now))
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told_from_answers_and_from_silence() {
+    fn refusals_answers_and_silence_are_distinguished() {
         let of = |cause| says(&Err(CallError::new(cause, "no")));
         assert_eq!(says(&Ok(Answer::AllSucceeded)), Says::Works);
         for status in [301, 308, 401, 403, 404, 405, 415, 429, 503] {

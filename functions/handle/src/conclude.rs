@@ -1,4 +1,4 @@
-//! The end of an attempt: it is written down, and what follows from it is sent.
+//! The end of an attempt: its outcomes are written, then what follows from them is sent.
 
 use std::time::Duration;
 
@@ -25,19 +25,19 @@ impl Handle {
         self.conclude(&settled, more).await
     }
 
-    /// The attempt could not begin. Whatever the worker that began it may have left undone is done now.
+    /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
     pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotDispatched(batch.id))?;
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
-            // It runs, or its worker died: this message may be the only one left, so it waits for the lease to end.
+            // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(_)) => self.later(message, from.since(self.world.now()) + DELAY_MIN).await,
             (BatchStatus::Grouping | BatchStatus::Dispatched, _) => self.later(message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, more).await,
         }
     }
 
-    /// Sends what follows from an attempt that is written down; repeating it does no harm. A batch leaves the lane's
+    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
     /// flight before its acks are sent, and stays known as closing until they are applied.
     async fn conclude(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
@@ -45,7 +45,7 @@ impl Handle {
         self.release(batch, policy.as_deref()).await?;
         if follows.done {
             let lock = self.leave_flight(batch, policy.as_deref(), follows.closing(), more).await?;
-            // It was to be told once, but the policy says so no longer.
+            // A notice was due once, but the policy no longer names a destination.
             if !follows.closing() && lock.closing.contains(&batch.id) {
                 self.locks.closed(&batch.lane, &[batch.id]).await?;
             }
@@ -65,7 +65,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Sends a message that comes after `wait`, or as late as a message can.
+    /// Sends a message to arrive after `wait`, or as late as a message can.
     pub(crate) async fn later(&self, message: HandleMessage, wait: Duration) -> Result<(), HandleError> {
         Ok(self.handle.send_all([(&message, wait)]).await?)
     }

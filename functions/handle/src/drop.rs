@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanfold::aws::{StoreError, Write};
+use fanfold::aws::StoreError;
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold::messages::HandleMessage;
@@ -27,8 +27,8 @@ impl Handle {
         Ok(items.into_iter().filter(|(_, fanout)| cut_short.contains(fanout)).map(|(slot, _)| slot).collect())
     }
 
-    /// Drops members of fan-outs that were cut short from an attempt that has begun. Comes after its beginning: a call of a member
-    /// is made only if its attempt had begun before its fan-out was cut short. None: another attempt overtook this one.
+    /// Drops members of fan-outs that were cut short from an attempt that has begun. Only after its beginning, so that a member
+    /// is called only if its attempt had begun before its fan-out was cut short. None: another attempt overtook this one.
     pub(crate) async fn drop_some(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
         let slots = self.cut_short(&batch).await?;
         if slots.is_zero() {
@@ -43,18 +43,14 @@ impl Handle {
         Ok(dropped)
     }
 
-    /// Whether a batch that may not call needs no call any more, as nothing of it is left.
+    /// Whether a batch that may not call yet needs no call, since all its open members are to be dropped.
     pub(crate) async fn nothing_left(&self, batch: &Batch) -> Result<bool, StoreError> {
         Ok(batch.has_items() && self.cut_short(batch).await?.count() == batch.unsettled().len() as u64)
     }
 
-    /// Ends a batch of which nothing is left without a call, and so without a place.
+    /// Ends a batch without a call, and so without a place, if all its members are to be dropped.
     pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<(), HandleError> {
-        let batch = match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Write::Done(batch) => batch,
-            Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => return self.go_on(&batch, message.more).await,
-        };
+        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
         let Some(batch) = self.drop_some(batch).await? else { return Ok(()) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;

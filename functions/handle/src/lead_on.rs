@@ -1,4 +1,4 @@
-//! The end of a batch leads its lane on: nobody has to be elected for tasks that wait for room in flight.
+//! The end of a batch leads its lane on: no election is held for tasks that wait for room in flight.
 
 use fanfold::aws::Write;
 use fanfold::ids::derived;
@@ -23,7 +23,7 @@ impl Handle {
         let next = derived::led_on(batch.id);
         let lock = self.led_on(batch, policy.map(|policy| policy.max_in_flight), closing, more).await?;
         if lock.holder == Some(next) {
-            // Also when this repeats what somebody did who may have died before the message.
+            // Also in a repetition: the first worker may have died before it sent the message.
             self.group.send(&GroupMessage::elected(&lock, next, Waiting::default()).lingering()).await?;
         } else if lock.waiting && lock.holder.is_none() {
             self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
@@ -39,7 +39,7 @@ impl Handle {
         more: bool,
     ) -> Result<Lock, HandleError> {
         let (lane, next) = (&batch.lane, derived::led_on(batch.id));
-        // One write does both, but if nothing waits it would be in vain.
+        // One write does both, but it would be wasted if nothing waits.
         if let Some(max_in_flight) = max_in_flight.filter(|_| more) {
             match self.locks.lead_on(lane, batch.id, closing, next, max_in_flight).await? {
                 Write::Done(lock) => return Ok(lock),
@@ -47,7 +47,8 @@ impl Handle {
                 Write::Refused(_) => {}
             }
         }
-        // Only whoever takes the batch out may make the next one the leader: in a repetition that one may have ended long ago.
+        // Only the worker that takes the batch out may make the next one the leader: in a repetition the next one may have
+        // ended long ago.
         Ok(match (self.locks.leave(lane, batch.id, closing).await?, max_in_flight) {
             (Write::Done(lock), Some(max_in_flight)) if lock.waiting && lock.open_to(next, max_in_flight) => {
                 match self.locks.acquire(lane, next, max_in_flight).await? {

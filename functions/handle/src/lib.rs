@@ -27,7 +27,7 @@ use fanfold::store::tasks::Tasks;
 use fanfold_batch_api::Caller;
 use uuid::Uuid;
 
-/// Calls batch APIs and records what became of the members.
+/// Calls batch APIs and records the outcomes of members.
 pub struct Handle {
     tasks: Tasks,
     locks: Locks,

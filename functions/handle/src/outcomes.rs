@@ -9,10 +9,10 @@ use fanfold::store::batches::Batch;
 use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome};
 
-/// Where errors are counted that are too many to be kept apart.
+/// The text under which errors are counted once there are too many to keep each.
 const FURTHER: &str = "further errors";
 
-/// What is said of a member that failed for no reason given.
+/// The error of a member that failed without a given reason.
 const NO_REASON: &str = "failed, without an error message";
 
 /// A slot to be tried again, and why.
@@ -23,7 +23,7 @@ pub(crate) struct Outcomes {
     pub(crate) succeeded: Bits,
     pub(crate) failed: Bits,
     dropped: u64,
-    /// Slots of which some call may have worked, whatever else is known of them.
+    /// Slots for which some call may have worked, whatever else is known.
     silent: BTreeSet<usize>,
     pub(crate) errors: Vec<(String, Bits)>,
 }
@@ -40,7 +40,8 @@ impl Outcomes {
         }
     }
 
-    /// Takes what the call for these slots brought. Returns who is to be tried again; `put_off`: whatever was said, they are.
+    /// Takes the result of the call for these slots. Returns those to be tried again; `put_off`: a failed call is repeated in
+    /// any case.
     pub(crate) fn take(
         &mut self,
         batch: &Batch,
@@ -48,14 +49,14 @@ impl Outcomes {
         result: Result<Answer, CallError>,
         put_off: bool,
     ) -> Vec<Retry> {
-        // Of an attempt that was lost with its worker nobody knows what it did.
+        // An attempt whose worker died may have worked.
         if batch.lost_an_attempt() || result.as_ref().is_err_and(|error| !error.cause.answered()) {
             self.silent.extend(&called);
         }
         match result {
             Ok(Answer::AllSucceeded) => called.into_iter().for_each(|slot| self.succeeded.set(slot)),
-            Ok(Answer::Members(members)) => return self.tell(batch, called, members, None),
-            Ok(Answer::Unclear { members, problem }) => return self.tell(batch, called, members, Some(&problem)),
+            Ok(Answer::Members(members)) => return self.by_member(batch, called, members, None),
+            Ok(Answer::Unclear { members, problem }) => return self.by_member(batch, called, members, Some(&problem)),
             Err(error) if error.retriable || put_off => {
                 return called.into_iter().map(|slot| (slot, error.message.clone())).collect();
             }
@@ -76,7 +77,7 @@ impl Outcomes {
         }
     }
 
-    /// Slots that did not succeed, and of which a call may have worked all the same.
+    /// Slots without a success for which a call may have worked all the same.
     pub(crate) fn silent(&self) -> Bits {
         self.silent.iter().copied().filter(|slot| !self.succeeded.get(*slot)).collect()
     }
@@ -85,35 +86,35 @@ impl Outcomes {
         usize::try_from(self.succeeded.count() + self.failed.count() + self.dropped).unwrap_or(usize::MAX)
     }
 
-    /// Takes the outcomes of members; `problem`: what could not be read.
-    fn tell(
+    /// Takes the outcomes of members; `problem`: what was unreadable. Returns those to be tried again.
+    fn by_member(
         &mut self,
         batch: &Batch,
         called: Vec<usize>,
         members: Vec<MemberAnswer>,
         problem: Option<&str>,
     ) -> Vec<Retry> {
-        // Of two outcomes for one member the first counts.
-        let mut told: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
+        // The first of two outcomes for one member counts.
+        let mut reported: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
         let mut stranger = None;
         for member in members {
-            // Outcomes for others are no concern of this batch.
+            // An outcome for a task that is no member is ignored.
             if batch.members.slot(&member.id).is_none() {
                 stranger.get_or_insert(member.id);
             }
-            told.entry(member.id).or_insert(member);
+            reported.entry(member.id).or_insert(member);
         }
-        let untold = match (problem, stranger) {
+        let unreported = match (problem, stranger) {
             (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
             (None, Some(id)) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
             (None, None) => "the answer has no outcome for it".to_owned(),
         };
         let mut retry = Vec::new();
         for slot in called {
-            let Some(member) = batch.members.ids().get(slot).and_then(|id| told.remove(id)) else {
-                // What could not be read may have been about it.
+            let Some(member) = batch.members.ids().get(slot).and_then(|id| reported.remove(id)) else {
+                // The unreadable part may have been about this member.
                 self.silent.extend(problem.map(|_| slot));
-                retry.push((slot, untold.clone()));
+                retry.push((slot, unreported.clone()));
                 continue;
             };
             let why = member.error.unwrap_or_else(|| NO_REASON.to_owned());
@@ -123,7 +124,7 @@ impl Outcomes {
                     self.silent.remove(&slot);
                     self.fail(slot, &why);
                 }
-                // It does not say that an earlier call, which nobody heard of, did nothing.
+                // An earlier call without an answer may still have worked.
                 MemberOutcome::Retry => retry.push((slot, why)),
                 MemberOutcome::Unclear => {
                     self.silent.insert(slot);

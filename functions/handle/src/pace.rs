@@ -6,19 +6,19 @@ use fanfold::clock::Timestamp;
 use fanfold::limits::{PLACE_LOOK_PAUSE, PLACE_PAUSE_MAX, SHORT_CALL_MAX};
 use fanfold::store::gates::Gate;
 
-/// For how long the oldest call of a full gate has been running, if all have leases of this length.
+/// How long the oldest call of a full gate has been running, if all calls have leases of this length.
 pub(crate) fn oldest(gate: &Gate, lease: Duration, now: Timestamp) -> Duration {
     let first = gate.places.values().filter(|until| **until >= now).min();
     first.map_or(Duration::ZERO, |until| lease.saturating_sub(until.since(now)))
 }
 
-/// The pause before another look, where calls are short.
+/// The pause before another look, if calls are short.
 pub(crate) fn look(oldest: Duration, random: u64) -> Option<Duration> {
     (oldest < SHORT_CALL_MAX).then(|| PLACE_LOOK_PAUSE.after(1, random))
 }
 
-/// How long a batch stays away that found no place: about half as long as the oldest call has been running, since what runs
-/// for long will go on for long; from a second, the least that SQS can delay, to half a minute.
+/// How long a batch that found no place waits: about half as long as the oldest call has been running, since long calls tend to
+/// go on for long; from one second, the least that SQS can delay, to half a minute.
 pub(crate) fn wait(oldest: Duration, random: u64) -> Duration {
     let most = (oldest / 2).clamp(Duration::from_secs(2), PLACE_PAUSE_MAX);
     let half = most / 2;

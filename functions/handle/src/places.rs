@@ -1,9 +1,10 @@
-//! Who may call: only so many calls of a kind's batch API run at once, and none while the kind stands still.
+//! Which batches may call: a limited number of calls of a kind's batch API run at once, and none while the kind stands still.
 
 use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
-use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, REFUSED_MAX};
+use fanfold::grouping::waited_in_vain;
+use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
@@ -11,7 +12,7 @@ use fanfold::store::places::{Party, Place};
 
 use crate::{Handle, pace};
 
-/// Who holds a place, and why.
+/// The right to make a call.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) place: Place,
@@ -21,16 +22,16 @@ pub(crate) struct Pass {
     pub(crate) probes: bool,
 }
 
-/// What a gate says to a batch.
+/// Whether a batch may call.
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// It may call.
     Pass(Box<Pass>),
-    /// It may come again after so long.
+    /// It may try again after this time.
     Later(Duration),
     /// Its kind stands still: the sweep sends its message again.
     StandsStill,
-    /// Its kind has been standing still for longer than it can wait; with what the batch API answers.
+    /// Its kind stands still for longer than the batch can wait; with the batch API's last answer.
     GivesUp(String),
 }
 
@@ -65,7 +66,7 @@ impl Handle {
         Err(StoreError::Contended { what: format!("passing the gate of kind {}", batch.lane.kind) })
     }
 
-    /// Whether a kind stands still by another version of its policy. A remembered one may be some seconds old.
+    /// Whether a kind was stopped under another version of its policy. A cached policy may be some seconds old.
     async fn holds_no_more(&self, gate: &Gate, policy: &Policy) -> Result<bool, StoreError> {
         if gate.version == Some(policy.version()) {
             return Ok(false);
@@ -77,7 +78,7 @@ impl Handle {
     /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
     async fn knock(&self, batch: &Batch, place: Place, gate: &Gate, stopped: &Stopped) -> Result<Entry, StoreError> {
         let now = self.world.now();
-        if now.since(batch.created_at) > REFUSED_MAX {
+        if waited_in_vain(batch, now) {
             return Ok(Entry::GivesUp(stopped.answer.clone()));
         }
         match gate.probe(&batch.lane.target, now) {
@@ -89,7 +90,7 @@ impl Handle {
         }
     }
 
-    /// Gives a place back that no call was made from. If that fails, its lease ends it.
+    /// Gives back a place that was not used for a call. If that fails, its lease ends it.
     pub(crate) async fn give_back(&self, Pass { place, probes, .. }: &Pass) {
         let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
         if let Err(error) = given {

@@ -1,4 +1,4 @@
-//! Keys of members that failed: another task may take them, so that the same can be asked for again.
+//! Keys of members that failed: another task may take them, so that the same work can be requested again.
 
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
@@ -8,9 +8,9 @@ use fanfold::store::batches::Batch;
 use crate::{Handle, HandleError};
 
 impl Handle {
-    /// Releases the keys of members whose failure the batch API answered, and of those that were left out as their fan-outs were
-    /// cut short. What was called in silence may have worked, and keeps its key. Comes before anything else that follows from a
-    /// failure: whoever hears of it may ask again at once.
+    /// Releases the keys of members that the batch API reported as failed, and of those that were dropped as their fan-outs
+    /// were cut short. A call without an answer may have worked, so its members keep their keys. This comes before anything
+    /// else that follows from a failure: a client that learns of the failure may register the same again at once.
     pub(crate) async fn release(&self, batch: &Batch, policy: Option<&Policy>) -> Result<(), HandleError> {
         let slots = policy.map_or_else(Bits::default, |policy| released(batch, policy));
         if slots.is_zero() {
@@ -27,7 +27,7 @@ fn released(batch: &Batch, policy: &Policy) -> Bits {
     if policy.key.is_some() && policy.key_after_failure == KeyAfterFailure::Release {
         slots.merge(&batch.failed);
     }
-    // Without a scope only tasks of the same fan-out could want the key, and it is over.
+    // Without a scope only tasks of the same fan-out could have the same key, and that fan-out has ended.
     if policy.scope.is_some() {
         slots.merge(&batch.dropped);
     }

@@ -1,10 +1,11 @@
-//! What an attempt leaves behind. No I/O.
+//! The outcomes and next attempt that follow from an attempt. No I/O.
 
 use std::collections::BTreeSet;
 
 use fanfold::backoff::Backoff;
 use fanfold::clock::Timestamp;
-use fanfold::limits::{ERROR_BYTES_MAX, REFUSED_MAX, RETRY_AFTER_MAX};
+use fanfold::grouping::{gave_up_waiting, waited_in_vain};
+use fanfold::limits::{ERROR_BYTES_MAX, RETRY_AFTER_MAX};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
@@ -14,15 +15,15 @@ use crate::outcomes::Outcomes;
 
 /// How an attempt ended.
 pub(crate) struct Ended {
-    /// What the batch API said.
+    /// The result of the call.
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
     pub(crate) gone: BTreeSet<usize>,
-    /// The attempt does not count, as the batch API refuses every call; the next one is not before then.
+    /// Set if the attempt does not count, as the batch API refuses every call: the next one is not before then.
     pub(crate) put_off: Option<Timestamp>,
 }
 
-/// Computes what an attempt leaves behind.
+/// Computes the batch's outcomes after an attempt, and when the next attempt is due.
 pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
     let Ended { result, gone, put_off } = ended;
     let asked = result.as_ref().err().and_then(|error| error.retry_after);
@@ -36,17 +37,16 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     let ended = batch.ended + 1;
     let refused = batch.refused + u32::from(put_off.is_some());
     let counted = ended.saturating_sub(refused);
-    let gave_up = match put_off {
-        None if counted >= policy.max_attempts => Some(format!("gave up after {counted} attempts")),
-        Some(_) if now.since(batch.created_at) > REFUSED_MAX => {
-            Some(format!("gave up after {} days", REFUSED_MAX.as_secs() / 86_400))
-        }
-        _ => None,
+    let gives_up = match put_off {
+        None => counted >= policy.max_attempts,
+        Some(_) => waited_in_vain(batch, now),
     };
-    if let Some(gave_up) = gave_up {
-        for (slot, error) in retry.drain(..) {
-            outcomes.fail(slot, &format!("{gave_up}: {error}"));
-        }
+    for (slot, error) in if gives_up { std::mem::take(&mut retry) } else { Vec::new() } {
+        let error = match put_off {
+            None => format!("gave up after {counted} attempts: {error}"),
+            Some(_) => gave_up_waiting(&error),
+        };
+        outcomes.fail(slot, &error);
     }
     let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
     let delay = Backoff::from(&policy.backoff).after(ended, random).max(asked);
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_told_apart() {
+    fn each_member_gets_its_own_outcome() {
         let answer = Answer::Members(vec![
             member(0, MemberOutcome::Succeeded, None),
             member(1, MemberOutcome::Failed, Some("too heavy")),
             member(2, MemberOutcome::Retry, None),
             member(9, MemberOutcome::Failed, Some("of another batch")),
-            member(0, MemberOutcome::Failed, Some("told twice")),
+            member(0, MemberOutcome::Failed, Some("reported twice")),
         ]);
         let settlement = run(&batch(4, 1), Ok(answer));
         assert_eq!(settlement.succeeded.iter().collect::<Vec<_>>(), [0]);
@@ -165,7 +165,7 @@ mod tests {
         let answer = (0..3).map(|slot| member(slot, MemberOutcome::Retry, None)).collect();
         assert_eq!(silent(&before, Ok(Answer::Members(answer))), [0, 1, 2]);
         assert!(silent(&before, Ok(Answer::AllSucceeded)).is_empty());
-        // A worker was lost: nobody knows what its call did.
+        // A worker was lost: the result of its call is unknown.
         let before = Batch { ended: 1, ..batch(2, 3) };
         assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1]);
     }
@@ -179,15 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_does_not_clearly_tell_is_told_of_whom_it_concerns() {
+    fn members_of_an_unclear_answer_say_what_was_unclear() {
         let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
         let members = vec![member(0, MemberOutcome::Failed, None), unclear];
         let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
         let settlement = run(&batch(3, 3), Ok(answer));
         let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
         assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
-        let untold = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
-        assert!(errors.contains(untold), "{errors:?}");
+        let unreported = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
+        assert!(errors.contains(unreported), "{errors:?}");
         assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
 
         let stranger = Answer::Members(vec![member(9, MemberOutcome::Succeeded, None)]);

@@ -14,7 +14,7 @@ use fanfold_http_client::HttpClient;
 use serde_json::Value;
 
 use crate::DeliveryError;
-use crate::deliver::failure;
+use crate::webhooks::failure;
 
 /// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Service {
 
 /// A call.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct AwsCall {
     pub(crate) service: Service,
     /// The path, percent-encoded.
     pub(crate) path: String,
@@ -66,7 +66,7 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// With region, credentials and endpoints of the environment, where Lambda puts them. What is missing is told when it is
+    /// With region, credentials and endpoints of the environment, where Lambda puts them. What is missing is reported when it is
     /// needed: most stacks call none of these.
     pub(crate) fn from_environment(surroundings: &Surroundings) -> Self {
         let [id, secret, token] = [variables::ACCESS_KEY_ID, variables::SECRET_ACCESS_KEY, variables::SESSION_TOKEN]
@@ -86,7 +86,7 @@ impl Aws {
     ///
     /// # Errors
     /// There is none, or it says that the call failed.
-    pub(crate) async fn call(&self, call: Call, now: Timestamp) -> Result<Vec<u8>, DeliveryError> {
+    pub(crate) async fn call(&self, call: AwsCall, now: Timestamp) -> Result<Vec<u8>, DeliveryError> {
         let request = self.request(&call, now).map_err(DeliveryError::Silent)?;
         let silent = |error: reqwest::Error| DeliveryError::Silent(failure(&error));
         let answer = request.timeout(NOTICE_TIMEOUT).body(call.body).send().await.map_err(silent)?;
@@ -108,7 +108,7 @@ impl Aws {
     }
 
     /// The signed request, but for its body.
-    fn request(&self, call: &Call, now: Timestamp) -> Result<reqwest::RequestBuilder, String> {
+    fn request(&self, call: &AwsCall, now: Timestamp) -> Result<reqwest::RequestBuilder, String> {
         let missing = |what: &str| format!("the environment has no {what} to call AWS with");
         let region = self.region.as_deref().ok_or_else(|| missing("AWS_REGION"))?;
         let credentials = self.credentials.clone().ok_or_else(|| missing("AWS credentials"))?;
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_told_from_what_stands_around_it() {
+    fn an_error_code_is_read_without_its_namespace() {
         for text in
             ["TaskTimedOut", "com.amazonaws.swf.service.v2.model#TaskTimedOut", "TaskTimedOut:http://x.example/"]
         {

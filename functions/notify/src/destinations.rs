@@ -1,4 +1,4 @@
-//! How a notice is told to each destination.
+//! How a notice is delivered to each destination.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use fanfold::notice::{Event, Notice};
 use fanfold::policy::{Destination, queue_url};
 use serde_json::{Value, json};
 
-use crate::aws::{Call, Service};
-use crate::deliver::receiver;
+use crate::aws::{AwsCall, Service};
+use crate::webhooks::receiver;
 use crate::{DeliveryError, Notify};
 
 impl Notify {
@@ -29,8 +29,8 @@ impl Notify {
     }
 }
 
-/// Whose time a destination takes, if it may take long: one that hangs holds no more than its share. The stack's own queue does
-/// not hang.
+/// The receiver whose places a delivery takes, if it may hang: such a receiver holds no more than its share. The stack's own
+/// queue does not hang.
 pub(crate) fn holds(destination: &Destination) -> Option<String> {
     match destination {
         Destination::Queue(_) => None,
@@ -42,7 +42,7 @@ pub(crate) fn holds(destination: &Destination) -> Option<String> {
     }
 }
 
-/// What a destination is called in logs and dead letters. A token lets whoever has it answer: it is not shown.
+/// The name of a destination in logs and dead letters. A token is not shown, since it lets its holder answer.
 pub(crate) fn name(destination: &Destination) -> &str {
     match destination {
         Destination::Queue(_) => "the queue of notices",
@@ -53,12 +53,12 @@ pub(crate) fn name(destination: &Destination) -> &str {
 }
 
 /// `PutEvents`: the detail is the notice's data, and `notice`, its id, by which repetitions are recognized.
-fn put_event(bus: &str, notice: &Notice) -> Result<Call, DeliveryError> {
-    let mut told = serde_json::to_value(notice)?;
-    let mut detail = told["data"].take();
+fn put_event(bus: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
+    let mut event = serde_json::to_value(notice)?;
+    let mut detail = event["data"].take();
     detail["notice"] = json!(notice.id);
     let entry = json!({
-        "EventBusName": bus, "Source": "fanfold", "DetailType": told["type"], "Detail": detail.to_string(),
+        "EventBusName": bus, "Source": "fanfold", "DetailType": event["type"], "Detail": detail.to_string(),
         "Resources": [notice.source],
     });
     by_target(Service::EventBridge, "AWSEvents.PutEvents", "application/x-amz-json-1.1", &json!({"Entries": [entry]}))
@@ -75,7 +75,7 @@ fn not_refused(answer: &[u8]) -> Result<(), DeliveryError> {
 }
 
 /// `SendTaskSuccess`, or `SendTaskFailure` if the fan-out ended otherwise than completed.
-fn end_task(token: &str, notice: &Notice) -> Result<Call, DeliveryError> {
+fn end_task(token: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
     let (target, body) = match failed(notice)? {
         None => {
             let output = serde_json::to_string(notice)?;
@@ -89,17 +89,17 @@ fn end_task(token: &str, notice: &Notice) -> Result<Call, DeliveryError> {
 }
 
 /// `SendDurableExecutionCallbackSuccess`, or `…Failure` if the fan-out ended otherwise than completed.
-fn call_back(id: &str, notice: &Notice) -> Result<Call, DeliveryError> {
-    let told = serde_json::to_string(notice)?;
+fn call_back(id: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
+    let text = serde_json::to_string(notice)?;
     let (how, body) = match failed(notice)? {
-        None => ("succeed", told.into_bytes()),
+        None => ("succeed", text.into_bytes()),
         Some(Failed { error, cause }) => {
-            let body = json!({"ErrorType": error, "ErrorMessage": cause, "ErrorData": told});
+            let body = json!({"ErrorType": error, "ErrorMessage": cause, "ErrorData": text});
             ("fail", serde_json::to_vec(&body)?)
         }
     };
     let path = format!("/2025-12-01/durable-execution-callbacks/{}/{how}", percent_encoded(id));
-    Ok(Call { service: Service::Lambda, path, target: None, media_type: "application/json", body })
+    Ok(AwsCall { service: Service::Lambda, path, target: None, media_type: "application/json", body })
 }
 
 fn by_target(
@@ -107,9 +107,9 @@ fn by_target(
     target: &'static str,
     media_type: &'static str,
     body: &Value,
-) -> Result<Call, DeliveryError> {
+) -> Result<AwsCall, DeliveryError> {
     let body = serde_json::to_vec(body)?;
-    Ok(Call { service, path: "/".to_owned(), target: Some(target), media_type, body })
+    Ok(AwsCall { service, path: "/".to_owned(), target: Some(target), media_type, body })
 }
 
 /// How a fan-out failed.
@@ -123,8 +123,8 @@ struct Failed {
 fn failed(notice: &Notice) -> Result<Option<Failed>, DeliveryError> {
     let well = matches!(notice.event, Event::FanoutCompleted(_) | Event::FanoutSucceeded(_));
     let Some(end) = notice.event.end().filter(|_| !well) else { return Ok(None) };
-    let told = serde_json::to_value(&notice.event)?;
-    let error = told["type"].as_str().unwrap_or_default().to_owned();
+    let event = serde_json::to_value(&notice.event)?;
+    let error = event["type"].as_str().unwrap_or_default().to_owned();
     let cause = format!(
         "of {} items {} succeeded, {} failed, {} were duplicates and {} were not done ({})",
         end.total, end.succeeded, end.failed, end.duplicates, end.missing, notice.source

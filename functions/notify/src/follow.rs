@@ -1,17 +1,17 @@
-//! What follows from the end of a fan-out, before its notice: its parent item is acked, its task is registered. All of it may be done
-//! again: a bit is cleared once, and a task is stored once under its id.
+//! What follows from the end of a fan-out, before its notice: its parent item is acked, and its task is registered. Both can be
+//! repeated: a bit is cleared once, and a task is stored once under its id.
 
 use fanfold::clock::Timestamp;
 use fanfold::ids::ItemId;
-use fanfold::messages::{AckEntry, AckRequest, RegisterMessage};
+use fanfold::messages::RegisterMessage;
 use fanfold::store::fanouts::Fanout;
-use fanfold::tracking::{Acks, collect};
+use fanfold::tracking::{Acks, collect_parent};
 
 use crate::{Notify, NotifyError};
 
 impl Notify {
-    /// Does what follows from the end of a fan-out. Returns whether all of it is done, as the tables say. A task that is only sent may be
-    /// lost: `sweep` has its message sent again until it is found stored.
+    /// Does what follows from the end of a fan-out. Returns whether all of it is done, as the tables show. A task that was sent
+    /// may still be lost: `sweep` has its message sent again until it is found stored.
     pub(crate) async fn follow(&self, fanout: &Fanout) -> Result<bool, NotifyError> {
         if !fanout.to_follow() {
             return Ok(true);
@@ -26,23 +26,17 @@ impl Notify {
         Ok(true)
     }
 
-    /// Acks the parent item here and now: no record would show a message with the ack that got lost.
+    /// Acks the parent item at once: no record would show that a message with the ack was lost.
     async fn ack_parent(&self, fanout: &Fanout, parent: ItemId) -> Result<(), NotifyError> {
-        let entry = vec![AckEntry::Item(parent)];
-        let request = if fanout.complete() {
-            AckRequest { items: entry, ..AckRequest::default() }
-        } else {
-            AckRequest { failed: entry, ..AckRequest::default() }
-        };
         let mut acks = Acks::new();
-        collect(&mut acks, &request);
+        collect_parent(&mut acks, parent, fanout);
         for refusal in self.tracking.ack(&acks).await?.values() {
             tracing::warn!(fanout = %fanout.id, refusal = %refusal.problem, "the parent item of a fan-out is gone");
         }
         Ok(())
     }
 
-    /// Whether the task that follows is stored, or there is none. Otherwise sends it, unless that was done a short while ago.
+    /// Whether the task that follows is stored, or there is none. If not, sends it, unless it was sent a short while ago.
     async fn registered(&self, fanout: &Fanout) -> Result<bool, NotifyError> {
         let (Some(then), Some(task)) = (&fanout.then, fanout.then_request()) else { return Ok(true) };
         if self.tasks.is_stored(&then.task(fanout.id)).await? {

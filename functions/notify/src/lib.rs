@@ -1,13 +1,15 @@
-//! The step `notify`: does what follows from the end of a fan-out, and delivers notices of ends, of failures, and of how kinds stand, each by one chain of tries.
+//! The step `notify`: does what follows from the end of a fan-out, and delivers notices of ends, of failures, and of how kinds
+//! stand, each by one chain of tries.
 
 mod aws;
-mod deliver;
+
 mod destinations;
 mod follow;
 mod look;
 mod receivers;
 mod sign;
-mod tell;
+mod tries;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use aws::Aws;
-pub use deliver::{DeliveryError, Http, Webhooks};
+pub use webhooks::{DeliveryError, HttpWebhooks, Webhooks};
 
 /// Does what follows from ends, and delivers notices.
 pub struct Notify {
@@ -106,7 +108,7 @@ impl Step for Notify {
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<NotifyMessage>(deliveries);
-            for (delivery, message, result) in self.tell_all(messages).await {
+            for (delivery, message, result) in self.process(messages).await {
                 if let Err(error) = result {
                     tracing::error!(%error, ?message, "a notice's message could not be processed");
                     failures.push(delivery.message_id);

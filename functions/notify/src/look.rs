@@ -8,7 +8,7 @@ use fanfold::messages::{About, LaneBatch, NotifyMessage};
 use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold::store::batches::BatchStatus;
-use fanfold::store::fanouts::FanoutState;
+use fanfold::store::fanouts::Report;
 use fanfold::store::notices::{Next, NoticeProgress, Notices};
 use uuid::Uuid;
 
@@ -19,9 +19,9 @@ use crate::{Notify, NotifyError};
 pub(crate) enum Asked {
     /// Nothing, or nothing any more.
     Nothing,
-    /// To come again after this time.
+    /// To be sent again after this time.
     Later(Duration),
-    /// A try.
+    /// A try to deliver.
     Try(Box<Due>),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Due {
     pub(crate) destination: Destination,
     /// All parts of it.
     pub(crate) notices: Vec<Notice>,
-    /// Whether a sweep looks at its record when it is delivered, too: something else is to be done.
+    /// Whether the record stays in the index of the sweep after the delivery: other work is left for it.
     pub(crate) looked_at: bool,
 }
 
@@ -47,7 +47,7 @@ impl Notify {
         }
     }
 
-    /// Finds out what a message asks for.
+    /// What a message asks for, as the tables stand.
     pub(crate) async fn look(&self, message: &NotifyMessage) -> Result<Asked, NotifyError> {
         match &message.about {
             About::Fanout(id) => self.look_at_fanout(message, *id).await,
@@ -56,17 +56,17 @@ impl Notify {
         }
     }
 
-    /// Its end is told once it has ended; before that, the share of its items that it reached last.
+    /// A fan-out's end is reported once it has ended; before that, the share of its items that it reached last.
     async fn look_at_fanout(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let followed = self.follow(&fanout).await?;
         let Some(destination) = fanout.notify.clone() else { return Ok(Asked::Nothing) };
-        let reached = fanout.telling.reached.as_ref().filter(|_| fanout.state == FanoutState::Sealed);
-        let notice = reached.map(|reached| Notice::progress(&fanout, reached));
-        if notice.is_none() && fanout.told_as().is_none() {
-            return Ok(Asked::Nothing);
-        }
+        let notice = match fanout.report() {
+            Some(Report::Share(reached)) => Some(Notice::progress(&fanout, reached)),
+            Some(Report::End(_)) => None,
+            None => return Ok(Asked::Nothing),
+        };
         let progress = notice.is_some();
         let asked = self.next(message, fanout.notice.clone(), destination, || notice.into_iter().collect()).await?;
         let Asked::Try(due) = asked else { return Ok(asked) };
@@ -84,7 +84,7 @@ impl Notify {
         if batch.status != BatchStatus::Done {
             return Err(NotifyError::NotDone(batch.id));
         }
-        // Whoever acks its items asks for the notice afterwards. With the notice the batch would be closed, and its acks lost.
+        // The step that acks its items asks for the notice afterwards. The notice closes the batch, and its acks would be lost.
         if !batch.notice.begun() && self.tracking.any_pending(&batch.items().collect::<Vec<_>>()).await? {
             return Ok(Asked::Nothing);
         }
@@ -103,12 +103,12 @@ impl Notify {
         self.next(message, batch.notice.clone(), destination, || Notice::failed(&batch)).await
     }
 
-    /// A kind's notice reports its present state. A change that another one followed before it was delivered is not reported.
+    /// A kind's notice reports its present state. A change is not reported if another one followed before its notice was delivered.
     async fn look_at_kind(&self, message: &NotifyMessage, kind: &str) -> Result<Asked, NotifyError> {
         let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
         let policy = self.policies.get(kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
-        let Some(destination) = destination.filter(|_| gate.tell_at.is_some()) else { return Ok(Asked::Nothing) };
+        let Some(destination) = destination.filter(|_| gate.notice_at.is_some()) else { return Ok(Asked::Nothing) };
         self.next(message, gate.notice.clone(), destination, || vec![Notice::of_kind(&gate)]).await
     }
 
@@ -139,7 +139,7 @@ impl Notify {
         })
     }
 
-    /// Sends a message again, which comes after `wait`, or as late as a message can.
+    /// Sends a message again, to arrive after `wait`, or as late as a message can.
     pub(crate) async fn later(
         &self,
         message: &NotifyMessage,

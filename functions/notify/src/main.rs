@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use fanfold_lambda::Error;
-use fanfold_notify::{Http, Notify};
+use fanfold_notify::{HttpWebhooks, Notify};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start();
-    let webhooks = Arc::new(Http::from_environment(&surroundings)?);
+    let webhooks = Arc::new(HttpWebhooks::from_environment(&surroundings)?);
     fanfold_lambda::queue(Notify::from_environment(&surroundings, webhooks)?).await
 }

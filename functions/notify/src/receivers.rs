@@ -1,5 +1,5 @@
-//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold its
-//! share of them and no more, so that the rest go on with others.
+//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold only its
+//! share of them, so that the rest serve other receivers.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ type Ready = (Delivery, NotifyMessage, Box<Due>);
 
 impl Notify {
     /// Does what the messages of an invocation ask for.
-    pub(crate) async fn tell_all(&self, messages: Vec<(Delivery, NotifyMessage)>) -> Vec<Handled> {
+    pub(crate) async fn process(&self, messages: Vec<(Delivery, NotifyMessage)>) -> Vec<Handled> {
         let looked = messages.into_iter().map(|(delivery, message)| async move {
             let asked = match self.look(&message).await {
                 Ok(Asked::Later(wait)) => self.later(&message, message.due, wait).await.map(|()| Asked::Nothing),
@@ -42,26 +42,26 @@ impl Notify {
             }
         }
         drop(looked);
-        let told = receivers.into_iter().map(|(name, ready)| self.tell_receiver(name, ready));
-        let told = stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect::<Vec<_>>().await;
-        handled.extend(told.into_iter().flatten());
+        let tries = receivers.into_iter().map(|(name, ready)| self.try_receiver(name, ready));
+        let tried = stream::iter(tries).buffer_unordered(NOTICES_AT_ONCE_MAX).collect::<Vec<_>>().await;
+        handled.extend(tried.into_iter().flatten());
         handled
     }
 
     /// Delivers to one receiver, if there is a place for this invocation; otherwise the notices wait for one, which uses up
     /// no try.
-    async fn tell_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
-        let Some(name) = name else { return self.tell_each(ready).await };
+    async fn try_receiver(&self, name: Option<String>, ready: Vec<Ready>) -> Vec<Handled> {
+        let Some(name) = name else { return self.try_each(ready).await };
         let now = self.world.now();
         let party = Party::Receiver(name);
         let place = Place { party, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
         match self.places.take(&place, self.share, now).await {
             Ok(true) => {
-                let told = self.tell_each(ready).await;
+                let tried = self.try_each(ready).await;
                 if let Err(error) = self.places.give_back(&place).await {
                     tracing::warn!(%error, party = ?place.party, "a place is held until its lease is over");
                 }
-                told
+                tried
             }
             Ok(false) => self.wait_for_place(ready).await,
             Err(error) => {
@@ -71,12 +71,12 @@ impl Notify {
         }
     }
 
-    async fn tell_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
-        let told = ready.into_iter().map(|(delivery, message, due)| async move {
-            let result = self.tell(&due).await;
+    async fn try_each(&self, ready: Vec<Ready>) -> Vec<Handled> {
+        let tries = ready.into_iter().map(|(delivery, message, due)| async move {
+            let result = self.try_once(&due).await;
             (delivery, message, result)
         });
-        stream::iter(told).buffer_unordered(NOTICES_AT_ONCE_MAX).collect().await
+        stream::iter(tries).buffer_unordered(NOTICES_AT_ONCE_MAX).collect().await
     }
 
     async fn wait_for_place(&self, ready: Vec<Ready>) -> Vec<Handled> {

@@ -1,4 +1,4 @@
-//! Sources behind a URL: the question is posted, the answer is the response.
+//! Sources behind a URL: the request is posted, the answer is the response.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fanfold::clock::Timestamp;
 use fanfold::limits::{EXCERPT_BYTES_MAX, SOURCE_ANSWER_BYTES_MAX, SOURCE_RETRY_AFTER_MAX, SOURCE_TIMEOUT};
 use fanfold::producing::Source;
 use fanfold::text::beginning;
-use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
+use fanfold_http_client::{HttpClient, NoAnswer, body, innermost, retry_after, start_of_body};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::Response;
@@ -16,20 +16,20 @@ use crate::{Ask, SourceError, Sources};
 
 /// Asks HTTP endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub struct Http(HttpClient);
+pub struct HttpSources(HttpClient);
 
-impl Http {
+impl HttpSources {
     async fn post(&self, url: &str, ask: &Ask, now: Timestamp) -> Result<Vec<u8>, SourceError> {
         let body = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
         let post = self.0.post(url).map_err(SourceError::again)?;
         let post = post.header(CONTENT_TYPE, "application/json").timeout(SOURCE_TIMEOUT).body(body);
-        let response = post.send().await.map_err(|error| failure(&error))?;
+        let mut response = post.send().await.map_err(|error| failure(&error))?;
         let status = response.status();
         if status.is_success() {
             return read(response).await;
         }
         let wait = retry_after(response.headers()).map_or(Duration::ZERO, |asked| asked.delay(now));
-        let said = match excerpt(response).await {
+        let said = match beginning(&start_of_body(&mut response, EXCERPT_BYTES_MAX).await, EXCERPT_BYTES_MAX) {
             said if said.is_empty() => said,
             said => format!(": {said}"),
         };
@@ -38,7 +38,7 @@ impl Http {
     }
 }
 
-impl Sources for Http {
+impl Sources for HttpSources {
     fn ask<'a>(
         &'a self,
         source: &'a Source,
@@ -52,26 +52,12 @@ impl Sources for Http {
 
 /// Reads an answer's body, as far as is allowed.
 async fn read(mut response: Response) -> Result<Vec<u8>, SourceError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
-        if body.len() + chunk.len() > SOURCE_ANSWER_BYTES_MAX {
-            let message =
-                format!("the answer has more than {SOURCE_ANSWER_BYTES_MAX} bytes; fewer rows a page are allowed");
-            return Err(SourceError::for_good(message));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-/// The beginning of a body that is no answer, to be shown.
-async fn excerpt(mut response: Response) -> String {
-    let mut body = Vec::new();
-    while body.len() < EXCERPT_BYTES_MAX {
-        let Ok(Some(chunk)) = response.chunk().await else { break };
-        body.extend_from_slice(&chunk);
-    }
-    beginning(&body, EXCERPT_BYTES_MAX)
+    let body = body(&mut response, SOURCE_ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?;
+    body.ok_or_else(|| {
+        let message =
+            format!("the answer has more than {SOURCE_ANSWER_BYTES_MAX} bytes; fewer rows per page are allowed");
+        SourceError::for_good(message)
+    })
 }
 
 fn failure(error: &reqwest::Error) -> SourceError {

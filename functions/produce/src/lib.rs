@@ -1,8 +1,10 @@
-//! The step `produce`: reads a partition of a fan-out's source page by page, adds its items, registers its tasks, and moves the partition on.
+//! The step `produce`: reads a partition of a fan-out's source page by page, adds its items, registers its tasks, and moves the
+//! partition on.
 //!
-//! A page is written down before anything of it is used, by a conditional write under the partition's page number: the first worker's counts,
-//! whoever else reads the source meanwhile or later, and whatever that answers. Everything that follows is the same if it is done again:
-//! the items' ids follow from (fan-out, partition, page), a task is stored once under its item, and the partition moves on from a page once.
+//! A page is stored before it is used, by a conditional write under the partition's page number: the first stored answer
+//! counts, even if other workers read the source again and it answers otherwise. All that follows is the same if it is
+//! repeated: the items' ids follow from (fan-out, partition, page), a task is stored once under its item, and the partition
+//! moves on from a page once.
 
 mod http;
 mod read;
@@ -22,7 +24,7 @@ use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub use http::Http;
+pub use http::HttpSources;
 pub use source::{Ask, SourceError, Sources};
 
 /// Reads sources.

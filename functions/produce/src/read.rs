@@ -1,20 +1,16 @@
-//! Reading a page: the source is asked, what is this partition's is taken, and written down.
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! Reading a page: asks the source, takes the rows of this partition, and stores them.
 
 use fanfold::limits::BAD_ROW_BYTES_MAX;
-use fanfold::policy::CompiledPolicy;
 use fanfold::producing::{Producer, Sieve, Sifted};
 use fanfold::store::producers::{Page, Partition};
 use fanfold::text::shorten;
 use serde_json::Value;
 
-use crate::source::Answer;
+use crate::source::PageAnswer;
 use crate::{Ask, Produce, ProduceError, SourceError};
 
 impl Produce {
-    /// The page that a partition is at. `known`: one may have been written down before.
+    /// The page that a partition is at. `known`: it may be stored already.
     pub(crate) async fn page(&self, producer: &Producer, at: &Partition, known: bool) -> Result<Page, ProduceError> {
         if known && let Some(page) = self.producing.producers.page(at).await? {
             return Ok(page);
@@ -30,8 +26,8 @@ impl Produce {
         };
         let ask = Ask { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
         let body = self.sources.ask(&producer.source, &ask, self.world.now()).await?;
-        let Answer { tasks, cursor } = Answer::read(&body, &ask)?;
-        let policies = self.policies_of(&tasks).await?;
+        let PageAnswer { tasks, cursor } = PageAnswer::read(&body, &ask)?;
+        let policies = self.registrar.policies(&tasks.iter().filter_map(Sieve::kind).collect()).await?;
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
         let sifted = sieve.sift(tasks, |kind| policies.get(kind).and_then(Option::as_deref));
         let (bad, rows) = (at.bad + sifted.bad, at.rows + sifted.rows);
@@ -40,20 +36,9 @@ impl Produce {
         }
         Page::new(sifted, cursor.as_ref()).map_err(|error| SourceError::for_good(error).into())
     }
-
-    /// The policies of the kinds that rows name; none, where a kind has none.
-    async fn policies_of(&self, rows: &[Value]) -> Result<HashMap<String, Option<Arc<CompiledPolicy>>>, ProduceError> {
-        let mut policies = HashMap::new();
-        for kind in rows.iter().filter_map(Sieve::kind) {
-            if !policies.contains_key(kind) {
-                policies.insert(kind.to_owned(), self.registrar.policy(kind).await?);
-            }
-        }
-        Ok(policies)
-    }
 }
 
-/// Which rows are too many.
+/// Describes the rows that are too many.
 fn too_many(sifted: &Sifted, bad: u64, rows: u64) -> String {
     let named: Vec<String> =
         sifted.bad_rows.iter().take(3).map(|bad| format!("row {}: {}", bad.row, bad.problem)).collect();

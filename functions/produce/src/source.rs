@@ -1,4 +1,4 @@
-//! What a source is asked, and what it answers.
+//! Requests to a source, and its answers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What a source is asked.
+/// A request to a source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ask {
     /// The fan-out.
@@ -29,7 +29,7 @@ pub struct Ask {
 pub struct SourceError {
     /// What went wrong, in short.
     pub message: String,
-    /// How long it asks to be left alone.
+    /// How long it asks to wait.
     pub retry_after: Duration,
     /// Whether asking again would bring the same.
     pub for_good: bool,
@@ -42,7 +42,7 @@ impl SourceError {
         Self { message: message.to_string(), retry_after: Duration::ZERO, for_good: false }
     }
 
-    /// Somebody has to look at it.
+    /// A user has to look at it.
     #[must_use]
     pub fn for_good(message: impl ToString) -> Self {
         Self { for_good: true, ..Self::again(message) }
@@ -63,7 +63,7 @@ pub trait Sources: Send + Sync {
 /// What a source answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Answer {
+pub(crate) struct PageAnswer {
     /// The rows.
     pub(crate) tasks: Vec<Value>,
     /// Where the next page begins; none: there is none.
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     pub(crate) cursor: Option<Value>,
 }
 
-impl Answer {
+impl PageAnswer {
     /// Reads an answer to this.
     pub(crate) fn read(body: &[u8], ask: &Ask) -> Result<Self, SourceError> {
         let answer: Self = json::read(body)
@@ -91,8 +91,8 @@ mod tests {
 
     use super::*;
 
-    fn read(cursor: Value, body: &str) -> Result<Answer, SourceError> {
-        Answer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
+    fn read(cursor: Value, body: &str) -> Result<PageAnswer, SourceError> {
+        PageAnswer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
     }
 
     #[test]

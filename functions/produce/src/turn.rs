@@ -1,4 +1,4 @@
-//! A turn: an invocation goes on with a partition for as long as its time lasts.
+//! One invocation goes on with a partition until its time is up.
 
 use fanfold::aws::Write;
 use fanfold::ids::{TaskId, expand};
@@ -34,7 +34,7 @@ impl Produce {
             }
             match self.next(producer, &at, known, worker).await {
                 Ok(Write::Done(behind)) => at = behind,
-                // Somebody else is at it.
+                // Another worker moved it on.
                 Ok(Write::Refused(_)) => return Ok(()),
                 Err(error) => return self.failed(&at, error).await,
             }
@@ -44,12 +44,12 @@ impl Produce {
             }
         }
         if at.state == PartitionState::Done {
-            self.producing.settle(&self.tracking, &fanout, &at).await?;
+            self.producing.close(&self.tracking, &fanout, &at).await?;
         }
         Ok(())
     }
 
-    /// Brings the page that a partition is at, and moves the partition on.
+    /// Registers the page that a partition is at, and moves the partition on.
     async fn next(
         &self,
         producer: &Producer,
@@ -81,7 +81,7 @@ impl Produce {
         Ok(registered.iter().filter(|task| duplicate(&task.outcome)).count() as u64)
     }
 
-    /// What follows from a page that could not be brought.
+    /// Handles a page that could not be registered: the source is asked again later, or the partition fails.
     async fn failed(&self, at: &Partition, error: ProduceError) -> Result<(), ProduceError> {
         let error = match error {
             ProduceError::Source(error) => error,
@@ -104,7 +104,7 @@ impl Produce {
         }
     }
 
-    /// Fails a partition, until somebody resumes it.
+    /// Fails a partition, until a user resumes it.
     async fn give_up(&self, at: &Partition, error: &str) -> Result<(), ProduceError> {
         tracing::error!(error, fanout = %at.fanout, partition = at.number, "a partition of a producer fails");
         if self.producing.producers.failed(at, error, None).await?.is_done() {

@@ -1,10 +1,11 @@
-//! Batches that no message may be left for.
+//! Batches whose message may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER, REFUSED_MAX};
+use fanfold::grouping::{batch_overdue, waited_in_vain};
+use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::gates::Gate;
@@ -30,10 +31,10 @@ impl Sweep {
         for batch in self.batches.get_many(&ids).await? {
             lanes.remove(&batch.id);
             if batch.status == BatchStatus::Done && batch.notice.begun() && !batch.notice.over() {
-                // Its acks are through; what is left of it is a notice.
+                // Its acks are applied; only its notice is left.
                 let about = About::Batch(LaneBatch::of(&batch));
                 let notices = self.batches.notices();
-                let again = self.tell_again(&notices, about, &batch.notice, batch.updated_at, request).await?;
+                let again = self.remind_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
                 report.batches += u64::from(again);
                 continue;
             }
@@ -41,15 +42,17 @@ impl Sweep {
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
-                if self.world.now().since(batch.created_at) > REFUSED_MAX {
+                if waited_in_vain(&batch, self.world.now()) {
                     messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if self.lost(&batch, request, gate).await? {
+            } else if batch_overdue(&batch, gate, self.share, self.horizon(request), self.world.now())
+                && self.batches.remind(&batch).await?
+            {
                 messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
             }
         }
-        // Of each kind that stands still one batch is to probe, any of those that wait.
+        // One batch of each kind that stands still probes, any of those that wait.
         for (stopped, batches) in waiting.into_values() {
             report.standing += 1;
             let delay = stopped.probe_at.since(self.world.now());
@@ -58,7 +61,7 @@ impl Sweep {
                 messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
             }
         }
-        // Done so long ago that their records are gone.
+        // Batches done so long ago that their records are gone.
         for (batch, lane) in lanes {
             self.locks.leave(lane, batch, false).await.map(drop)?;
             self.locks.closed(lane, &[batch]).await?;
@@ -67,13 +70,13 @@ impl Sweep {
         Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
     }
 
-    /// Whether a batch is to be called, and is not only to wait for its time or its worker.
+    /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
     fn waits(&self, batch: &Batch) -> bool {
         let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
     }
 
-    /// The message of a batch whose worker is known to be dead. A call of it may go on at the batch API until its `timeout` is
+    /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is
     /// over: until then it keeps its lease, and its place.
     async fn resumed(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
         let mut stands = None;
@@ -91,26 +94,6 @@ impl Sweep {
             (message, due.since(now))
         };
         Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
-    }
-
-    /// Whether the message that a batch waits for should long have come. Of a kind whose places are all taken many wait for
-    /// one, and come; of one that stood still all were dropped.
-    async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
-        let Some((_, due)) = HandleMessage::awaited(batch) else { return Ok(false) };
-        let now = self.world.now();
-        let full = gate.is_some_and(|gate| gate.held(now) >= self.share as usize);
-        let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
-        if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
-            return Ok(self.batches.remind(batch).await?);
-        }
-        let horizon = self.horizon(request);
-        let horizon = if full { horizon.min(now.minus(BATCH_REMINDER_PAUSE)) } else { horizon };
-        // A message that is only late is not sent every minute.
-        let patient = batch.reminded_at.filter(|reminded_at| *reminded_at >= due).is_some_and(|reminded_at| {
-            let pause = reminded_at.since(due).min(BATCH_REMINDER_PAUSE);
-            now.since(reminded_at) < pause
-        });
-        Ok(due <= horizon && !patient && self.batches.remind(batch).await?)
     }
 
     /// The gates of the kinds of these lanes.

@@ -1,4 +1,5 @@
-//! Fan-outs that are drained but not ended, from whose end something is still to follow, or whose progress is to be told.
+//! Fan-outs that are drained but not ended, whose end has work left (an ack, a task, a notice), or whose progress is to be
+//! reported.
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{FEW_SHARDS, LOOKS_PER_SHARD_MAX, SWEEP_CLOSES_MAX};
@@ -9,8 +10,8 @@ use fanfold::store::notices::{NoticeProgress, Notices};
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Finishes what a crash left between the last ack, or the decision to end, and the notice. A fan-out that is only acked slowly
-    /// is not touched; of one that was cut short, what nothing happens to for long is missing.
+    /// Finishes what a crash interrupted between the last ack, or the decision to end, and the notice. A fan-out that is only
+    /// acked slowly is not touched; in one that was cut short, items to which nothing happens for long become missing.
     pub(crate) async fn sweep_fanouts(
         &self,
         request: SweepRequest,
@@ -29,10 +30,10 @@ impl Sweep {
                     let before = (fanout.open_groups, fanout.ended_at);
                     let after = self.tracking.close(fanout, SWEEP_CLOSES_MAX).await?;
                     report.fanouts += u64::from((after.open_groups, after.ended_at) != before);
-                } else if let Some(since) = to_tell(&fanout) {
+                } else if let Some(since) = fanout.undelivered_since() {
                     let notices = self.tracking.fanouts.notices();
                     let about = About::Fanout(fanout.id);
-                    let again = self.tell_again(&notices, about, &fanout.notice, since, request).await?;
+                    let again = self.remind_overdue(&notices, about, &fanout.notice, since, request).await?;
                     report.fanouts += u64::from(again);
                 }
             }
@@ -40,7 +41,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Has what follows from an end done if its message is lost. A fan-out of which nothing is left to be done is forgotten.
+    /// Sends the message of what follows from an end again, if it is lost. A fan-out for which nothing is left leaves the
+    /// index.
     async fn follow_again(&self, fanout: &Fanout, request: SweepRequest) -> Result<bool, SweepError> {
         if !fanout.ended() || !fanout.leads_on() {
             return Ok(false);
@@ -55,7 +57,7 @@ impl Sweep {
         Ok(lost)
     }
 
-    /// Ends fan-outs to which nothing happened for longer than their limit. Looks only at those whose time to be looked at has come.
+    /// Ends fan-outs to which nothing happened for longer than their limit. Reads only those that are due for a look.
     pub(crate) async fn sweep_idle(&self, report: &mut SweepReport) -> Result<(), SweepError> {
         for shard in 0..FEW_SHARDS {
             let ids = self.tracking.fanouts.to_look_at(shard, LOOKS_PER_SHARD_MAX).await?;
@@ -66,8 +68,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends the message of a notice again if it is overdue; `ended`: when what it reports happened.
-    pub(crate) async fn tell_again(
+    /// Sends the message of a notice again if it is overdue; `ended`: when the event that it reports happened.
+    pub(crate) async fn remind_overdue(
         &self,
         notices: &Notices,
         about: About,
@@ -82,10 +84,4 @@ impl Sweep {
         let lost = notice.waiting_since(ended) <= self.horizon(request);
         Ok(lost && self.tracking.remind(notices, about, notice).await?)
     }
-}
-
-/// When that happened which is still to be told of a fan-out: its end, or a share of its items that is done.
-fn to_tell(fanout: &Fanout) -> Option<Timestamp> {
-    let reached = fanout.reached_to_tell().map(|reached| Timestamp(reached.at));
-    reached.or(fanout.to_notify().then_some(fanout.updated_at))
 }

@@ -11,19 +11,19 @@ impl Sweep {
         let kinds = self.policies.kinds().await?;
         let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
         let notices = self.gates.notices();
-        for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_tell) {
+        for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_notify) {
             match self.policies.get(&gate.kind).await {
                 Ok(Some(policy)) if policy.notify.is_some() => {}
-                // It names nobody any more.
+                // The policy no longer names a destination.
                 Ok(_) => continue,
                 Err(error) => {
                     tracing::error!(%error, kind = gate.kind, "the policy cannot be read");
                     continue;
                 }
             }
-            let changed_at = gate.tell_at.unwrap_or_default();
+            let changed_at = gate.notice_at.unwrap_or_default();
             let about = About::Kind(gate.kind);
-            let again = self.tell_again(&notices, about, &gate.notice, changed_at, request).await?;
+            let again = self.remind_overdue(&notices, about, &gate.notice, changed_at, request).await?;
             report.kinds += u64::from(again);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Lanes: leaders that are silent, tasks that nobody claims, and locks that are idle.
+//! Lanes: silent leaders, unclaimed tasks, and idle locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// A leader that was silent for too long gets its message to form a batch again.
+    /// Sends the message of a leader that was silent for too long again.
     async fn remind_leader(
         &self,
         lock: &Lock,
@@ -64,7 +64,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Wakes every lane that has tasks nobody has claimed for too long.
+    /// Wakes every lane with tasks that have waited unclaimed for too long.
     pub(crate) async fn sweep_pending(
         &self,
         request: SweepRequest,
@@ -92,15 +92,15 @@ impl Sweep {
         Ok(())
     }
 
-    /// Looks after bundles that nobody fills any more, and those begun before `half`, which have waited for half of their time to
-    /// live.
+    /// Looks after bundles whose workers are dead, and after those begun before `half`, which have waited for half of their
+    /// time to live.
     async fn look_after(&self, bundles: &[Uuid], half: Timestamp) -> Result<(), SweepError> {
         let soon = self.world.now().plus(BUNDLED_RETENTION / 2);
         for ids in bundles.chunks(KEYS_PER_READ_MAX) {
             for bundle in self.tasks.bundles(ids, true).await?.values() {
                 let ends = bundle.created_at <= half && bundle.kept_until.is_none_or(|until| until < soon);
                 match bundle.state {
-                    // Its worker was lost. A leader would do it, but perhaps nobody is elected for so long.
+                    // Its worker was lost. A leader would bury it, but perhaps none is elected for long.
                     BundleState::Filling | BundleState::Dead => self.tasks.bury(bundle).await?,
                     BundleState::Waiting if ends => self.tasks.keep(bundle).await?,
                     BundleState::Waiting | BundleState::Taken => {}

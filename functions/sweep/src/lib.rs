@@ -41,7 +41,7 @@ pub struct Sweep {
     world: World,
 }
 
-/// What a sweep is asked to do.
+/// How a sweep is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepRequest {
     /// Age from which a message is taken for lost. One that was merely slow is sent twice, which does no harm.
@@ -57,7 +57,7 @@ impl Default for SweepRequest {
     }
 }
 
-/// What a sweep found.
+/// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
     /// Leaders whose message to form their batch was sent again.
@@ -114,7 +114,7 @@ impl Sweep {
         })
     }
 
-    /// Looks through everything unfinished: tasks, fan-outs, lanes with their batches, kinds, producers.
+    /// Looks through all unfinished tasks, fan-outs, lanes with their batches, kinds, and producers.
     ///
     /// # Errors
     /// A table cannot be read or written, or a message not sent. What was done until then stands.
@@ -124,7 +124,7 @@ impl Sweep {
 
     async fn look_through(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
-        // What cannot be read in one of them does not keep the others from healing.
+        // A failure in one part does not keep the others from healing.
         let pending = self.sweep_pending(request, &mut report).await;
         let fanouts = self.sweep_fanouts(request, &mut report).await;
         let idle = self.sweep_idle(&mut report).await;
@@ -140,7 +140,7 @@ impl Sweep {
         (0..SWEEP_SEGMENTS).map(move |at| Segment { number: (first + at) % SWEEP_SEGMENTS, of: SWEEP_SEGMENTS })
     }
 
-    /// The moment before which something must have happened for its message to be taken for lost.
+    /// The moment before which a message must have been due to be taken for lost.
     fn horizon(&self, request: SweepRequest) -> fanfold::clock::Timestamp {
         self.world.now().minus(request.min_age)
     }

@@ -1,11 +1,12 @@
-//! Partitions of producers that no message may be left for.
+//! Partitions of producers whose message may be lost.
 
 use fanfold::limits::KEYS_PER_READ_MAX;
 
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Sends the messages of partitions again that are read, or done and perhaps the last of their fan-out, and of which nobody was heard.
+    /// Sends the messages of silent partitions again: of those that are being read, and of those that are done and may have to
+    /// seal their fan-out.
     pub(crate) async fn sweep_producers(
         &self,
         request: SweepRequest,

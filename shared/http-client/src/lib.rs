@@ -1,4 +1,6 @@
-//! The HTTP client for what stands outside AWS: batch APIs and receivers of notices.
+//! The HTTP client for servers outside AWS: batch APIs and receivers of notices.
+
+mod body;
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -7,8 +9,10 @@ use fanfold::retry_after::RetryAfter;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, redirect};
 
-/// A client with a pool of connections. It follows no redirects: contents of tasks go where the user said, nowhere else. It is set
-/// up when it is first used: a function that starts need not read hundreds of certificates before it asks for work.
+pub use body::{body, start_of_body};
+
+/// A client with a pool of connections. It follows no redirects, so that contents of tasks go only where the user directed
+/// them. It is set up when it is first used, so that a function need not read hundreds of certificates at its start.
 #[derive(Clone, Debug, Default)]
 pub struct HttpClient(Arc<OnceLock<Client>>);
 
@@ -26,7 +30,7 @@ impl HttpClient {
         if let Some(client) = self.0.get() {
             return Ok(client.post(url));
         }
-        // The first to ask decides for the process; that another part of it did already is fine.
+        // The first caller decides for the process; another part of it may have done so already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().redirect(redirect::Policy::none()).user_agent("fanfold").build();
         let client = client.map_err(|error| TlsError(innermost(&error).unwrap_or_else(|| error.to_string())))?;
@@ -48,7 +52,7 @@ pub enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// Why this request has none.
+    /// The reason for this error.
     #[must_use]
     pub fn of(error: &reqwest::Error) -> Self {
         if error.is_connect() {
@@ -65,8 +69,8 @@ impl NoAnswer {
     }
 }
 
-/// The innermost cause of an error says it best, such as "Connection refused (os error 111)". The outermost is not shown: it
-/// holds the URL, and that may hold a password.
+/// The innermost cause of an error, such as "Connection refused (os error 111)", which is the most useful. The outermost is not
+/// shown: it holds the URL, which may hold a password.
 #[must_use]
 pub fn innermost(error: &reqwest::Error) -> Option<String> {
     let mut innermost = error.source()?;

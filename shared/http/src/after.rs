@@ -4,11 +4,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-use crate::{Code, Problem, Segment};
+use crate::{Code, PathSegment, Problem};
 
 const NAME: &str = "after";
 
-/// The id of the last thing of the page before, if there was one: `?after=<id>`.
+/// The id of the last entry of the page before, if there was one: `?after=<id>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct After(pub Option<Uuid>);
 

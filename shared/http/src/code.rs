@@ -1,4 +1,4 @@
-//! The kinds of problems. Everything about one stands here: responses and the description of the API take it from here.
+//! The kinds of problems, each defined here in full: responses and the description of the API use these definitions.
 
 use axum::http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! What errors of tables, queues and tracking look like from outside.
+//! Problems for errors of tables, queues and tracking.
 
 use fanfold::aws::{QueueError, StoreError};
 use fanfold::json::JsonError;

@@ -1,4 +1,4 @@
-//! Answers where no route is.
+//! Answers for unknown routes.
 
 use axum::Router;
 use axum::http::{Method, Uri};

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Code, Problem};
 
-/// A JSON body; one that comes in is an object. As an `Option`, it may be absent.
+/// A JSON body; in a request it is an object. As an `Option`, it may be absent.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
@@ -47,7 +47,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Clients that send no type at all are taken to mean JSON; another type is a mistake that is better named.
+/// A request without a type is taken for JSON; another type is a mistake worth reporting.
 fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let value = String::from_utf8_lossy(value.as_bytes());

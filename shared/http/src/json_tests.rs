@@ -40,7 +40,7 @@ async fn problem(body: impl Into<Body>) -> Problem {
     extract(None, body).await.unwrap_err()
 }
 
-fn told(problem: &Problem) -> (u16, &'static str) {
+fn shown(problem: &Problem) -> (u16, &'static str) {
     (problem.code().status().as_u16(), problem.code().name())
 }
 
@@ -53,7 +53,7 @@ async fn json_of_any_name_is_taken() {
     }
     for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", "+json", ""] {
         let problem = extract(Some(kind), r#"{"items": 3}"#).await.unwrap_err();
-        assert_eq!(told(&problem), (415, "unsupported_media_type"), "{kind}");
+        assert_eq!(shown(&problem), (415, "unsupported_media_type"), "{kind}");
         assert!(problem.detail().contains(&format!("`{kind}`")));
     }
 }
@@ -69,13 +69,13 @@ async fn malformed_json_is_placed() {
         ("{\"items\": \"three\", \"x\"}", "line 1 column 23"),
     ] {
         let problem = problem(body).await;
-        assert_eq!(told(&problem), (400, "malformed_json"), "{body}");
+        assert_eq!(shown(&problem), (400, "malformed_json"), "{body}");
         assert!(problem.detail().contains(place), "{body}: {}", problem.detail());
     }
     let empty = problem("").await;
-    assert_eq!(told(&empty), (400, "malformed_json"));
+    assert_eq!(shown(&empty), (400, "malformed_json"));
     assert_eq!(empty.detail(), "the body is empty, JSON is expected");
-    assert_eq!(told(&problem(b"{\"items\": 3, \"inner\": [{\"name\": \"\xff\"}]}".to_vec()).await).0, 400);
+    assert_eq!(shown(&problem(b"{\"items\": 3, \"inner\": [{\"name\": \"\xff\"}]}".to_vec()).await).0, 400);
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_wrong_shape_is_named() {
         ("3", None, "object"),
     ] {
         let problem = problem(body).await;
-        assert_eq!(told(&problem), (422, "invalid_body"), "{body}");
+        assert_eq!(shown(&problem), (422, "invalid_body"), "{body}");
         assert!(problem.detail().contains(named), "{body}: {}", problem.detail());
         let fields: Vec<&str> = problem.errors().iter().map(|error| error.field.as_str()).collect();
         if let Some(field) = field {
@@ -114,15 +114,15 @@ async fn hostile_bodies_are_refused() {
     let exact = exact(BODY_BYTES_MAX - exact(0).len());
     assert_eq!(exact.len(), BODY_BYTES_MAX);
     assert!(extract(None, exact.clone()).await.is_ok());
-    assert_eq!(told(&problem(format!("{exact} ")).await), (413, "too_large"));
+    assert_eq!(shown(&problem(format!("{exact} ")).await), (413, "too_large"));
     for open in ["[", "{\"a\":"] {
         let deep = format!(r#"{{"items": 1, "inner": [{{"name": "a", "content": {}"#, open.repeat(100_000));
-        assert_eq!(told(&problem(deep).await), (400, "malformed_json"));
+        assert_eq!(shown(&problem(deep).await), (400, "malformed_json"));
     }
     let deep =
         format!(r#"{{"items": 1, "inner": [{{"name": "a", "content": {}{}}}]}}"#, "[".repeat(500), "]".repeat(500));
     let deep = problem(deep).await;
-    assert_eq!(told(&deep), (422, "invalid_body"));
+    assert_eq!(shown(&deep), (422, "invalid_body"));
     assert!(
         deep.detail().contains("is nested more than 127 deep") && deep.detail().starts_with("`inner[0].content[0]"),
         "{}",
@@ -130,7 +130,7 @@ async fn hostile_bodies_are_refused() {
     );
     let long = format!(r#"{{"items": "{}", "{}": 1}}"#, "x".repeat(1_000_000), "y".repeat(1_000_000));
     let problem = problem(long).await;
-    assert_eq!(told(&problem), (422, "invalid_body"));
+    assert_eq!(shown(&problem), (422, "invalid_body"));
     assert!(problem.detail().len() < 2_000);
 }
 
@@ -144,6 +144,6 @@ async fn a_body_may_be_absent() {
     // curl says this of a body it was given none for.
     assert_eq!(extract(Some("application/x-www-form-urlencoded"), "").await.unwrap(), None);
     assert_eq!(extract(None, r#"{"items": 3}"#).await.unwrap(), Some(3));
-    assert_eq!(told(&extract(None, "x").await.unwrap_err()), (400, "malformed_json"));
-    assert_eq!(told(&extract(Some("text/plain"), r#"{"items": 3}"#).await.unwrap_err()).0, 415);
+    assert_eq!(shown(&extract(None, "x").await.unwrap_err()), (400, "malformed_json"));
+    assert_eq!(shown(&extract(Some("text/plain"), r#"{"items": 3}"#).await.unwrap_err()).0, 415);
 }

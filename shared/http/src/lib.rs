@@ -1,4 +1,4 @@
-//! What the HTTP faces of Fanfold share: problem documents (RFC 9457), extractors that answer with them, and fallbacks.
+//! Shared parts of Fanfold's HTTP routes: problem documents (RFC 9457), extractors that answer with them, and fallbacks.
 
 mod after;
 mod code;
@@ -19,6 +19,6 @@ pub use fallback::with_fallbacks;
 pub use json::Json;
 pub use key::IdempotencyKey;
 pub use parameter::{Choice, Parameter, QueryParameter};
-pub use path::{Kind, Path, Segment};
+pub use path::{Kind, Path, PathSegment};
 pub use problem::Problem;
 pub use query_text::{decoded, encoded};

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 pub use operation::Operation;
 
-/// Where schemas of requests are until it is known which of them differ from the answers' schema of the same name.
+/// Where schemas of requests are until they are compared with the answers' schemas of the same name.
 const REQUESTS: &str = "#/components/requests/";
 /// Where schemas are in the document.
 const SCHEMAS: &str = "#/components/schemas/";
@@ -39,7 +39,7 @@ impl Default for Describer {
 }
 
 impl Describer {
-    /// Begins the description of one route; [`Operation::end`] adds it. `id` is what generated clients call it.
+    /// Begins the description of one route; [`Operation::end`] adds it. `id` is its name in generated clients.
     pub fn operation(
         &mut self,
         method: &'static str,

@@ -12,13 +12,13 @@ pub trait QueryParameter {
     const NAME: &str;
     /// What it does, as its description says.
     const ABOUT: &str;
-    /// What it is read as.
+    /// The type of its value.
     type Value;
 
-    /// Reads it. None: it is not what is allowed.
+    /// Reads it. None: the text is not allowed.
     fn read(text: &str) -> Option<Self::Value>;
 
-    /// What is allowed, as an error says it.
+    /// The allowed values, in words for errors.
     fn allowed() -> String;
 
     /// Its JSON schema.
@@ -30,7 +30,7 @@ pub trait QueryParameter {
 pub trait Choice {
     /// Its name.
     const NAME: &str;
-    /// What it may be.
+    /// The allowed words.
     const ALLOWED: &[&str];
     /// What it does, as its description says.
     const ABOUT: &str;

@@ -8,20 +8,20 @@ use uuid::Uuid;
 
 use crate::{Code, Problem};
 
-/// What a path may name.
-pub trait Segment: Sized {
+/// A part of a path that is a parameter.
+pub trait PathSegment: Sized {
     /// Reads it from its text, percent-decoded.
     ///
     /// # Errors
     /// The text is not one; the message names it and what is expected.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// The texts that are one.
+    /// The schema of these texts.
     #[cfg(feature = "openapi")]
     fn schema() -> schemars::Schema;
 }
 
-impl Segment for Uuid {
+impl PathSegment for Uuid {
     #[cfg(feature = "openapi")]
     fn schema() -> schemars::Schema {
         fanfold::openapi::uuid()
@@ -32,7 +32,7 @@ impl Segment for Uuid {
     }
 }
 
-impl Segment for TaskId {
+impl PathSegment for TaskId {
     #[cfg(feature = "openapi")]
     fn schema() -> schemars::Schema {
         fanfold::openapi::task_id()
@@ -47,7 +47,7 @@ impl Segment for TaskId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind(pub String);
 
-impl Segment for Kind {
+impl PathSegment for Kind {
     #[cfg(feature = "openapi")]
     fn schema() -> schemars::Schema {
         fanfold::openapi::kind()
@@ -66,7 +66,7 @@ impl Segment for Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Path<T>(pub T);
 
-impl<T: Segment, S: Send + Sync> FromRequestParts<S> for Path<T> {
+impl<T: PathSegment, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn faults_inside_are_not_told() {
+    async fn faults_inside_are_not_shown() {
         for problem in [Problem::internal, Problem::unavailable] {
             let problem = problem(&std::io::Error::other("secret"));
             assert!(!problem.detail().contains("secret"));

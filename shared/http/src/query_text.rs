@@ -8,7 +8,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// The text of a query parameter: `%20` and `+` are a space. None: an escape is not one, or the text is not UTF-8.
 #[must_use]
 pub fn decoded(text: &str) -> Option<String> {
-    // The library takes `%zz` for itself.
+    // The library leaves `%zz` as it is.
     let is_escape =
         |after: &str| after.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     if !text.split('%').skip(1).all(is_escape) {

@@ -5,11 +5,9 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fanfold::clock::{Timestamp, World};
+use fanfold::limits::METRIC_VALUES_MAX;
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use serde_json::{Value, json};
-
-/// CloudWatch: values of one metric in one line.
-const VALUES_MAX: usize = 100;
 
 /// Times since the last line, by metric. Counters are not kept: each would be a metric that AWS charges for.
 #[derive(Clone, Debug, Default)]
@@ -34,12 +32,13 @@ impl HistogramFn for Values {
 }
 
 impl Values {
-    /// What was measured, and forgets it. Of too much as many values as a line holds, at equal distances: percentiles stay.
+    /// Takes the measured values. If there are more than a line holds, takes values at equal distances, so that percentiles
+    /// stay.
     fn take(&self) -> Vec<f64> {
         let mut values = std::mem::take(&mut *lock(&self.0));
         values.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let all: usize = values.iter().map(|(_, count)| count).sum();
-        let kept = all.min(VALUES_MAX);
+        let kept = all.min(METRIC_VALUES_MAX);
         let (mut taken, mut seen) = (Vec::with_capacity(kept), 0);
         for (value, count) in values {
             seen += count;
@@ -52,15 +51,15 @@ impl Values {
 }
 
 impl Times {
-    /// Measures what the steps of this process measure from now on.
+    /// Records the measurements of this process from now on.
     pub(crate) fn install() -> Self {
         let times = Self::default();
-        // Refused only if something else is installed; then there are no such metrics, and nothing else suffers.
+        // Fails only if another recorder is installed; then these metrics are missing, and nothing else is affected.
         let _ = metrics::set_global_recorder(times.clone());
         times
     }
 
-    /// Writes down what was measured, if anything was.
+    /// Writes the values that were measured, if there are any.
     pub(crate) fn write(&self) {
         if let Some(line) = self.line(World::system().now(), &crate::function()) {
             // A log that cannot be written is no reason to fail.

@@ -1,5 +1,5 @@
-//! HTTPS to AWS, over hyper's client and HTTP/1.1, which is all that DynamoDB and SQS speak. The SDK's own client brings
-//! HTTP/2 and proxies, too: a twelfth of a function that nothing passes through.
+//! HTTPS to AWS, over hyper's client and HTTP/1.1, the only version that DynamoDB and SQS speak. The SDK's own client would add
+//! HTTP/2 and proxies: a twelfth of a function's size, unused.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -21,8 +21,8 @@ use hyper_util::client::legacy::connect::{CaptureConnection, HttpConnector as Tc
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use lambda_http::http::Request;
 
-/// One pool of connections for the clients of all services. TLS is set up with the first request: its hundreds of certificates need
-/// not be read before a function asks for work.
+/// One pool of connections for the clients of all services. TLS is set up with the first request, so that a function need not
+/// read hundreds of certificates at its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Https(Arc<OnceLock<Result<Pool, String>>>);
 
@@ -89,7 +89,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Lets the SDK have the connection closed: it does so after answers that say that something behind it is ill.
+/// Lets the SDK close the connection: it does so after answers that report a fault behind it.
 fn offer(request: &Request<SdkBody>, connection: CaptureConnection) {
     let Some(wanted) = request.extensions().get::<CaptureSmithyConnection>() else { return };
     wanted.set_connection_retriever(move || {
@@ -100,7 +100,7 @@ fn offer(request: &Request<SdkBody>, connection: CaptureConnection) {
     });
 }
 
-/// What the SDK has to know of an error: whether it is worth another try.
+/// Converts an error for the SDK, which decides by it whether to try again.
 fn connector_error(error: BoxError) -> ConnectorError {
     if let Some(hyper) = cause::<hyper::Error>(&*error) {
         if hyper.is_user() {

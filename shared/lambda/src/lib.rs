@@ -1,5 +1,5 @@
-//! What the mains of the Lambda functions share: clients from the environment, and adapters between Lambda's events and
-//! the steps.
+//! What the `main.rs` of all Lambda functions share: clients from the environment, and adapters between Lambda's events and the
+//! steps.
 
 mod emf;
 mod http;

@@ -1,4 +1,4 @@
-//! What functions log, and how: as Lambda's logging controls say.
+//! Logging of functions, as Lambda's logging controls set it.
 
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -16,7 +16,7 @@ pub(crate) fn start() {
     tracing_subscriber::registry().with(lines.with_filter(filter(variable))).init();
 }
 
-/// `AWS_LAMBDA_LOG_LEVEL` decides, then `RUST_LOG` (levels, also of single targets); otherwise `INFO` is logged and what is worse.
+/// The level is that of `AWS_LAMBDA_LOG_LEVEL`, else that of `RUST_LOG` (which may name single targets), else `INFO`.
 fn filter(variable: impl Fn(&str) -> Option<String>) -> Targets {
     let targets = match variable("AWS_LAMBDA_LOG_LEVEL") {
         // Lambda knows a level above errors.

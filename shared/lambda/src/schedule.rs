@@ -3,8 +3,8 @@
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
 
-/// Serves a function that looks at nothing of its event until Lambda ends the process. What it reports is logged; after an
-/// error the next invocation starts anew.
+/// Serves a function that ignores its event until Lambda ends the process. Its report is logged; after an error the next
+/// invocation starts anew.
 ///
 /// # Errors
 /// The runtime API cannot be reached.

@@ -26,13 +26,19 @@ pub(crate) fn time(value: Timestamp) -> AttributeValue {
     number(value.0)
 }
 
-/// What says by being there that something is so.
+/// The value of an attribute that means something by being there.
 pub(crate) fn flag() -> AttributeValue {
     AttributeValue::Bool(true)
 }
 
 pub(crate) fn binary(value: &[u8]) -> AttributeValue {
     AttributeValue::B(Blob::new(value))
+}
+
+/// A value as JSON text.
+pub(crate) fn json(value: &impl serde::Serialize) -> AttributeValue {
+    // Maps in records have text keys, so this does not fail.
+    text(serde_json::to_string(value).unwrap_or_default())
 }
 
 /// A bitfield; none if no bit is set, so that it is left out.
@@ -45,7 +51,7 @@ pub(crate) fn count(value: impl Into<u64>) -> Option<AttributeValue> {
     Some(value.into()).filter(|value| *value > 0).map(number)
 }
 
-/// When DynamoDB lets an item go that is kept for so long.
+/// When DynamoDB may delete an item that is kept for this time.
 pub(crate) fn expiry(from: Timestamp, kept: Duration) -> AttributeValue {
     number(from.plus(kept).seconds())
 }
@@ -121,6 +127,14 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, attribute: &'static str) -> Result<T, StoreError> {
         serde_json::from_str(self.text(attribute)?).map_err(|error| self.corrupt(attribute, error))
+    }
+
+    /// JSON, if there is any.
+    pub(crate) fn optional_json<T: serde::de::DeserializeOwned>(
+        &self,
+        attribute: &'static str,
+    ) -> Result<Option<T>, StoreError> {
+        self.has(attribute).then(|| self.json(attribute)).transpose()
     }
 
     pub(crate) fn optional_number(&self, attribute: &'static str) -> Result<Option<u64>, StoreError> {

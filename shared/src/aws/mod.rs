@@ -1,7 +1,7 @@
-//! What every table and every queue needs. Nothing of Fanfold's own records and messages is in here.
+//! What every table and every queue needs, independent of Fanfold's records and messages.
 //!
-//! What calls the SDK returns a boxed future: so the SDK's code is compiled once, in this crate, and not again in every crate
-//! that waits for it.
+//! Functions that call the SDK return boxed futures, so that the SDK's code is compiled once, in this crate, and not again in
+//! every crate that awaits it.
 
 pub(crate) mod attributes;
 mod change;
@@ -19,6 +19,6 @@ pub use error::StoreError;
 pub use page::Segment;
 pub(crate) use page::{Part, Range};
 pub use queue::{Queue, QueueError};
-pub(crate) use statements::Refusal;
+pub(crate) use statements::RefusedWrite;
 pub use table::Table;
 pub use write::Write;

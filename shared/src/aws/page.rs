@@ -14,7 +14,7 @@ pub(crate) struct Part {
     pub(crate) index: &'static str,
     /// Its partition key, and the value of it.
     pub(crate) partition: (&'static str, AttributeValue),
-    /// Only what lies there by the sort key, which has this name.
+    /// The name of the sort key, and the values to read.
     pub(crate) range: Option<(&'static str, Range)>,
     /// Descending.
     pub(crate) backward: bool,
@@ -29,7 +29,7 @@ pub(crate) enum Range {
     After(AttributeValue),
     /// This one, and below.
     UpTo(AttributeValue),
-    /// Both of them, and what lies between. DynamoDB wants the first to be the smaller one.
+    /// Both of them, and values between them. DynamoDB wants the first to be the smaller one.
     Between(AttributeValue, AttributeValue),
 }
 
@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// A share of a scan, for several who scan at once.
+/// A segment of a scan, so that several can scan at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// Which, from 0.

@@ -69,14 +69,14 @@ impl<M> std::fmt::Debug for Queue<M> {
 /// A message as SQS takes it: its body, and its delay in seconds.
 type Body = (String, i32);
 
-/// What queues of all types share. (What is generic is compiled in each crate that uses it, and with it all that it calls.)
+/// The part that does not depend on the message type. (Generic code is compiled in each crate that uses it.)
 #[derive(Clone)]
 struct Sender {
     client: Client,
     url: String,
 }
 
-/// SQS takes the characters of XML 1.0. JSON escapes all others but these two, which stand in texts only.
+/// SQS accepts the characters of XML 1.0. JSON escapes all others except these two, which occur only inside texts.
 fn sendable(json: String) -> String {
     if !json.contains(['\u{fffe}', '\u{ffff}']) {
         return json;
@@ -124,7 +124,7 @@ impl Sender {
         .boxed()
     }
 
-    /// As many in a call as it takes.
+    /// Splits messages into as few calls as possible.
     fn calls(&self, bodies: Vec<Body>) -> Result<Vec<Vec<Body>>, QueueError> {
         let mut calls: Vec<Vec<Body>> = Vec::new();
         let mut bytes = 0;

@@ -24,7 +24,7 @@ struct Statement<'a> {
 }
 
 /// Position of an item or an action whose condition failed, and the item as it stands, if it is shown.
-pub(crate) type Refusal = (usize, Option<Item>);
+pub(crate) type RefusedWrite = (usize, Option<Item>);
 
 impl Table {
     /// Inserts each item, unless there is one with its key. Returns those that were refused, which are not shown. `applied`
@@ -34,7 +34,7 @@ impl Table {
         what: &'static str,
         items: Vec<Item>,
         applied: impl Fn(u64) + Sync,
-    ) -> Result<Vec<Refusal>, StoreError> {
+    ) -> Result<Vec<RefusedWrite>, StoreError> {
         let insert = |item: Item| {
             let (names, row): (Vec<String>, Vec<AttributeValue>) = sorted(item).into_iter().unzip();
             let names: Vec<String> = names.iter().map(|name| format!("'{name}': ?")).collect();
@@ -43,14 +43,14 @@ impl Table {
         self.execute_each(what, items.into_iter().map(insert).collect(), &applied).await
     }
 
-    /// Makes each item `after` of what it was `before`, if it still is the same in the attributes `when`, the first of which is
-    /// the key. What neither names is left as it is.
+    /// Changes each item from `before` to `after`, if the attributes `when`, the first of which is the key, are still the same.
+    /// Attributes that neither names stay as they are.
     pub(crate) async fn change_each(
         &self,
         what: &'static str,
         when: &[&str],
         changes: Vec<(Item, Item)>,
-    ) -> Result<Vec<Refusal>, StoreError> {
+    ) -> Result<Vec<RefusedWrite>, StoreError> {
         let change = |(before, after): (Item, Item)| {
             let gone = sorted(before.clone()).into_iter().filter(|(name, _)| !after.contains_key(name));
             let gone: String = gone.map(|(name, _)| format!(" REMOVE \"{name}\"")).collect();
@@ -76,7 +76,7 @@ impl Table {
         what: &'static str,
         statements: Vec<(String, Vec<AttributeValue>)>,
         applied: &'a (dyn Fn(u64) + Sync),
-    ) -> BoxFuture<'a, Result<Vec<Refusal>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<RefusedWrite>, StoreError>> {
         async move {
             let mut by_text: BTreeMap<String, (Vec<usize>, Vec<Vec<AttributeValue>>)> = BTreeMap::new();
             for (at, (text, row)) in statements.into_iter().enumerate() {
@@ -101,7 +101,7 @@ fn sorted(item: Item) -> BTreeMap<String, AttributeValue> {
 impl Statement<'_> {
     /// Executes the statement once per row, each conditional on its own. Tries again those that were throttled or met a
     /// conflict. Returns the rows whose condition failed.
-    async fn execute(&self, applied: &(dyn Fn(u64) + Sync)) -> Result<Vec<Refusal>, StoreError> {
+    async fn execute(&self, applied: &(dyn Fn(u64) + Sync)) -> Result<Vec<RefusedWrite>, StoreError> {
         let mut refused = Vec::new();
         let mut open: Vec<usize> = (0..self.rows.len()).collect();
         let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
@@ -144,7 +144,7 @@ impl Statement<'_> {
             let answer =
                 answer.map_err(|error| StoreError::service("BatchExecuteStatement", &self.table.name, error))?;
             let responses = answer.responses.unwrap_or_default();
-            // Of what is not answered nobody knows whether it was done; every statement can be repeated.
+            // Statements without an answer may have been applied; every statement can be repeated.
             let again = chunk.get(responses.len()..).unwrap_or_default().to_vec();
             let mut answered = Answered { again, ..Answered::default() };
             for (at, response) in chunk.into_iter().zip(responses) {
@@ -176,7 +176,7 @@ struct Answered {
     /// How many were applied.
     applied: u64,
     /// Those whose condition failed.
-    refused: Vec<Refusal>,
+    refused: Vec<RefusedWrite>,
     /// Positions of those to be tried again.
     again: Vec<usize>,
     /// Why one of them is.

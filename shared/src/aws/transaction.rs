@@ -1,22 +1,22 @@
-//! Transactions, with what became of each action.
+//! Transactions, with the result of each action.
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
-use super::statements::Refusal;
+use super::statements::RefusedWrite;
 use super::{StoreError, Table, Write};
 use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 impl Table {
-    /// Writes all or nothing, in this table or several. Conflicts with other writers, and throttling, are tried again; a
-    /// failed condition is not: refused are the actions whose conditions failed. The SDK sends one token for all its own
-    /// retries, so an answer that is lost does not apply the transaction twice.
+    /// Writes all or nothing, in this table or several. Conflicts with other writers and throttling are tried again. A failed
+    /// condition is not: the actions whose conditions failed are returned as refused. The SDK sends one token with all its own
+    /// retries, so a transaction whose answer is lost is not applied twice.
     pub(crate) fn transact<'a>(
         &'a self,
         actions: &'a [TransactWriteItem],
-    ) -> BoxFuture<'a, Result<Write<(), Vec<Refusal>>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Write<(), Vec<RefusedWrite>>, StoreError>> {
         async move {
             let mut pauses = STORE_PAUSES.within(STORE_WAIT_MAX);
             loop {
@@ -30,7 +30,7 @@ impl Table {
                     return Err(StoreError::service("TransactWriteItems", &self.name, error));
                 };
                 let reasons = canceled.cancellation_reasons();
-                let refused: Vec<Refusal> = reasons
+                let refused: Vec<RefusedWrite> = reasons
                     .iter()
                     .enumerate()
                     .filter(|(_, reason)| reason.code() == Some("ConditionalCheckFailed"))

@@ -1,8 +1,9 @@
-//! What becomes of a conditional write.
+//! The result of a conditional write.
 
 use super::{Item, StoreError};
 
-/// What became of a conditional write. A condition that fails is no error: it shows what stands, so that nobody reads again.
+/// The result of a conditional write. A failed condition is no error: it shows the record as it stands, so that it need not be
+/// read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Write<T = (), S = Option<Item>> {
@@ -19,7 +20,7 @@ impl<T, S> Write<T, S> {
         matches!(self, Self::Done(_))
     }
 
-    /// What it led to, if it was applied.
+    /// The result, if it was applied.
     #[must_use]
     pub fn done(self) -> Option<T> {
         match self {
@@ -28,7 +29,7 @@ impl<T, S> Write<T, S> {
         }
     }
 
-    /// The same, with what an applied write leads to.
+    /// The same, with another result of an applied write.
     pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Write<U, S> {
         match self {
             Self::Done(value) => Write::Done(done(value)),
@@ -38,7 +39,8 @@ impl<T, S> Write<T, S> {
 }
 
 impl<T, S> Write<T, Option<S>> {
-    /// Whether it counts: it was applied, or was before and its answer was lost, which `mine` sees from what stands.
+    /// Whether it counts: it was applied, now or before (then its answer was lost, and `mine` recognizes it by the record that
+    /// stands).
     pub(crate) fn counts(&self, mine: impl FnOnce(&S) -> bool) -> bool {
         match self {
             Self::Done(_) => true,
@@ -48,7 +50,8 @@ impl<T, S> Write<T, Option<S>> {
 }
 
 impl<S> Write<S, Option<S>> {
-    /// One's own write whose answer was lost comes back as a failed condition, and is done: `mine` sees it from what stands.
+    /// A write whose answer was lost comes back as a failed condition when it is repeated. It counts as done: `mine` recognizes
+    /// it by the record that stands.
     pub(crate) fn or_mine(self, mine: impl FnOnce(&S) -> bool) -> Self {
         match self {
             Self::Refused(Some(stands)) if mine(&stands) => Self::Done(stands),
@@ -56,7 +59,7 @@ impl<S> Write<S, Option<S>> {
         }
     }
 
-    /// What stands now, if anything does, whoever wrote it.
+    /// The record as it stands, if there is one, whether this write was applied or refused.
     pub(crate) fn stands(self) -> Option<S> {
         match self {
             Self::Done(stands) => Some(stands),

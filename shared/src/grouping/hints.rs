@@ -10,8 +10,8 @@ use crate::store::locks::Lock;
 use crate::waiting::Waiting;
 
 impl ElectMessage {
-    /// Tasks that were just stored, or are known to wait. It has not tried yet: its tasks are not looked up before the lane's
-    /// first election, as nobody can have claimed them.
+    /// Tasks that were just stored, or are known to wait. The workflow has not tried yet: its tasks are not looked up before
+    /// the lane's first election, as no batch can have claimed them.
     #[must_use]
     pub fn stored(lane: Lane, waiting: Waiting, workflow: Uuid) -> Self {
         Self { lane, waiting, workflow, tries: 0 }
@@ -24,8 +24,7 @@ impl ElectMessage {
         Self { lane, waiting, workflow, tries: 1 }
     }
 
-    /// Wakes a lane for whatever waits there. It names no tasks, so there is nothing to look up, and whoever loses does not
-    /// try again.
+    /// Wakes a lane for all that wait there. It names no tasks, so there is nothing to look up, and a loser does not try again.
     #[must_use]
     pub fn wake(lane: Lane, workflow: Uuid) -> Self {
         Self { lane, waiting: Waiting::default(), workflow, tries: 0 }
@@ -45,13 +44,14 @@ impl GroupMessage {
         Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting, lingers: false }
     }
 
-    /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None without a leader.
+    /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None if there is no
+    /// leader.
     #[must_use]
     pub fn again(lock: &Lock) -> Option<Self> {
         Some(Self::elected(lock, lock.holder?, Waiting::default()))
     }
 
-    /// It has yet to find out whether its tasks fill a batch: only if they do not, it lingers.
+    /// The leader has yet to find out whether its tasks fill a batch: only if they do not, it lingers.
     #[must_use]
     pub fn lingering(self) -> Self {
         Self { lingers: true, ..self }
@@ -85,12 +85,12 @@ impl HandleMessage {
         match (batch.status, batch.lease_until) {
             (BatchStatus::Grouping, _) => None,
             (BatchStatus::Dispatched, _) => Some((attempt(1), batch.updated_at)),
-            // It runs; after its lease it is taken for lost, and is taken over.
+            // An attempt runs. When its lease ends it is taken for lost, and another worker takes over.
             (BatchStatus::InProgress, Some(lease_until)) => Some((attempt(batch.attempts), lease_until)),
             (BatchStatus::InProgress, None) => {
                 Some((attempt(batch.attempts + 1), batch.retry_at.unwrap_or(batch.updated_at)))
             }
-            // What follows is sent again: acks, notices, the next batch's wake-up.
+            // Its acks, notices and the next batch's wake-up are sent again.
             (BatchStatus::Done, _) => Some((attempt(batch.attempts), batch.updated_at)),
         }
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_is_told_the_epoch_of_its_election() {
+    fn the_hint_of_a_leader_has_the_epoch_of_its_election() {
         let batch = Uuid::from_u128(2);
         let lock = Lock { holder: Some(batch), epoch: 5, ..Lock::free(lane()) };
         let elected = GroupMessage::elected(&lock, batch, tasks());

@@ -1,20 +1,15 @@
-//! What tasks take of a batch, known since they were registered: bytes, weight, and what only one of its members may have.
+//! What tasks take of a batch, known since they were registered: bytes, weight, and a value that only one member may have.
 //!
-//! A record keeps a column for each, by slot, and only if a task of it differs from a small one without the others. A column is a
-//! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first); that of hashes, which are seldom
-//! alike, is a run of `hash (u32, big-endian)`.
+//! A record has a column for each, by slot, but only if some task differs from a small one without the others. A column is a
+//! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first); the column of hashes, which are
+//! seldom alike, is a run of `hash (u32, big-endian)`.
 
 use std::num::NonZeroU32;
 
 use md5::{Digest, Md5};
 
+use crate::limits::{SLOTS_PER_RECORD_MAX, SMALL_TASK_BYTES};
 use crate::policy::Weight;
-
-/// Bytes of a task that is as small as most are. What is not larger is not kept.
-pub(crate) const SMALL_BYTES: u32 = 256;
-
-/// Slots of one record at most: a damaged column takes no more memory.
-const SLOTS_MAX: usize = 65_536;
 
 /// What a task takes of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +18,18 @@ pub struct Load {
     pub bytes: u32,
     /// Its weight, if its policy had one.
     pub weight: Weight,
-    /// The hash of its `distinct` value, if its policy had one: two members with one hash do not ride together. Two values may
-    /// have one hash; then one of them takes the next batch.
+    /// The hash of its `distinct` value, if its policy had one: two members of a batch never have the same hash. Two different
+    /// values may; then one of the tasks takes the next batch.
     pub distinct: Option<NonZeroU32>,
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Self { bytes: SMALL_BYTES, weight: Weight::default(), distinct: None }
+        Self { bytes: SMALL_TASK_BYTES, weight: Weight::default(), distinct: None }
     }
 }
 
-/// The hash of a value that only one member of a batch may have. It is stored: it is the same in every version.
+/// The hash of a value that only one member of a batch may have. It is stored, so it must never change.
 #[must_use]
 pub fn distinct(value: &str) -> NonZeroU32 {
     let mut first = [0; 4];
@@ -73,7 +68,7 @@ impl Loads {
         self.0.get(slot).copied().unwrap_or_default()
     }
 
-    /// The columns that stand for these.
+    /// The columns of these loads.
     pub(crate) fn columns(&self) -> Columns {
         let small = Load::default();
         Columns {
@@ -87,7 +82,7 @@ impl Loads {
     pub(crate) fn of(columns: &Columns) -> Result<Self, ColumnError> {
         let (bytes, weights) = (unpack(&columns.bytes)?, unpack(&columns.weights)?);
         let (hashes, rest) = columns.distinct.as_chunks::<4>();
-        if !rest.is_empty() || hashes.len() > SLOTS_MAX {
+        if !rest.is_empty() || hashes.len() > SLOTS_PER_RECORD_MAX {
             return Err(ColumnError(hashes.len() * 4));
         }
         let small = Load::default();
@@ -103,7 +98,7 @@ impl Loads {
 impl FromIterator<Load> for Loads {
     fn from_iter<I: IntoIterator<Item = Load>>(loads: I) -> Self {
         let mut loads: Vec<Load> = loads.into_iter().collect();
-        // Small ones at the end are there without being listed.
+        // Small ones at the end are not listed.
         let listed = loads.iter().rposition(|load| *load != Load::default()).map_or(0, |last| last + 1);
         loads.truncate(listed);
         Self(loads)
@@ -148,7 +143,7 @@ fn unpack(column: &[u8]) -> Result<Vec<u64>, ColumnError> {
         let count = take(column, &mut at)?;
         let value = take(column, &mut at)?;
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        if count > SLOTS_MAX - values.len() {
+        if count > SLOTS_PER_RECORD_MAX - values.len() {
             return Err(ColumnError(begins));
         }
         values.extend(std::iter::repeat_n(value, count));
@@ -172,7 +167,7 @@ fn take(column: &[u8], at: &mut usize) -> Result<u64, ColumnError> {
 #[cfg(test)]
 pub(crate) fn any_loads() -> impl proptest::strategy::Strategy<Value = Loads> {
     use proptest::prelude::*;
-    let (bytes, weight) = (prop_oneof![Just(SMALL_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
+    let (bytes, weight) = (prop_oneof![Just(SMALL_TASK_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
     let load = (bytes, weight, prop_oneof![Just(0_u32), any::<u32>()]);
     let load = load.prop_map(|(bytes, weight, distinct)| Load {
         bytes,

@@ -1,6 +1,10 @@
 //! The rules of lanes and batches, each in one place. No I/O: steps and `sweep` read, ask here, and write.
 
 mod bundle;
+mod candidacy;
+mod candidates;
+mod cut;
+mod giving_up;
 mod hints;
 mod load;
 mod outcome;
@@ -8,11 +12,15 @@ mod silence;
 mod size;
 
 pub(crate) use self::bundle::Claim;
-pub use self::bundle::{Bundle, BundleState, cut};
+pub use self::bundle::{Bundle, BundleState};
+pub use self::candidacy::Candidacy;
+pub use self::candidates::{Candidates, Rest};
+pub use self::cut::cut;
+pub use self::giving_up::{gave_up_waiting, waited_in_vain};
 pub(crate) use self::load::Columns;
 #[cfg(test)]
 pub(crate) use self::load::any_loads;
 pub use self::load::{ColumnError, Load, Loads, distinct};
 pub use self::outcome::{FailureNotice, First, Follows};
-pub use self::silence::{Patience, remind};
+pub use self::silence::{Patience, batch_overdue, remind};
 pub use self::size::{BatchSize, Filling};

@@ -1,4 +1,4 @@
-//! What follows from what became of a batch's members: acks, a notice of failures, the end of the batch.
+//! What follows from the outcomes of a batch's members: acks, a notice of failures, the end of the batch.
 
 use crate::policy::Policy;
 use crate::store::batches::{Batch, BatchStatus};
@@ -6,8 +6,8 @@ use crate::store::batches::{Batch, BatchStatus};
 /// The state of the notice of a batch's failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureNotice {
-    /// There is none to deliver: no failures, no receiver, or it was delivered or given up. Without acks to be applied the
-    /// batch is closed.
+    /// There is none to deliver: there are no failures, there is no receiver, or it was delivered or given up. Without acks to
+    /// apply the batch is closed.
     None,
     /// The notice is to be delivered, and delivery has not begun.
     Due,
@@ -15,7 +15,7 @@ pub enum FailureNotice {
     Begun,
 }
 
-/// What is sent first. What comes after acks is sent once they are applied.
+/// What is sent first. A notice that comes after acks is sent once they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     /// The acks of the members that have their outcome.
@@ -40,8 +40,8 @@ impl Follows {
     #[must_use]
     pub fn of(batch: &Batch, policy: Option<&Policy>) -> Self {
         let done = batch.status == BatchStatus::Done;
-        let told = policy.is_some_and(|policy| policy.notify.is_some());
-        let failures = if !done || batch.failed.is_zero() || batch.notice.over() || !told {
+        let reported = policy.is_some_and(|policy| policy.notify.is_some());
+        let failures = if !done || batch.failed.is_zero() || batch.notice.over() || !reported {
             FailureNotice::None
         } else if batch.notice.begun() {
             FailureNotice::Begun
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_nobody_is_told_of_is_closed_at_once() {
+    fn a_batch_without_a_notice_is_closed_at_once() {
         let closed = (None, FailureNotice::None, false);
         assert_eq!(of(&done(tasks()), Some(&silent())), closed);
         assert_eq!(of(&done(tasks()), None), closed);
@@ -137,12 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_once() {
+    fn failures_are_reported_once() {
         let with = |notice| Batch { notice, ..done(tasks()) };
         let begun = with(NoticeProgress { tries: 1, ..NoticeProgress::default() });
         assert_eq!(of(&begun, Some(&notifying())), (None, FailureNotice::Begun, true));
-        let told = with(NoticeProgress { tries: 1, delivered: Some(Timestamp(1)), ..NoticeProgress::default() });
-        assert_eq!(of(&told, Some(&notifying())), (None, FailureNotice::None, false));
+        let reported = with(NoticeProgress { tries: 1, delivered: Some(Timestamp(1)), ..NoticeProgress::default() });
+        assert_eq!(of(&reported, Some(&notifying())), (None, FailureNotice::None, false));
         let given_up = with(NoticeProgress { tries: 1, given_up: Some(Timestamp(1)), ..NoticeProgress::default() });
         assert_eq!(of(&given_up, Some(&notifying())), (None, FailureNotice::None, false));
     }

@@ -1,25 +1,28 @@
-//! Leaders that are silent. Their worker may have died, or their message was lost: any worker can go on in their name.
+//! Leaders and batches that are silent: their worker may have died, or their message was lost. Any worker can go on in their name.
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::limits::LEADER_LEASE;
-use crate::messages::GroupMessage;
+use crate::limits::{LEADER_LEASE, REMINDER_PAUSE_MAX};
+use crate::messages::{GroupMessage, HandleMessage};
+use crate::overdue::overdue;
+use crate::store::batches::{Batch, BatchStatus};
+use crate::store::gates::Gate;
 use crate::store::locks::Lock;
 
 /// How long a leader may be silent beyond its linger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// For its lease: an election finds it in its way.
+    /// For its lease: it is in the way of an election.
     Lease,
-    /// For less than this: `sweep` looks at what is that old.
+    /// For less than this: `sweep` reminds leaders that are silent for as long.
     Under(Duration),
     /// Not at all, and it does not linger either: every worker is known to be dead.
     None,
 }
 
-/// The message for a silent leader, if there is one and patience with it is at an end. Whoever sends it renews the lock
-/// first: of several that find the leader silent, one does. `linger`: for how long it may wait for its batch to fill.
+/// The message for a silent leader, if there is one and patience with it is at an end. The sender renews the lock first, so that
+/// only one of several senders sends it. `linger`: for how long the leader may wait for its batch to fill.
 #[must_use]
 pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp) -> Option<GroupMessage> {
     let message = GroupMessage::again(lock)?;
@@ -30,6 +33,22 @@ pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp)
         Patience::None => true,
     };
     silent.then_some(message)
+}
+
+/// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before. `gate`: its kind's;
+/// `share`: the calls of one kind that may run at once.
+#[must_use]
+pub fn batch_overdue(batch: &Batch, gate: Option<&Gate>, share: u32, horizon: Timestamp, now: Timestamp) -> bool {
+    let Some((_, due)) = HandleMessage::awaited(batch) else { return false };
+    let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
+    // While its kind stood still, all its messages were dropped.
+    if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
+        return true;
+    }
+    // Many batches may wait for a place of a kind whose places are all taken; their messages come.
+    let full = gate.is_some_and(|gate| gate.held(now) >= share as usize);
+    let horizon = if full { horizon.min(now.minus(REMINDER_PAUSE_MAX)) } else { horizon };
+    overdue(due, batch.reminded_at, horizon, now)
 }
 
 #[cfg(test)]
@@ -60,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_reminds_leaders_that_were_silent_for_as_long_as_it_is_told() {
+    fn sweep_reminds_leaders_that_were_silent_for_as_long_as_given() {
         let age = Duration::from_secs(60);
         let moment = Duration::from_millis(1);
         assert!(!reminded(Patience::Under(age), LINGER + age - moment));

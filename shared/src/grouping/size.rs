@@ -1,11 +1,11 @@
-//! What a batch takes, and when it has enough.
+//! How much a batch takes, and when it is full.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::grouping::load::{Load, SMALL_BYTES};
-use crate::limits::{BATCH_BYTES_DEFAULT, CONTENT_BYTES_MAX, MEMBER_BYTES};
+use crate::grouping::load::Load;
+use crate::limits::{BATCH_BYTES_DEFAULT, CONTENT_BYTES_MAX, MEMBER_BYTES, SMALL_TASK_BYTES};
 use crate::policy::{Policy, Weight};
 
 /// The size of a policy's batches.
@@ -13,7 +13,7 @@ use crate::policy::{Policy, Weight};
 pub struct BatchSize {
     most: usize,
     bytes: u64,
-    /// Whether the policy itself says how many bytes: then those of its tasks are counted one by one.
+    /// Whether the policy sets the number of bytes: then the bytes of its tasks are counted exactly.
     to_the_byte: bool,
     weight: Option<Weight>,
     distinct: bool,
@@ -34,13 +34,13 @@ impl BatchSize {
         }
     }
 
-    /// Tasks to know of before a batch is formed: twice as many as it takes show whether the next one is full, too.
+    /// Tasks to find before a batch is formed: twice as many as it takes show whether the next one is full, too.
     #[must_use]
     pub fn with_next(self) -> usize {
         2 * self.most
     }
 
-    /// Whether so many tasks fill a batch. None: only who looks at them knows.
+    /// Whether this number of tasks fills a batch. None: that depends on their loads.
     #[must_use]
     pub fn is_full_of(self, tasks: usize) -> Option<bool> {
         match tasks >= self.most {
@@ -50,13 +50,13 @@ impl BatchSize {
         }
     }
 
-    /// Whether so many tasks are all that a leader looks at: to wait for more would show it nothing new.
+    /// Whether this number of tasks is all that a leader reads: waiting for more would not change its choice.
     #[must_use]
     pub fn is_all_it_sees(self, tasks: usize) -> bool {
         tasks >= self.with_next()
     }
 
-    /// Whether what each task takes has to be known of so many: it is not, if a batch bears as many large ones.
+    /// Whether the loads of this number of tasks matter: they do not, if a batch has room for as many large ones.
     #[must_use]
     pub fn depends_on_loads(self, tasks: usize) -> bool {
         let largest = (CONTENT_BYTES_MAX + MEMBER_BYTES) as u64;
@@ -69,17 +69,17 @@ impl BatchSize {
         if full { Duration::ZERO } else { self.linger }
     }
 
-    /// Bytes that a task with a content of so many bytes takes. They are rounded up, if the policy does not count them, so that
-    /// tasks of one kind are mostly alike.
+    /// Bytes that a task with a content of this size takes. They are rounded up if the policy does not limit bytes, so that
+    /// most tasks of one kind are alike.
     #[must_use]
-    pub fn bytes_of(self, content: usize) -> u32 {
+    pub(crate) fn bytes_of(self, content: usize) -> u32 {
         let bytes = u32::try_from(content + MEMBER_BYTES).unwrap_or(u32::MAX);
-        if self.to_the_byte { bytes } else { bytes.div_ceil(SMALL_BYTES).saturating_mul(SMALL_BYTES) }
+        if self.to_the_byte { bytes } else { bytes.div_ceil(SMALL_TASK_BYTES).saturating_mul(SMALL_TASK_BYTES) }
     }
 
-    /// How many batches so many tasks fill at least.
+    /// The number of batches that this number of tasks fills at least.
     pub(crate) fn batches(self, tasks: usize, loads: impl Iterator<Item = Load>) -> usize {
-        // What is more than a batch may have takes one, too.
+        // A task that is more than a batch may have takes one batch, too.
         let (most_bytes, most_weight) = (self.bytes.max(1), self.weight.map_or(u64::MAX, |most| most.0.max(1)));
         let (mut bytes, mut weight) = (0_u64, 0_u64);
         let mut alike: HashMap<NonZeroU32, usize> = HashMap::new();
@@ -95,7 +95,7 @@ impl BatchSize {
     }
 }
 
-/// A batch as it is filled, with one task after the other.
+/// A batch that is filled with one task after the other.
 #[derive(Clone, Debug)]
 pub struct Filling {
     size: BatchSize,
@@ -113,7 +113,7 @@ impl Filling {
         Self { size, members: 0, bytes: 0, weight: Weight::default(), seen: HashSet::new(), full: false }
     }
 
-    /// Takes a task, if there is room for it, and no other has its `distinct` value; returns whether it did. The first one is
+    /// Takes a task, if there is room for it and no other has its `distinct` value; returns whether it did. The first one is
     /// always taken: a task that is more than a batch may have goes alone.
     pub fn take(&mut self, load: Load) -> bool {
         let (bytes, weight) = (self.bytes + u64::from(load.bytes), self.weight.plus(load.weight));
@@ -129,7 +129,7 @@ impl Filling {
         true
     }
 
-    /// Whether it has enough: as many tasks as it may have, or one of those it was offered had no room.
+    /// Whether it is full: it has as many tasks as it may have, or one of those offered found no room.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let heavy = self.size.weight.is_some_and(|most| self.weight >= most);
@@ -208,7 +208,7 @@ mod tests {
         let large = most.bytes_of(CONTENT_BYTES_MAX);
         let (taken, full) = taken(most, &vec![load(large, 0); 100]);
         assert!(full && taken.len() == 31, "{taken:?}");
-        // Whoever knows of no more need not look how large they are.
+        // With no more tasks than fit by number, their loads need not be read.
         assert!(!most.depends_on_loads(31) && most.depends_on_loads(32));
     }
 
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!([2, 3, 9].map(|tasks| size.is_full_of(tasks)), [None; 3]);
         assert_eq!([5, 6].map(|tasks| size.is_all_it_sees(tasks)), [false, true]);
         assert_eq!(size.batches(4, ["a", "b", "a", "a"].map(load).into_iter()), 3);
-        // Without the field nobody asks for it.
+        // Without the field it is not read.
         let without = self::size(json!({"max_batch": 3}));
         assert_eq!(taken(without, &[load("a"), load("a")]).0.len(), 2);
     }

@@ -1,6 +1,6 @@
-//! Ids that follow from what they are for. Whoever repeats a step, on whatever machine, comes to the same id, and so finds what
-//! an earlier try wrote, or writes it again under the same name. Records and messages hold these values: they never change,
-//! and a test pins each.
+//! Ids that follow from what they are for. Every worker that repeats a step derives the same id, and so finds what an earlier
+//! try wrote, or writes it again under the same name. Records and messages hold these values: they never change, and a test
+//! pins each.
 
 use uuid::Uuid;
 
@@ -40,8 +40,8 @@ pub(crate) fn addition(fanout: Uuid, idempotency_key: &str) -> Uuid {
     derived("add", &[fanout.as_bytes(), idempotency_key.as_bytes()])
 }
 
-/// The seed of the groups with the items of one page of a producer's partition: whoever brings the page again names the same groups, and adds
-/// none.
+/// The seed of the groups with the items of one page of a producer's partition: a worker that adds the page again names the
+/// same groups, and adds nothing.
 #[must_use]
 pub(crate) fn page(fanout: Uuid, partition: u32, page: u64) -> Uuid {
     derived("page", &[fanout.as_bytes(), &partition.to_be_bytes(), &page.to_be_bytes()])
@@ -70,14 +70,14 @@ pub fn request(request: &str) -> Uuid {
 /// What a request asks for, from id, kind and content of each of its tasks in their order: an idempotency key that comes with
 /// another digest was used for something else.
 #[must_use]
-pub fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a str)>) -> Uuid {
+pub(crate) fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a str)>) -> Uuid {
     let tasks: Vec<_> = tasks.into_iter().map(|(id, kind, content)| (id.to_string(), kind, content)).collect();
     let parts: Vec<&[u8]> =
         tasks.iter().flat_map(|(id, kind, content)| [id.as_bytes(), kind.as_bytes(), content.as_bytes()]).collect();
     derived("tasks", &parts)
 }
 
-/// The record of a task's key. Whoever brings the same key in the same scope finds the task that has it.
+/// The record of a task's key. A later task with the same key and scope finds the task that has it.
 #[must_use]
 pub fn key(scope: &str, value: &str) -> Uuid {
     derived("key", &[scope.as_bytes(), value.as_bytes()])
@@ -102,44 +102,44 @@ pub fn batch(workflow: Uuid, tries: u32) -> Uuid {
     derived("batch", &[workflow.as_bytes(), &tries.to_be_bytes()])
 }
 
-/// The batch that a dispatched batch hands its lane's lock to: whoever repeats the dispatch sees that it was done.
+/// The batch that a dispatched batch hands its lane's lock to: a repeated dispatch recognizes it.
 #[must_use]
 pub fn next_batch(batch: Uuid) -> Uuid {
     derived("next", &[batch.as_bytes()])
 }
 
-/// The batch that a lane is led by when this one leaves its flight while tasks wait: whoever repeats the leaving finds it.
+/// The batch that leads a lane when this one leaves its flight while tasks wait: a repetition recognizes it.
 #[must_use]
 pub fn led_on(batch: Uuid) -> Uuid {
     derived("led on", &[batch.as_bytes()])
 }
 
-/// The task that is registered when a fan-out ends: whoever registers it again finds it stored.
+/// The task that is registered when a fan-out ends: a repetition finds it stored.
 #[must_use]
 pub fn then_task(fanout: Uuid) -> TaskId {
     TaskId::Single(derived("then", &[fanout.as_bytes()]))
 }
 
-/// The notice of a fan-out's end. A receiver tells a repeated notice by its id.
+/// The notice of a fan-out's end. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub fn end_notice(fanout: Uuid) -> Uuid {
     derived("fanout.completed", &[fanout.as_bytes()])
 }
 
-/// The notice of a share of a fan-out's items, in ten-thousandths. A receiver tells a repeated notice by its id.
+/// The notice of a share of a fan-out's items, in ten-thousandths. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub fn progress_notice(fanout: Uuid, share: u16) -> Uuid {
     derived("fanout.progress", &[fanout.as_bytes(), &share.to_be_bytes()])
 }
 
-/// A part of the notice of a batch's failures. A receiver tells a repeated notice by its id.
+/// A part of the notice of a batch's failures. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub(crate) fn failed_notice(batch: Uuid, part: usize) -> Uuid {
     derived("tasks.failed", &[batch.as_bytes(), &position(part)])
 }
 
-/// The notice of how a kind stands since a change, from the change's number and time. A receiver tells a repeated notice by its
-/// id.
+/// The notice of how a kind stands since a change, from the change's number and time. A receiver recognizes a repeated notice
+/// by its id.
 #[must_use]
 pub(crate) fn kind_notice(kind: &str, change: u64, since: Timestamp) -> Uuid {
     derived("kind", &[kind.as_bytes(), &change.to_be_bytes(), &since.0.to_be_bytes()])

@@ -1,4 +1,4 @@
-//! JSON from outside. Errors distinguish what is no JSON from JSON of another shape, and name the field of the latter.
+//! JSON from outside. Errors distinguish malformed JSON from JSON of the wrong shape, and name the field that is wrong.
 
 mod strict;
 mod unique;
@@ -21,7 +21,7 @@ pub enum JsonError {
     /// It is no JSON; why, with the place.
     #[error("is not JSON: {0}")]
     Malformed(String),
-    /// It is JSON of another shape, and no field of it is to blame.
+    /// It is JSON of the wrong shape as a whole.
     #[error("{0}")]
     Shape(String),
     /// A field is missing, not known, or not what it should be.
@@ -29,7 +29,7 @@ pub enum JsonError {
     Field(FieldError),
 }
 
-/// Reads one object. A list of an object's fields in their order is none, however deep it stands.
+/// Reads one object. A list of the fields' values is not accepted in place of an object, at any depth.
 ///
 /// # Errors
 /// The text is no JSON, or of another shape; then the error names field, value and what is allowed.
@@ -45,7 +45,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
             return Ok(value);
         }
     }
-    // Only what is wrong is read again, to see first whether it is JSON at all, and then where its shape is wrong.
+    // Only wrong input is read again: first to see whether it is JSON at all, then to find the field that is wrong.
     if text.is_empty() {
         return Err(JsonError::Empty);
     }
@@ -58,7 +58,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     located(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Reads a value that is JSON already as what it should be.
+/// Reads a JSON value as this type.
 ///
 /// # Errors
 /// It is of another shape; the error names field, value and what is allowed.
@@ -80,7 +80,7 @@ where
 /// The field and what is wrong with it; `path` is a dot for the whole body.
 fn fault(path: &str, message: &str) -> JsonError {
     let problem = plain(without_place(message));
-    // These are said of the object that has the field, or has it not.
+    // These messages are about the object around the field.
     let of_parent = ["missing field `", "duplicate field `"].iter().find_map(|start| problem.strip_prefix(start));
     let field = match (path, of_parent.and_then(|rest| rest.strip_suffix('`'))) {
         (".", None) => return JsonError::Shape(problem),
@@ -100,12 +100,12 @@ fn without_place(message: &str) -> &str {
     if numbers { start } else { message }
 }
 
-/// The reader's words in those of JSON.
+/// The reader's message in the terms of JSON.
 fn plain(message: &str) -> String {
     match message {
         "recursion limit exceeded" => return "is nested more than 127 deep, which is not read".to_owned(),
         "number out of range" => return "holds a number beyond what a double holds".to_owned(),
-        // What JSON allows and no text can hold: one half of a pair.
+        // JSON allows one half of a surrogate pair, which no text can hold.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             return "holds half a pair of surrogates (`\\ud800` to `\\udfff`), which is no character".to_owned();
         }

@@ -1,5 +1,5 @@
-//! A reader that takes objects for what is an object, and nothing else. Serde's derived types would also take a list of the
-//! fields' values, and of an enum that is written in a wrong way JSON's reader says that it is no JSON.
+//! A reader that accepts an object where a type is an object, and nothing else. Serde's derived types would also accept a list
+//! of the fields' values, and for an enum in a wrong form the reader would report malformed JSON.
 
 mod choice;
 
@@ -9,10 +9,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use self::choice::Choice;
 
-/// The reader, over another that knows what comes next by itself, as JSON's does.
+/// The reader, over another one for a self-describing format, such as JSON's.
 pub(super) struct Strict<T>(pub(super) T);
 
-/// Hands what is given to a scalar's visitor on as it is.
+/// Passes calls for scalars on unchanged.
 macro_rules! scalars {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -21,7 +21,7 @@ macro_rules! scalars {
     )*};
 }
 
-/// Makes what comes inside strict, too.
+/// Makes nested values strict, too.
 macro_rules! nested {
     ($($method:ident($($name:ident: $type:ty),*))*) => {$(
         fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, Self::Error> {
@@ -71,7 +71,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
     }
 }
 
-/// Hands a value on as it is.
+/// Passes a value on unchanged.
 macro_rules! values {
     ($($method:ident: $type:ty),* $(,)?) => {$(
         fn $method<E: Error>(self, value: $type) -> Result<V::Value, E> {

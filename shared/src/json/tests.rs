@@ -103,13 +103,13 @@ fn a_field_of_another_shape_is_named_with_what_is_allowed() {
         (r#"{"items": 1, "items": 2}"#, "items", "duplicate field `items`"),
         (r#"{"inner": [{"name": "a", "x": 1}]}"#, "inner[0].x", "unknown field `x`, expected `name` or `weight`"),
     ] {
-        let told = wrong(body);
+        let reported = wrong(body);
         // Of an enum the path may name the variant, too.
         assert!(
-            told.0 == field || field.strip_prefix(&told.0).is_some_and(|rest| rest.starts_with('.')),
-            "{body}: {told:?}"
+            reported.0 == field || field.strip_prefix(&reported.0).is_some_and(|rest| rest.starts_with('.')),
+            "{body}: {reported:?}"
         );
-        assert_eq!(told.1, problem, "{body}");
+        assert_eq!(reported.1, problem, "{body}");
     }
 }
 

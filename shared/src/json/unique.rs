@@ -1,4 +1,4 @@
-//! JSON in which no field of an object stands twice: of two, a reader would silently drop one.
+//! JSON without repeated fields in an object: a reader would silently drop one of two.
 
 use std::fmt;
 

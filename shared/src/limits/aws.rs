@@ -51,5 +51,8 @@ pub const CONTENTION_TRIES_MAX: u32 = 16;
 pub const STORE_PAUSES: Backoff = Backoff { base: Duration::from_millis(20), max: Duration::from_secs(2) };
 
 /// How long those pauses may be in all. The API's function has 10 s (template.yaml) for its pauses and everything else; what
-/// takes longer is better told to whoever asks.
+/// takes longer is better reported to the caller.
 pub const STORE_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Values of one metric in one line of CloudWatch's embedded metric format.
+pub const METRIC_VALUES_MAX: usize = 100;

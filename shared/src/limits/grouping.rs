@@ -54,8 +54,8 @@ pub const TARGET_BYTES_MAX: usize = 1_024;
 /// Batches of one lane in flight: their ids live in the lane's lock record.
 pub const IN_FLIGHT_MAX: u32 = 1_000;
 
-/// Batches of one lane whose failures wait to be told: their ids live in the lane's lock record, too (some 17 KB), and make each
-/// write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
+/// Batches of one lane whose failures wait to be reported: their ids live in the lane's lock record, too (some 17 KB), and make
+/// each write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
 pub const CLOSING_MAX: usize = 1_000;
 
 /// After this the leader's hint is sent again. For liveness only: safety rests on conditions.
@@ -64,13 +64,13 @@ pub const LEADER_LEASE: Duration = Duration::from_secs(60);
 /// Age from which `sweep` takes a hint for lost.
 pub const HINT_LOST_AFTER: Duration = Duration::from_secs(120);
 
-/// A batch whose message may only be late is reminded of at once, then after twice its age, then after pauses of this length.
-pub const BATCH_REMINDER_PAUSE: Duration = Duration::from_secs(15 * 60);
+/// A message that may only be late is sent again at once, then after twice its age, then after pauses of this length.
+pub const REMINDER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Pauses of a workflow that was not elected.
 pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
-/// Lanes whose leaders a registration makes itself. A request about more is no single task that somebody waits for.
+/// Lanes whose leaders a registration makes itself. A request for more lanes is not the single task that a client waits for.
 pub const LED_BY_REQUEST_MAX: usize = 8;
 
 /// Elections that one invocation holds at once.
@@ -88,3 +88,9 @@ pub const SWEEP_WRITES_AT_ONCE_MAX: usize = 32;
 
 /// Messages that `sweep` sends together.
 pub const SWEEP_MESSAGES_AT_ONCE_MAX: usize = 1_000;
+
+/// Bytes of a small task, as most are. A record keeps the bytes of larger ones only.
+pub const SMALL_TASK_BYTES: u32 = 256;
+
+/// Slots of one record: a damaged column takes no more memory.
+pub const SLOTS_PER_RECORD_MAX: usize = 65_536;

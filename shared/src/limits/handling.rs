@@ -24,7 +24,7 @@ pub const ENTRY_BYTES_MAX: usize = 80;
 /// Bytes shown of a body that is no answer.
 pub const EXCERPT_BYTES_MAX: usize = 200;
 
-/// Bytes read of a body of which only the beginning is shown. A connection whose answer was read to its end is used again.
+/// Bytes read of a body that is only shown in part. A connection whose answer was read to its end is used again.
 pub const EXCERPT_READ_BYTES_MAX: usize = 64 * 1_024;
 
 /// Bytes of a member's error that are kept: an excerpt, with what was wanted instead. With their slots, a batch's errors
@@ -69,6 +69,6 @@ pub const PROBE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a batch waits for the probe of another target.
 pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a batch waits for a batch API that lets nobody in, before its members fail: a long weekend. Well below
+/// How long a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
 /// [`RETENTION`](super::RETENTION).
 pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);

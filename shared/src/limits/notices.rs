@@ -31,10 +31,11 @@ pub const NOTICE_FAILURES_BYTES_MAX: usize = 200 * 1_024;
 /// Notices that one invocation looks at, or delivers to one receiver, at once.
 pub const NOTICES_AT_ONCE_MAX: usize = 10;
 
-/// A kind that stops and goes on again and again is told of at most once in this time.
+/// The notices of one kind that stops and goes on again and again are at least this far apart.
 pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
-/// Shares of its items at which a fan-out's progress may be told: each takes some three writes of the header, in which the list stands.
+/// Shares of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also
+/// holds the list.
 pub const PROGRESS_SHARES_MAX: usize = 20;
 
 /// Ranges of missing items that the notice of an end names: some 9 KB, and 5 KB in the header.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crate::backoff::Backoff;
 
-/// Partitions of one producer: with the fan-out's header their records fit one transaction (DynamoDB: 100 actions), and one read shows all.
+/// Partitions of one producer: with the fan-out's header their records fit one transaction (DynamoDB: 100 actions), and one
+/// read shows all.
 pub const PRODUCER_PARTITIONS_MAX: u32 = 64;
 
-/// Bytes of a page's tasks as they are kept, packed: with its counts the record stays below DynamoDB's 400 KB. As much JSON fits in any case,
-/// most JSON takes a fifth of its size.
+/// Bytes of a page's tasks as they are kept, packed: with its counts the record stays below DynamoDB's 400 KB. As much JSON
+/// fits in any case, most JSON takes a fifth of its size.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 
 /// Bytes of a source's answer. Lambda gives no more than 6 MB.
@@ -17,8 +18,8 @@ pub const SOURCE_ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 /// Bytes of a cursor as JSON: it is written with every page.
 pub const CURSOR_BYTES_MAX: usize = 2_048;
 
-/// How long a source may take. With a turn, and what registering a page takes, this stays below the time-out of the produce function in
-/// template.yaml.
+/// How long a source may take. With a turn, and what registering a page takes, this stays below the time-out of the produce
+/// function in template.yaml.
 pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// How long an invocation goes on to the next page.
@@ -45,5 +46,6 @@ pub const BAD_SHARE_FROM: u64 = 1_000;
 /// How long what a producer has read is kept from when it was read, for workers that come late.
 pub const PAGE_RETENTION: Duration = super::KEY_RETENTION;
 
-/// How long a partition's record is kept from when it last changed, and the page of one that failed: longer than a fan-out may be idle.
+/// How long a partition's record is kept from when it last changed, and the page of one that failed: longer than a fan-out may
+/// be idle.
 pub const PARTITION_RETENTION: Duration = Duration::from_secs(400 * 24 * 3_600);

@@ -27,11 +27,14 @@ pub const PROGRESS_TRIES_MAX: u32 = 3;
 /// missing: longer than any call (Lambda's 15 minutes), and than most messages are late.
 pub const DRAINED_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// How often the sweep looks at as many groups of a fan-out that was cut short as fit one transaction: some 10,000 groups, within
-/// seconds. The next sweep goes on.
+/// Transactions by which a request that cuts a fan-out short closes groups itself: some 1,000 groups. The sweep goes on.
+pub const REQUEST_CLOSES_MAX: usize = 10;
+
+/// The same for a sweep: some 10,000 groups, within seconds. The next sweep goes on.
 pub const SWEEP_CLOSES_MAX: usize = 100;
 
-/// For how long nothing may happen to a fan-out that is open, if its user says nothing else: it is forgotten, or its producer is gone.
+/// For how long nothing may happen to a fan-out that is open, if its user says nothing else: it is forgotten, or its producer
+/// is gone.
 pub const IDLE_OPEN: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// The same for a sealed one, whose workers may be slow.
@@ -47,8 +50,8 @@ pub const IDLE_LIMITS: std::ops::RangeInclusive<Duration> =
 /// Failures that a fan-out may be said to tolerate: the largest whole number that every reader of JSON holds exactly.
 pub const TOLERATED_FAILURES_MAX: u64 = (1 << 53) - 1;
 
-/// Shards of the indexes by which sweeps find fan-outs that may be idle, and by which fan-outs are listed. Each is read by every sweep, and
-/// takes 1,000 fan-outs a second that are opened or end (DynamoDB: write units of a partition key).
+/// Shards of the indexes by which sweeps find fan-outs that may be idle, and by which fan-outs are listed. Each is read by
+/// every sweep, and takes 1,000 fan-outs a second that are opened or end (DynamoDB: write units of a partition key).
 pub const FEW_SHARDS: u64 = 16;
 
 /// Fan-outs of a shard that a sweep looks at, whether they are idle; the next sweep looks at the others.
@@ -76,8 +79,8 @@ pub const FANOUTS_PER_PAGE_MAX: usize = 100;
 /// Queries that a list of fan-outs makes at once, of 64: each takes a connection.
 pub const LIST_QUERIES_AT_ONCE_MAX: usize = 16;
 
-/// Bytes of the content of the task that follows a fan-out's end, as JSON. It stands in the header, and DynamoDB charges each write of
-/// the header by the KiB.
+/// Bytes of the content of the task that follows a fan-out's end, as JSON. It stands in the header, and DynamoDB charges each
+/// write of the header by the KiB.
 pub const THEN_BYTES_MAX: usize = 2_048;
 
 /// The longest pause before the task that follows a fan-out's end is sent again, as long as it is not found stored: one that cannot
@@ -87,12 +90,12 @@ pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 /// Groups and fan-outs that one worker writes at once.
 pub const ACKS_AT_ONCE_MAX: usize = 16;
 
-/// Item groups that one `POST /acks` may name: as many as fit a message of the ack queue one item each, and with their fan-outs' user keys
-/// and [`REFUSED_RANGES_NAMED_MAX`] ranges each within Lambda's answer of 6 MB, unless they are all in use.
+/// Item groups that one `POST /acks` may name: as many as fit a message of the ack queue one item each, and with their
+/// fan-outs' user keys and [`REFUSED_RANGES_NAMED_MAX`] ranges each within Lambda's answer of 6 MB, unless they are all in use.
 pub const GROUPS_PER_ACK_MAX: usize = 3_500;
 
-/// Entries of one `POST /counts`: each fan-out is a write of its own, some 10 ms, of which a worker has [`ACKS_AT_ONCE_MAX`] under way, and
-/// its answer holds a user key.
+/// Entries of one `POST /counts`: each fan-out is a write of its own, some 10 ms, and a worker makes [`ACKS_AT_ONCE_MAX`] of
+/// them at a time. The answer has a user key for each.
 pub const COUNTS_PER_REQUEST_MAX: usize = 1_000;
 
 /// Ranges of a group's items that the answer names when their acks are refused: some 1 KB.
@@ -102,6 +105,6 @@ pub const REFUSED_RANGES_NAMED_MAX: usize = 100;
 pub const REFUSED_ITEMS_NAMED_MAX: usize = 20;
 
 /// Pauses of a worker that clears bits, once it was overtaken twice. A read and a write take some 10 ms, in which another
-/// worker may write the record: spread over half a second, hundreds get through within [`CONTENTION_TRIES_MAX`](super::CONTENTION_TRIES_MAX). Less than five
-/// seconds in all.
+/// worker may write the record: spread over half a second, hundreds get through within
+/// [`CONTENTION_TRIES_MAX`](super::CONTENTION_TRIES_MAX). Less than five seconds in all.
 pub const OVERTAKEN_PAUSES: Backoff = Backoff { base: Duration::from_millis(10), max: Duration::from_millis(500) };

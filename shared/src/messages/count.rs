@@ -76,7 +76,7 @@ pub enum AckMessage {
     Counts(CountRequest),
 }
 
-/// The fields of both: which one was meant is clear only when all are known.
+/// The fields of both: only all of them show which one was meant.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {

@@ -1,4 +1,4 @@
-//! What `notify` is asked to deliver.
+//! Messages to the step `notify`.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -9,17 +9,18 @@ use crate::notice::Notice;
 use crate::policy::is_kind;
 use crate::store::places::Party;
 
-/// Something is to be reported.
+/// Asks for a notice to be delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct NotifyMessage {
     /// What it is about.
     pub about: About,
-    /// When the try it asks for is due, as the record says; none: the first. For any other try it came too late.
+    /// When the try it asks for is due, as the record shows; none: the first. If another try is due by now, the message came
+    /// too late.
     pub due: Option<Timestamp>,
-    /// How often it found no place at the receiver.
+    /// How often the receiver had no place for it.
     pub waits: u32,
-    /// What could not be delivered: the message is a dead letter. Sent again, it starts over.
+    /// The notice that could not be delivered: the message is a dead letter. Sent again, it starts over.
     pub undelivered: Option<Box<Undelivered>>,
 }
 
@@ -30,7 +31,7 @@ pub enum About {
     Fanout(Uuid),
     /// The failures of a batch, after which it is closed.
     Batch(LaneBatch),
-    /// That a kind stands still, or goes on.
+    /// A kind that stopped or went on.
     Kind(String),
 }
 

@@ -1,4 +1,4 @@
-//! What `produce` is asked to go on with.
+//! Messages to the step `produce`.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

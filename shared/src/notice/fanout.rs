@@ -1,4 +1,4 @@
-//! What notices of fan-outs tell beside how one ended.
+//! What notices of fan-outs report beside how one ended.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub struct MissingItems {
 impl MissingItems {
     /// What was found of a fan-out.
     pub(super) fn of(fanout: &Fanout) -> Option<Self> {
-        let named = fanout.telling.missing.as_ref()?;
+        let named = fanout.notice_facts.missing.as_ref()?;
         Some(Self { items: named.names(fanout.id), more: fanout.missing.saturating_sub(named.count()) })
     }
 }

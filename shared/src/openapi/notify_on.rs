@@ -1,20 +1,20 @@
-//! What of a fan-out is told.
+//! What of a fan-out is reported.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::limits::PROGRESS_SHARES_MAX;
-use crate::store::fanouts::ToldEnd;
+use crate::store::fanouts::ReportedEnd;
 
 /// More than no items, and less than all.
 const SHARE: &str = "^(00?\\.(0[1-9]|[1-9][0-9]?)|(0?[1-9]|[1-9][0-9])(\\.[0-9]{1,2})?)%$";
 
-/// Ends of a fan-out that are told.
+/// Ends of a fan-out that are reported.
 pub(crate) fn ends(_: &mut SchemaGenerator) -> Schema {
-    let names = ToldEnd::ALL.map(ToldEnd::as_str);
+    let names = ReportedEnd::ALL.map(ReportedEnd::as_str);
     json_schema!({"type": ["array", "null"], "items": {"type": "string", "enum": names}})
 }
 
-/// Shares of a fan-out's items at which its progress is told.
+/// Shares of a fan-out's items at which its progress is reported.
 pub(crate) fn progress_shares(_: &mut SchemaGenerator) -> Schema {
     let share = json_schema!({"type": "string", "pattern": SHARE, "examples": ["25%", "99.5%"]});
     json_schema!({"type": ["array", "null"], "maxItems": PROGRESS_SHARES_MAX, "items": share})

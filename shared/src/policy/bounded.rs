@@ -1,5 +1,5 @@
-//! What an expression may cost: one that could run for hours, or fill a worker's memory, is refused when it is compiled. A task's
-//! content is a stranger's, so nothing here depends on its being well meant.
+//! The cost of an expression: one that could run for hours, or fill a worker's memory, is refused when it is compiled. The
+//! content of tasks is not trusted, so the bound holds for any content.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr, LiteralValue};
@@ -7,21 +7,21 @@ use cel::common::ast::{CallExpr, Expr, LiteralValue};
 use super::tree::parts;
 use crate::limits::EXPRESSION_GROWTH_MAX;
 
-/// Functions whose cost is the product of two texts' sizes: one of them has to stand in the expression.
+/// Functions whose cost is the product of two texts' sizes: one of these has to be a literal.
 const PATTERNED: [&str; 5] = ["replace", "join", "indexOf", "lastIndexOf", "matches"];
 
 /// Why an expression may cost too much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// It loops: over a list in a content, in a loop, that takes time without a bound worth the name.
+    /// It loops. A loop over a list of a content has no useful bound on its time.
     Loop,
-    /// It gives this function a value of the task where a text has to be written out.
+    /// It calls this function with a value of the task where a literal text is required.
     Pattern(String),
-    /// Its result may be so many times as large as a content.
+    /// Its result may be larger than the content by this factor.
     Growth(usize),
 }
 
-/// Looks for what may cost too much.
+/// Refuses expressions that may cost too much.
 pub(super) fn check(expression: &IdedExpr) -> Result<(), Excess> {
     let mut growth = 1;
     walk(expression, &mut growth)?;
@@ -39,7 +39,7 @@ fn walk(expression: &IdedExpr, growth: &mut usize) -> Result<(), Excess> {
     parts(expression).into_iter().try_for_each(|part| walk(part, growth))
 }
 
-/// How many times as large as its input a call's result may be.
+/// The factor by which a call's result may be larger than its input.
 fn factor(call: &CallExpr) -> Result<usize, Excess> {
     let name = call.func_name.as_str();
     if PATTERNED.contains(&name) && !call.args.iter().all(written) {
@@ -57,7 +57,7 @@ fn factor(call: &CallExpr) -> Result<usize, Excess> {
     })
 }
 
-/// Whether it is a text or a number that stands in the expression.
+/// Whether it is a literal text or number.
 fn written(part: &IdedExpr) -> bool {
     matches!(part.expr, Expr::Literal(_))
 }

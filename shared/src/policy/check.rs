@@ -71,7 +71,7 @@ impl Faults {
         }
     }
 
-    /// Moments are kept in milliseconds: less would be accepted and rounded.
+    /// Times are stored in milliseconds: a finer value would be rounded, so it is refused.
     pub(super) fn whole_millis(&mut self, field: &str, value: Span) {
         if !value.0.subsec_nanos().is_multiple_of(1_000_000) {
             self.add(field, format!("is {value}, whole milliseconds are allowed"));
@@ -129,7 +129,7 @@ impl Policy {
         faults.result()
     }
 
-    /// A weight is of use only with its maximum, and the other way round.
+    /// `weight` and `max_weight` go together.
     fn check_weight(&self, faults: &mut Faults) {
         match (&self.weight, self.max_weight) {
             (Some(_), None) => faults.add("max_weight", "is missing: with `weight`, a number above 0 is needed"),
@@ -144,13 +144,13 @@ impl Policy {
         }
     }
 
-    /// Compiles an expression whose value is a text. One that does not look at contents gives every task the same: it is
-    /// evaluated, too.
+    /// Compiles an expression whose value is a text. One that does not depend on contents has the same value for every task, so
+    /// it is evaluated, too.
     fn check_expression(&self, source: &str) -> Result<(), String> {
         self.check_with(source, |expression, any| expression.evaluate(any).map(drop))
     }
 
-    /// The same, of one whose value is a weight.
+    /// The same for an expression whose value is a weight.
     fn check_number(&self, source: &str) -> Result<(), String> {
         self.check_with(source, |expression, any| expression.weight(any).map(drop))
     }
@@ -240,7 +240,11 @@ mod tests {
         );
         assert_eq!(fields(json!({"notify": {"url": "ftp://example.com"}})), ["notify.url"]);
         assert_eq!(fields(json!({"notify": {"sqs": "ends"}})), ["notify.sqs"]);
-        assert_eq!(fields(json!({"notify": {"task_token": "AAAA"}})), ["notify.task_token"], "it can be told once");
+        assert_eq!(
+            fields(json!({"notify": {"task_token": "AAAA"}})),
+            ["notify.task_token"],
+            "it takes one notice only"
+        );
     }
 
     #[test]

@@ -24,9 +24,9 @@ pub struct Placement {
     pub lane: Lane,
     /// Its key, if the policy has one.
     pub key: Option<String>,
-    /// Within what its key is accepted once, if the policy says it.
+    /// The scope within which its key is accepted once, if the policy has one.
     pub scope: Option<String>,
-    /// What it takes of a batch, but for its bytes.
+    /// What it takes of a batch, except its bytes.
     pub load: Load,
 }
 

@@ -87,7 +87,7 @@ impl Destination {
         }
     }
 
-    /// Who waits for the end of a fan-out, at a destination that can be told one thing only.
+    /// Who waits for the end of a fan-out, at a destination that takes one notice only.
     #[must_use]
     pub fn waits(&self) -> Option<&'static str> {
         match self {
@@ -97,7 +97,7 @@ impl Destination {
         }
     }
 
-    /// The same for the destination of a policy, which is told many things.
+    /// The same for the destination of a policy, which gets many notices.
     pub(super) fn check_for_policy(&self, field: &str, faults: &mut Faults) {
         let name = match self {
             Self::TaskToken(_) => "task_token",
@@ -105,7 +105,7 @@ impl Destination {
             _ => return self.check_for_fanout(field, faults),
         };
         let problem =
-            "can be told one thing only, the end of a fan-out: one of `url`, `queue`, `sqs` and `event_bus` is allowed";
+            "takes one notice only, of the end of a fan-out: one of `url`, `queue`, `sqs` and `event_bus` is allowed";
         faults.add(&format!("{field}.{name}"), problem);
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_told_is_told_from_what_can_not() {
+    fn only_destinations_that_can_be_reached_are_accepted() {
         for right in [
             json!({"queue": "notices"}),
             json!({"sqs": "https://sqs.eu-west-1.amazonaws.com/123456789012/ends"}),

@@ -52,7 +52,7 @@ pub enum ExpressionError {
     Unknown {
         /// The expression.
         source_text: String,
-        /// What is not there, and what is.
+        /// The unknown name, and those that exist.
         problem: String,
     },
     /// It goes through a list.
@@ -61,7 +61,7 @@ pub enum ExpressionError {
         /// The expression.
         source_text: String,
     },
-    /// It gives a function a value of the task where a text has to be written out.
+    /// It calls a function with a value of the task where a literal text is required.
     #[error(
         "`{source_text}` gives `{function}` a value of the task; there only a text written in the expression is allowed"
     )]
@@ -71,7 +71,7 @@ pub enum ExpressionError {
         /// The function.
         function: String,
     },
-    /// It may make a text out of a content that is many times as large.
+    /// Its result may be many times as large as the content.
     #[error(
         "`{source_text}` may make a text {times} times as large as the content, at most {EXPRESSION_GROWTH_MAX} times is allowed"
     )]
@@ -234,7 +234,8 @@ fn depth(source: &str) -> usize {
     deepest
 }
 
-/// The text of a value; lists are joined with `/`, with `/` and `\` inside an element escaped so that no two lists meet.
+/// The text of a value. Lists are joined with `/`; `/` and `\` inside an element are escaped, so that no two lists have one
+/// text.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.as_str().to_owned()),

@@ -1,15 +1,26 @@
-//! Which names a kind may have: those that can stand in a lane's text, in a path and in a record's key as they are.
+//! The names that a kind may have: those that need no escaping in a lane's text, a path or a record's key.
 
 use crate::limits::KIND_BYTES_MAX;
 
-/// What [`is_kind`] allows, as messages say it.
+/// The names that [`is_kind`] allows, in words.
 pub const KIND_ALLOWED: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 
-/// Whether a kind can name a policy: it is [`KIND_ALLOWED`].
+/// Whether a text can be a kind: see [`KIND_ALLOWED`].
 #[must_use]
 pub fn is_kind(kind: &str) -> bool {
     (1..=KIND_BYTES_MAX).contains(&kind.len())
         && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+/// Why a kind has no policy: it can have none, or none is stored.
+#[must_use]
+pub fn unknown_kind(kind: &str) -> String {
+    let shown: String = kind.chars().take(80).collect();
+    if is_kind(kind) {
+        format!("is `{shown}`, there is no policy of this kind")
+    } else {
+        format!("is `{shown}`, {KIND_ALLOWED} are allowed")
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Whether an expression names only what there is. CEL looks names up when it evaluates: without this, a policy with a name
-//! misspelt would be taken, and every task of it refused.
+//! Whether an expression uses only names that exist. CEL looks names up when it evaluates: without this check, a policy with a
+//! misspelt name would be accepted, and every task of its kind refused.
 
 use std::fmt;
 
@@ -54,16 +54,16 @@ const METHODS: [(&str, &[usize]); 21] = [
     ("value", &[0]),
 ];
 
-/// What an expression names that there is not.
+/// A name in an expression that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// A variable.
     Variable(String),
     /// A function; whether it is called as one of a value.
     Function { name: String, method: bool },
-    /// A function there is, but not with so many arguments.
+    /// A function that exists, but not with this number of arguments.
     Arguments { name: String, given: usize, allowed: &'static [usize] },
-    /// A type of which a value is made.
+    /// A type of a literal value.
     Type(String),
 }
 
@@ -115,7 +115,7 @@ fn find(functions: &[(&str, &'static [usize])], name: &str) -> Option<&'static [
     functions.iter().find(|(known, _)| *known == name).map(|(_, allowed)| *allowed)
 }
 
-/// Looks for a name that nothing has.
+/// Looks for names that do not exist.
 pub(super) fn check(expression: &IdedExpr) -> Result<(), Unknown> {
     match &expression.expr {
         Expr::Ident(name) if !VARIABLES.contains(&name.as_str()) => return Err(Unknown::Variable(name.clone())),
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_named_with_what_does() {
-        for (source, told) in [
+        for (source, problem) in [
             ("content.a.lowercase()", "calls `lowercase`, which no value has; values have charAt, "),
             ("lower(content.a)", "calls `lower`, which does not exist; there are has, bool, "),
             ("lowerAscii(content.a)", "it is called of a value: `content.field.lowerAscii(…)`"),
@@ -236,7 +236,7 @@ mod tests {
             ("__proto__", "refers to `__proto__`"),
         ] {
             let error = compile(source).unwrap_err();
-            assert!(error.contains(told), "{source}: {error}");
+            assert!(error.contains(problem), "{source}: {error}");
         }
     }
 

@@ -3,7 +3,7 @@
 use cel::IdedExpr;
 use cel::common::ast::{EntryExpr, Expr, IdedEntryExpr};
 
-/// The parts right below an expression. Those of a loop are left out: loops are refused.
+/// The direct parts of an expression. Those of a loop are left out, since loops are refused.
 pub(super) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
         Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).collect(),

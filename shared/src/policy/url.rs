@@ -1,4 +1,4 @@
-//! Whether a URL can be called. What calls it later must not find out, at every attempt anew, that it is none.
+//! Whether a URL can be called. This is checked when it is given, so that calls do not find out at every attempt.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -34,7 +34,7 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// A name, or an address. What ends in a number is taken for an address by all that resolve it.
+/// A name, or an address. Resolvers take a name that ends in a number for an address.
 fn is_host(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         return address.parse::<Ipv6Addr>().is_ok();
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_called_is_told_from_what_can_not() {
+    fn only_urls_that_can_be_called_are_accepted() {
         for url in [
             "https://example.com",
             "https://example.com/",

@@ -16,7 +16,7 @@ const PARTS: u64 = 1_000;
 impl Weight {
     /// The weight closest to a number, if it is one: 0 or more, and not too large.
     #[must_use]
-    pub fn from_float(number: f64) -> Option<Self> {
+    pub(crate) fn from_float(number: f64) -> Option<Self> {
         // No cast: three digits after the point, written out, are a whole number of thousandths.
         let digits = || format!("{number:.3}").trim_start_matches('-').replace('.', "");
         let within = (0.0..=WEIGHT_MAX as f64).contains(&number);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_to_the_thousandth() {
-        for (json, thousandths, told) in [
+        for (json, thousandths, shown) in [
             ("0", 0, "0"),
             ("7", 7_000, "7"),
             ("7.0", 7_000, "7"),
@@ -103,7 +103,7 @@ mod tests {
             ("1000000000", 1_000_000_000_000, "1000000000"),
         ] {
             let weight: Weight = serde_json::from_str(json).unwrap();
-            assert_eq!((weight.0, weight.to_string().as_str()), (thousandths, told), "{json}");
+            assert_eq!((weight.0, weight.to_string().as_str()), (thousandths, shown), "{json}");
         }
         for json in ["-1", "-0.5", "1000000001", "1e300", "\"7\"", "null"] {
             assert!(serde_json::from_str::<Weight>(json).is_err(), "{json}");

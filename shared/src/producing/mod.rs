@@ -15,7 +15,7 @@ use crate::store::fanouts::{Fanout, FanoutState};
 use crate::store::producers::{Partition, PartitionState, Producers};
 use crate::tracking::{OpenRequest, Opened, Tracking, TrackingError};
 
-/// The protocols of producers, but for reading them.
+/// The protocols of producers, except reading their sources.
 #[derive(Clone, Debug)]
 pub struct Producing {
     /// Partitions and pages.
@@ -24,7 +24,7 @@ pub struct Producing {
     world: World,
 }
 
-/// A fan-out's producer could not go on.
+/// A fan-out's producer could not be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
     /// The fan-out has none.
@@ -59,8 +59,8 @@ impl Producing {
         })
     }
 
-    /// Opens a fan-out, with the partitions of its producer if it has one: one transaction. Then each partition is begun; a message that is
-    /// lost is made again by a sweep.
+    /// Opens a fan-out, with the partitions of its producer if it has one, in one transaction. Then sends a message for each
+    /// partition; `sweep` sends lost ones again.
     ///
     /// # Errors
     /// The request cannot be fulfilled, or tables and queues cannot be written.
@@ -92,7 +92,7 @@ impl Producing {
         }
     }
 
-    /// Lets the partitions of a fan-out's producer go on that failed. Returns all as they stand then.
+    /// Resumes the failed partitions of a fan-out's producer. Returns all partitions as they stand then.
     ///
     /// # Errors
     /// It has no producer, or is not open, or tables and queues cannot be reached.
@@ -108,33 +108,32 @@ impl Producing {
             if partition.state == PartitionState::Failed
                 && let Write::Done(partition) = self.producers.resume(&partition).await?
             {
-                resumed.push(ProduceMessage { fanout: fanout.id, partition: partition.number });
+                resumed.push(partition.message());
             }
         }
         self.send_all(resumed).await?;
         Ok(self.partitions(fanout).await?)
     }
 
-    /// Seals the fan-out of a partition that is done if all of them are, then forgets the partition. Each marks itself before it looks at the
-    /// others, so that the last one sees all. Doing it again does no harm.
+    /// Seals the fan-out if all its partitions are done, then forgets this one, which is. Each partition is marked as done
+    /// before the others are read, so the last one sees all. Doing it again does no harm.
     ///
     /// # Errors
     /// Tables and queues cannot be reached.
-    pub async fn settle(&self, tracking: &Tracking, fanout: &Fanout, done: &Partition) -> Result<(), TrackingError> {
+    pub async fn close(&self, tracking: &Tracking, fanout: &Fanout, done: &Partition) -> Result<(), TrackingError> {
         let all = self.partitions(fanout).await?;
         if all.iter().all(|partition| partition.state == PartitionState::Done) {
             tracking.seal_produced(fanout.id).await?;
         }
-        Ok(self.producers.settle(done).await?)
+        Ok(self.producers.close(done).await?)
     }
 
-    /// Has a partition go on when its source may be asked, or now.
+    /// Sends a partition's message, for the moment its source may be asked again.
     ///
     /// # Errors
     /// The message cannot be sent.
     pub async fn go_on(&self, partition: &Partition) -> Result<(), QueueError> {
-        let message = ProduceMessage { fanout: partition.fanout, partition: partition.number };
-        self.queue.send_all([(&message, partition.wait(self.world.now()))]).await
+        self.queue.send_all([(&partition.message(), partition.wait(self.world.now()))]).await
     }
 
     async fn send_all(&self, messages: impl IntoIterator<Item = ProduceMessage>) -> Result<(), QueueError> {

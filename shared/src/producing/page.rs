@@ -1,4 +1,4 @@
-//! A page as a source answers it: which of its rows are this partition's, and which are no tasks.
+//! A page as a source answers it: which of its rows belong to this partition, and which are not tasks.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::content;
 use crate::json::shape;
 use crate::limits::{BAD_ROW_BYTES_MAX, BAD_ROWS_SHOWN_MAX};
 use crate::messages::TaskRequest;
-use crate::policy::{CompiledPolicy, Expression, ExpressionError, KIND_ALLOWED, Subject, is_kind};
+use crate::policy::{CompiledPolicy, Expression, ExpressionError, Subject, is_kind, unknown_kind};
 use crate::share::share;
 use crate::text::shorten;
 
@@ -20,7 +20,7 @@ struct Row {
     content: Value,
 }
 
-/// What is taken of a page.
+/// The result of sifting a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sifted {
     /// The tasks of this partition, without ids.
@@ -29,9 +29,9 @@ pub struct Sifted {
     pub rows: u64,
     /// Those of other shares.
     pub dropped: u64,
-    /// Those that are no tasks that can be accepted.
+    /// Rows that cannot be accepted as tasks.
     pub bad: u64,
-    /// What is wrong with the first of these.
+    /// What is wrong with the first few of these.
     pub bad_rows: Vec<BadRow>,
 }
 
@@ -72,7 +72,7 @@ impl Sieve {
         row.get("kind")?.as_str().filter(|kind| is_kind(kind))
     }
 
-    /// Takes what is this partition's. `policy`: the policy of a kind.
+    /// Sifts rows. `policy`: the policy of a kind.
     pub fn sift<'p>(&self, rows: Vec<Value>, policy: impl Fn(&str) -> Option<&'p CompiledPolicy>) -> Sifted {
         let mut sifted = Sifted::default();
         for row in rows {
@@ -92,17 +92,14 @@ impl Sieve {
         sifted
     }
 
-    /// The task of a row, and whether it is this partition's. A row without a key is: its source is trusted.
+    /// The task of a row, and whether it belongs to this partition. A row without a key does: its source is trusted.
     fn task<'p>(
         &self,
         row: Value,
         policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
     ) -> Result<(TaskRequest, bool), String> {
         let Row { kind, content } = shape(row).map_err(|error| error.to_string())?;
-        if !is_kind(&kind) {
-            return Err(format!("`kind`: is `{kind}`, {KIND_ALLOWED} are allowed"));
-        }
-        let policy = policy(&kind).ok_or_else(|| format!("`kind`: is `{kind}`, there is no policy of this kind"))?;
+        let policy = policy(&kind).ok_or_else(|| format!("`kind`: {}", unknown_kind(&kind)))?;
         content::encode(&content).map_err(|error| format!("`content`: {error}"))?;
         let placement = policy.place(&content, "").map_err(|(field, error)| format!("`{field}`: {error}"))?;
         let key = match &self.key {

@@ -1,4 +1,4 @@
-//! What a fan-out's producer is: where its rows come from, in how many partitions, and what of them is taken.
+//! A fan-out's producer: where its rows come from, in how many partitions, and which rows are tolerated.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +66,8 @@ impl Producer {
         if errors.is_empty() { Ok(()) } else { Err(PolicyError(errors)) }
     }
 
-    /// Whether so many bad rows among so many are more than tolerated. A share is judged once it says something; `last`: no more rows come.
+    /// Whether `bad` of `rows` rows are more than tolerated. A share is judged once there are enough rows; `last`: no more
+    /// come.
     #[must_use]
     pub fn too_many_bad(&self, bad: u64, rows: u64, last: bool) -> bool {
         match self.tolerated_bad_rows {

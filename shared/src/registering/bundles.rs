@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Registrar;
 
-/// What is to be told of, by lane: it waits, and perhaps nobody knows.
+/// What waits, by lane, and may need a hint.
 #[derive(Debug, Default)]
 pub(crate) struct Awake(BTreeMap<Lane, (Vec<TaskId>, BTreeMap<Uuid, u16>)>);
 
@@ -35,8 +35,8 @@ impl Awake {
     }
 }
 
-/// Says for each task which bundle it is stored for. Returns the bundles. A task that comes alone to its lane has none: it
-/// waits on its own, which costs less. `sizes`: of each kind's batches.
+/// Assigns tasks to bundles, and returns these. A task that comes alone to its lane has none: it waits on its own, which costs
+/// less. `sizes`: the batch sizes of the kinds.
 pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, world: &World) -> Vec<Bundle> {
     let mut lanes: BTreeMap<&Lane, BTreeMap<TaskId, Load>> = BTreeMap::new();
     for task in tasks.iter() {
@@ -57,7 +57,7 @@ pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, wo
 }
 
 impl Registrar {
-    /// Lets batches claim what was stored: all tasks but those at the positions `known`. Returns what waits now.
+    /// Lets batches claim the tasks that were stored: all but those at the positions `known`. Returns what waits now.
     pub(crate) async fn open(
         &self,
         bundles: &[Bundle],

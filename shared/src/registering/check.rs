@@ -1,16 +1,14 @@
 //! Whether tasks can be accepted, and where they belong.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
 
-use crate::aws::StoreError;
 use crate::content;
 use crate::grouping::{BatchSize, Load};
 use crate::ids::{TaskId, derived};
 use crate::limits::{PROBLEM_FIELDS_MAX, TASKS_PER_REQUEST_MAX};
 use crate::messages::TaskRequest;
-use crate::policy::{CompiledPolicy, KIND_ALLOWED, is_kind};
+use crate::policy::{CompiledPolicy, unknown_kind};
 use crate::store::tasks::Key;
 use serde::Serialize;
 
@@ -70,16 +68,17 @@ impl Registrar {
         request_id: &str,
         answered: bool,
     ) -> Result<Vec<Placed>, RegisterError> {
-        let policies = self.policies_of(&tasks).await?;
+        let kinds = tasks.iter().map(|task| task.kind.as_str()).collect();
+        let policies = self.policies.of_kinds(&kinds).await?;
         let mut faults = Vec::new();
         let mut placed = Vec::with_capacity(tasks.len());
         let mut ids = HashSet::with_capacity(tasks.len());
         for (index, task) in tasks.into_iter().enumerate() {
-            let told = answered || task.id.is_some();
+            let id_known = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
             let checked = if ids.insert(id) {
                 let policy = policies.get(&task.kind).and_then(Option::as_deref);
-                place(id, &task, policy, told)
+                place(id, &task, policy, id_known)
             } else {
                 Err(("id", format!("`{id}` is given to two tasks of this request")))
             };
@@ -90,21 +89,6 @@ impl Registrar {
         }
         TaskFault::refuse(faults).map(|()| placed)
     }
-
-    /// The policies of the kinds that tasks name; none, where a kind has none.
-    async fn policies_of(
-        &self,
-        tasks: &[TaskRequest],
-    ) -> Result<HashMap<String, Option<Arc<CompiledPolicy>>>, StoreError> {
-        let mut policies = HashMap::new();
-        for task in tasks {
-            // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
-            if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
-                policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);
-            }
-        }
-        Ok(policies)
-    }
 }
 
 /// A task in its lane, or the field that is wrong, and why.
@@ -112,17 +96,9 @@ fn place(
     id: TaskId,
     task: &TaskRequest,
     policy: Option<&CompiledPolicy>,
-    told: bool,
+    id_known: bool,
 ) -> Result<Placed, (&'static str, String)> {
-    let Some(policy) = policy else {
-        let kind: String = task.kind.chars().take(80).collect();
-        let problem = if is_kind(&task.kind) {
-            format!("is `{kind}`, there is no policy of this kind")
-        } else {
-            format!("is `{kind}`, {KIND_ALLOWED} are allowed")
-        };
-        return Err(("kind", problem));
-    };
+    let policy = policy.ok_or_else(|| ("kind", unknown_kind(&task.kind)))?;
     let content = content::encode(&task.content).map_err(|error| ("content", error.to_string()))?;
     let placement = policy.place(&task.content, &id.to_string());
     let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
@@ -130,7 +106,7 @@ fn place(
     let key = placement.key.map(|value| Key { scope, value });
     let size = BatchSize::of(&policy.policy);
     let load = Load { bytes: size.bytes_of(content.len()), ..placement.load };
-    Ok(Placed { id, lane: placement.lane, key, content, load, size, told })
+    Ok(Placed { id, lane: placement.lane, key, content, load, size, id_known })
 }
 
 /// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or

@@ -1,11 +1,14 @@
 //! The policies ready to compute lanes: compiling one takes longer than computing the lane of a task.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::aws::StoreError;
-use crate::policy::{CompiledPolicy, Policy};
+use crate::policy::{CompiledPolicy, Policy, is_kind};
 use crate::store::policies::Policies;
+
+/// Policies by kind; none, where a kind has none.
+pub type PoliciesOfKinds = HashMap<String, Option<Arc<CompiledPolicy>>>;
 
 /// Policies, each compiled once as long as it does not change.
 #[derive(Debug)]
@@ -17,6 +20,16 @@ pub(crate) struct CompiledPolicies {
 impl CompiledPolicies {
     pub(crate) fn new(policies: Policies) -> Self {
         Self { policies, compiled: Mutex::default() }
+    }
+
+    /// The policies of these kinds; none, where a kind has none.
+    pub(crate) async fn of_kinds(&self, kinds: &BTreeSet<&str>) -> Result<PoliciesOfKinds, StoreError> {
+        let mut policies = HashMap::new();
+        // A text that cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
+        for kind in kinds.iter().copied().filter(|kind| is_kind(kind)) {
+            policies.insert(kind.to_owned(), self.get(kind).await?);
+        }
+        Ok(policies)
     }
 
     /// The policy of a kind, if there is one.

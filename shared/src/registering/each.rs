@@ -7,8 +7,8 @@ use crate::messages::TaskRequest;
 use crate::tracking::Sizes;
 
 impl Registrar {
-    /// Registers the tasks of several messages, each known by its id: each is checked on its own, and the tasks of all good ones are
-    /// stored together. Returns the messages that failed, which are to be delivered again.
+    /// Registers the tasks of several messages, each known by its id: each is checked on its own, and the tasks of all good
+    /// ones are stored together. Returns the messages that failed, which are to be delivered again.
     pub async fn register_each(&self, messages: Vec<(String, Vec<TaskRequest>)>) -> Vec<String> {
         let (mut requests, mut failures) = (Vec::new(), Vec::new());
         for (message_id, tasks) in messages {
@@ -38,7 +38,7 @@ impl Registrar {
         failures
     }
 
-    /// The messages whose items exist, their tasks, and the groups of these: the groups of all are read together. The others fail.
+    /// Returns the messages whose items exist, with their tasks, and their groups, which are read together. The others fail.
     async fn with_items(
         &self,
         requests: Vec<(String, Vec<Placed>)>,

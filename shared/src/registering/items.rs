@@ -1,4 +1,4 @@
-//! Whether the items that tasks name exist: a task whose ack nobody would take is not accepted.
+//! Whether the items that tasks name exist: a task whose ack would be refused is not accepted.
 
 use crate::ids::{ItemId, TaskId};
 use crate::tracking::{AckRefusal, Sizes};

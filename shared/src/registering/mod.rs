@@ -9,8 +9,7 @@ mod once;
 mod owners;
 mod wake;
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
@@ -20,7 +19,6 @@ use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::messages::{ElectMessage, GroupMessage, TaskRequest};
 use crate::metrics::TASKS_DUPLICATE;
-use crate::policy::CompiledPolicy;
 use crate::store::locks::Locks;
 use crate::store::policies::Policies;
 use crate::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
@@ -32,6 +30,7 @@ use serde::Serialize;
 use self::bundles::bundle;
 pub use self::check::{TaskFault, check_count};
 use self::compiled::CompiledPolicies;
+pub use self::compiled::PoliciesOfKinds;
 pub use self::once::request_id;
 use self::owners::Owners;
 
@@ -109,8 +108,8 @@ pub(crate) struct Placed {
     /// What it takes of a batch, and the size of its kind's batches.
     pub(crate) load: Load,
     pub(crate) size: BatchSize,
-    /// Whether a client knows its id, and may ask for it.
-    pub(crate) told: bool,
+    /// Whether a client knows its id, and may ask for the task.
+    pub(crate) id_known: bool,
 }
 
 impl Registrar {
@@ -130,12 +129,12 @@ impl Registrar {
         })
     }
 
-    /// The policy of a kind, compiled, if there is one.
+    /// The policies of these kinds, compiled.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub async fn policy(&self, kind: &str) -> Result<Option<Arc<CompiledPolicy>>, StoreError> {
-        self.policies.get(kind).await
+    /// One cannot be read.
+    pub async fn policies(&self, kinds: &BTreeSet<&str>) -> Result<PoliciesOfKinds, StoreError> {
+        self.policies.of_kinds(kinds).await
     }
 
     /// An id for a request that brought none. Repeating such a request registers its tasks again.
@@ -144,8 +143,8 @@ impl Registrar {
         self.world.uuid().to_string()
     }
 
-    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of them stored,
-    /// each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
+    /// Registers tasks, however many. All are checked before the first is stored. A worker that dies meanwhile leaves some of
+    /// them stored, each of which is handled; repeating the request completes it. Tasks without an id get one that follows from
     /// `request_id` and position, so that no repetition stores one twice.
     ///
     /// # Errors
@@ -256,8 +255,8 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
     themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()
 }
 
-/// The duplicates that somebody can ask for.
+/// The duplicates whose ids a client knows, and may ask for.
 fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
-    let told = placed.iter().zip(&owners.of).filter(|(task, owner)| task.told && task.id != **owner);
-    told.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
+    let known = placed.iter().zip(&owners.of).filter(|(task, owner)| task.id_known && task.id != **owner);
+    known.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
 }

@@ -17,7 +17,7 @@ use super::{Placed, RegisterError, Registrar};
 pub(crate) struct Owners {
     /// For every task: itself, if it has no key or got it.
     pub(crate) of: Vec<TaskId>,
-    /// Those that belong to other requests, and for which nobody has to stand in: they are stored, or ended long ago.
+    /// Owners of other requests that need no stand-in: they are stored, or ended long ago.
     pub(crate) stored: HashSet<TaskId>,
     /// Those of them that were freed from dead bundles: their lanes are to be woken.
     pub(crate) freed: Vec<(TaskId, Lane)>,
@@ -52,7 +52,7 @@ impl Registrar {
             for at in free {
                 match done.get(&claims[at].owner) {
                     Some(Stored::Task { .. }) => holdings[at].owner = claims[at].owner,
-                    // It was dropped, so it stands in for nobody.
+                    // It was dropped, so it stands in for no other task.
                     _ => drop(stored.insert(holdings[at].owner)),
                 }
             }

@@ -1,4 +1,4 @@
-//! Lanes are told of what waits in them: by an election, or, where nobody is to wait, by making a leader at once.
+//! Lanes are woken when tasks wait in them: by an election, or, where batches do not linger, by making a leader at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Registrar {
         while let Some(led) = leads.next().await {
             match led {
                 Ok(message) => leaders.extend(message.map(|message| (message.lane.clone(), message))),
-                Err(error) => tracing::warn!(%error, "nobody was made the leader; there is an election"),
+                Err(error) => tracing::warn!(%error, "no leader was made; there is an election"),
             }
         }
         leaders

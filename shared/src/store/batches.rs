@@ -3,6 +3,7 @@
 mod attempts;
 mod record;
 mod settlement;
+mod status;
 
 use uuid::Uuid;
 
@@ -13,8 +14,9 @@ use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
 
-pub use self::record::{Batch, BatchStatus};
+pub use self::record::Batch;
 pub use self::settlement::Settlement;
+pub use self::status::BatchStatus;
 
 /// The batches.
 #[derive(Clone, Debug)]
@@ -52,8 +54,8 @@ impl Batches {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
     }
 
-    /// Writes down what a batch is going to claim: `members`, those of bundles as slots of these. Without members the batch is done at once: nobody may form it later.
-    /// Returns the batch as it stands: an earlier delivery may have written another intent, which then counts.
+    /// Writes down which members a batch is going to claim; `bundles`: those of bundles, by slots. Without members the batch is
+    /// done at once, so that no leader forms it later.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -79,7 +81,7 @@ impl Batches {
         written.map(|()| after).stands().ok_or_else(gone)
     }
 
-    /// Notes that the batch's message is sent again, by whoever is about to do so: one of several wins.
+    /// Notes that the batch's message is sent again, before it is sent: one of several senders wins.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -1,17 +1,18 @@
 //! Fan-outs: one header record each. A small fan-out keeps its bitfield in the header itself.
 
+mod ends;
 mod estimated;
 mod follow;
 mod idle;
 mod list;
 mod missing;
 mod named;
+mod notice_facts;
 mod notify_on;
 mod opened;
 mod record;
 mod share;
 mod state;
-mod telling;
 mod tolerance;
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use super::groups::{Cleared, GroupRecord, TASKS};
 use super::notices::Notices;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, count, flag, number, text, time};
-use crate::aws::{Change, Refusal, Segment, StoreError, Table, Write};
+use crate::aws::{Change, RefusedWrite, Segment, StoreError, Table, Write};
 
 use self::estimated::MODE;
 pub use self::estimated::{Count, Mode};
@@ -32,16 +33,16 @@ pub use self::follow::Then;
 pub use self::idle::IdleLimit;
 pub use self::list::{FanoutPage, Listing, UserKeys};
 pub use self::missing::Missing;
-pub use self::notify_on::{NotifyOn, ToldEnd};
+pub use self::notice_facts::{NoticeFacts, Reached, Report};
+pub use self::notify_on::{NotifyOn, ReportedEnd};
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
 use self::record::{PRODUCER, TOLERATED};
 pub use self::share::ProgressShare;
 pub use self::state::FanoutState;
-pub use self::telling::{Reached, Telling};
 pub use self::tolerance::Tolerance;
 
-/// What became of the items of groups that end.
+/// What groups that end add to the header's counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
     /// How many groups.
@@ -102,8 +103,7 @@ impl Fanouts {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
     }
 
-    /// Those of these fan-outs for which nothing is to be begun any more, strongly consistent: their end is decided, and is not
-    /// completion.
+    /// Those of these fan-outs that are cut short, so that nothing is begun for them any more. Strongly consistent.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -133,12 +133,15 @@ impl Fanouts {
     }
 
     /// Writes headers and groups in one transaction.
-    pub(crate) async fn transact(&self, actions: &[TransactWriteItem]) -> Result<Write<(), Vec<Refusal>>, StoreError> {
+    pub(crate) async fn transact(
+        &self,
+        actions: &[TransactWriteItem],
+    ) -> Result<Write<(), Vec<RefusedWrite>>, StoreError> {
         self.table.transact(actions).await
     }
 
-    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open and has items at all, and
-    /// only if failures are counted in groups of it, or are not, as in these.
+    /// The header's part of adding items, for a transaction with the groups: only while the fan-out is open and has items, and
+    /// only if it counts failures as these groups do.
     pub(crate) fn add_action(
         &self,
         id: Uuid,
@@ -158,11 +161,7 @@ impl Fanouts {
 
     /// The header's part of ending groups and of counting failures, for a transaction with those groups.
     pub(crate) fn end_groups_action(&self, id: Uuid, ended: Ended) -> Result<TransactWriteItem, StoreError> {
-        let change = self.change(id);
-        // A sweep judges what whoever counts dies before.
-        let change = if ended.failures > 0 { change.set(ENDING, shard(id)) } else { change };
-        change
-            .add_some("failures", count(ended.failures))
+        counting_failures(self.change(id), id, ended.failures)
             .subtract("open_groups", number(ended.groups))
             .add_some("done", count(ended.items))
             .add_some("failed", count(ended.failed))
@@ -172,9 +171,8 @@ impl Fanouts {
             .action()
     }
 
-    /// Clears bits of a small fan-out; with the last bit, or with too many failures, its end is decided in the same write. Returns
-    /// the fan-out it leaves.
-    /// Refused: somebody else changed it, or decided its end.
+    /// Clears bits of a small fan-out. With the last bit, or with too many failures, the same write decides its end. Returns
+    /// the fan-out as written. Refused: another worker changed it, or decided its end.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -188,7 +186,7 @@ impl Fanouts {
         let after = old.after(cleared, now).with_notice(now);
         let change = self.becomes(old, &after).when_is("pending", binary(group.pending.as_bytes()));
         let change = change.when_is("state", text(old.state.as_str()));
-        // What fails with these closes what nobody works on.
+        // If it fails with these acks, items without tasks become missing. Tasks may have been registered since it was read.
         let closes = after.missing > old.missing && !group.tasks;
         let change = if closes { change.when_absent(TASKS) } else { change };
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
@@ -203,8 +201,8 @@ impl Fanouts {
         change.send().await.map(|_| ())
     }
 
-    /// Decides the end of a fan-out otherwise than by its last ack: of all who try, one write is applied. Returns the fan-out it
-    /// leaves, which ended if nothing of it is in progress. Refused: somebody else decided, or changed what it takes to end at once.
+    /// Cuts a fan-out short: of several workers, one decides. Returns the fan-out as written, which has ended if nothing of it
+    /// is in progress. Refused: another end was decided, or it changed so that it cannot end at once.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -222,19 +220,19 @@ impl Fanouts {
         } else if after.ended() {
             change = change.when_is("open_groups", number(0_u32));
         }
-        // Whatever happened since it was read is activity.
+        // Any change since it was read is activity.
         if state == FanoutState::Expired {
             change = change.when_is("updated_at", time(old.updated_at));
         }
-        // What is added to a counter may make few of too many failures.
+        // Items added since it was read may make the failures tolerable.
         if old.estimated() && state == FanoutState::Failed {
             change = change.when_is("total", number(old.total));
         }
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
-    /// No more items come, as a user says, or as its producer says. Returns the fan-out as it stands then, or none if it does not exist. One with a
-    /// producer is sealed by that only.
+    /// Seals a fan-out: no more items come. Returns it as it stands then, or none if it does not exist. One with a producer is
+    /// sealed only by it (`produced`).
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -248,8 +246,8 @@ impl Fanouts {
         Ok(change.send_for_new().await?.decode(Fanout::decode)?.stands())
     }
 
-    /// Ends a drained fan-out; a sealed one is complete. Of all who try, one write is applied. Returns the fan-out it leaves.
-    /// Refused: somebody else ended it, or decided another end.
+    /// Ends a drained fan-out; a sealed one is complete. Of several workers, one write is applied. Returns the fan-out as
+    /// written. Refused: another worker ended it, or decided another end.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -272,7 +270,7 @@ impl Fanouts {
         Notices::new(self.table.clone(), "id", true)
     }
 
-    /// Rows of a producer up to here are registered.
+    /// Notes that a producer's rows up to here are registered.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -299,4 +297,10 @@ impl Fanouts {
     fn change(&self, id: Uuid) -> Change<'_> {
         self.table.change("id", id).set("updated_at", time(self.table.world.now()))
     }
+}
+
+/// A write that counts failures in the header. The worker that counts them may die before it judges them, so a sweep looks at the
+/// fan-out from now on.
+fn counting_failures(change: Change<'_>, id: Uuid, failures: u64) -> Change<'_> {
+    if failures == 0 { change } else { change.add_some("failures", count(failures)).set(ENDING, shard(id)) }
 }

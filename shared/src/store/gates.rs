@@ -1,6 +1,6 @@
-//! Gates: one record per kind. Calls of a kind's batch API take a place in it, and there are only so many: an API that hangs
-//! holds its kind's share of what all kinds have, and no more. On top of that, the breaker: while a kind stands still there is
-//! no place to be had, but for a probe.
+//! Gates: one record per kind. Each call of a kind's batch API takes a place in it, and their number is limited: an API that
+//! hangs holds no more than its kind's share of all calls. The breaker uses the same record: while a kind stands still, a place
+//! is given only to a probe.
 
 mod breaker;
 mod record;
@@ -14,7 +14,7 @@ use crate::aws::{StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{DEAD_PLACES_MAX, OTHER_KINDS_SHARE};
 
-pub use self::breaker::Refusal;
+pub use self::breaker::RefusedCall;
 pub use self::record::{Gate, Probe, Stopped};
 
 /// The gates.
@@ -70,8 +70,8 @@ impl Gates {
         self.0.give_back(place).await
     }
 
-    /// Every place of a kind is free again: whoever held one is known to be dead. The calls that may still work at the batch
-    /// API take theirs anew, by [`Gates::hold`]. A kind that stands still is probed at once.
+    /// Frees every place of a kind, since the workers that held them are known to be dead. The calls that may still work at the
+    /// batch API take their places anew, by [`Gates::hold`]. A kind that stands still is probed at once.
     ///
     /// # Errors
     /// The table cannot be read or written, or the record is corrupt.
@@ -102,7 +102,7 @@ impl Gates {
     }
 }
 
-/// How many of all calls of batch APIs at once one kind may have: all but what is kept for other kinds, at least one.
+/// The calls of one kind that may run at once: all but those kept for other kinds, at least one.
 #[must_use]
 pub fn share(concurrency: u32) -> u32 {
     (concurrency - concurrency.div_ceil(OTHER_KINDS_SHARE)).max(1)

@@ -94,7 +94,7 @@ impl Groups {
         self.table.insert_action("id", item)
     }
 
-    /// Clears bits that leave others set. Refused: somebody else changed the group.
+    /// Clears bits, but not the last ones. Refused: another worker changed the group.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

@@ -45,9 +45,9 @@ impl Locks {
         self.0.get_many(ID, &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
     }
 
-    /// Makes `batch` the lane's leader: nobody else is, the lane is not paused, and fewer than `max_in_flight` batches
-    /// are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages name
-    /// one epoch.
+    /// Makes `batch` the lane's leader, if there is no other one, the lane is not paused, and fewer than `max_in_flight`
+    /// batches are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages
+    /// name one epoch.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -65,7 +65,7 @@ impl Locks {
         Ok(acquired.or_mine(|lock| lock.holder == Some(batch)).or_absent(|| Lock::free(lane.clone())))
     }
 
-    /// A sign of life in a silent leader's name, by whoever is about to send its hint again: one of several wins.
+    /// Renews the lock in a silent leader's name, before its hint is sent again: one of several senders wins.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -93,8 +93,7 @@ impl Locks {
         Ok(change.send().await?.is_done())
     }
 
-    /// The leader has dispatched its batch and steps down. `waiting`: there is more to group. Refused: somebody else leads by
-    /// now.
+    /// The leader has dispatched its batch and steps down. `waiting`: more tasks wait. Refused: another batch leads by now.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -111,7 +110,7 @@ impl Locks {
         })
     }
 
-    /// The leader found nothing to group and steps down, unless somebody else leads by now.
+    /// The leader found nothing to group and steps down, unless another batch leads by now.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -142,8 +141,8 @@ impl Locks {
         Ok(left.or_absent(|| Lock::free(lane.clone())))
     }
 
-    /// The same, and the same write makes `next` the lane's leader: tasks wait, nobody leads, the lane is not paused, and fewer
-    /// than `max_in_flight` other batches are in flight.
+    /// The same, and the same write makes `next` the lane's leader, if tasks wait, there is no leader, the lane is not paused,
+    /// and fewer than `max_in_flight` other batches are in flight.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

@@ -1,5 +1,5 @@
-//! How notices are delivered: one chain of tries per notice, kept in the record that the notice is about. Who makes a try takes the
-//! turn first, by a conditional write; so a hundred copies of a message make one call.
+//! How notices are delivered: one chain of tries per notice, kept in the record that the notice is about. A worker takes the
+//! turn by a conditional write before it tries; so a hundred copies of a message make one call.
 
 mod record;
 
@@ -16,13 +16,21 @@ use crate::limits::NOTICE_LEASE;
 pub(super) use self::record::any_notice;
 pub use self::record::{Next, NoticeProgress};
 
-/// What is forgotten when a record is to report another change: the state of the notice of the change before.
-pub(super) const ANEW: [&str; 8] =
-    ["tell_tries", "tell_lease", "tell_worker", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
+/// Attributes to remove when a record is to report another change: the state of the notice of the change before.
+pub(super) const ANEW: [&str; 8] = [
+    "notice_tries",
+    "notice_lease",
+    "notice_worker",
+    "notice_since",
+    "notice_parts",
+    "notice_error",
+    "notified",
+    "undeliverable",
+];
 
-/// The same where the next change waits for a try that runs, so that they are told in their order.
+/// The same where the next change waits for a try that runs, so that changes are reported in their order.
 pub(super) const ANOTHER: [&str; 6] =
-    ["tell_tries", "tell_since", "tell_parts", "tell_error", "notified", "undeliverable"];
+    ["notice_tries", "notice_since", "notice_parts", "notice_error", "notified", "undeliverable"];
 
 /// The notices about the records of one table.
 #[derive(Clone, Debug)]
@@ -55,13 +63,13 @@ impl Notices {
         Self { table, key, indexed }
     }
 
-    /// The same, which leave a record in the index: something else is to be done for it.
+    /// The same, but a delivered record stays in the index: other work is left for it.
     #[must_use]
     pub fn unindexed(self) -> Self {
         Self { indexed: false, ..self }
     }
 
-    /// Begins a change of the record, on condition that it still is to report `change`.
+    /// A write of the record, on condition that it still reports `change`.
     fn change(&self, key: &str, change: Option<u64>) -> Change<'_> {
         let update = self.table.change(self.key, key).when_present(self.key);
         match change {
@@ -75,14 +83,14 @@ impl Notices {
         self.change(key, change).when_absent("notified").when_absent("undeliverable")
     }
 
-    /// The same for whoever writes for a try: it is his, and nobody delivered the notice meanwhile.
+    /// A write that ends a try, on condition that the try still has the turn, and that the notice was not delivered meanwhile.
     fn end_turn(&self, turn: &Turn, parts: u32, error: Option<&str>) -> Change<'_> {
         self.change(&turn.key, turn.change)
             .when_absent("notified")
-            .when_is("tell_worker", binary(turn.worker.as_bytes()))
-            .set("tell_parts", number(parts))
-            .set_some("tell_error", error.map(text))
-            .remove(["tell_lease", "tell_worker"])
+            .when_is("notice_worker", binary(turn.worker.as_bytes()))
+            .set("notice_parts", number(parts))
+            .set_some("notice_error", error.map(text))
+            .remove(["notice_lease", "notice_worker"])
     }
 
     /// The attribute by which the index shows what is to be delivered, if there is one.
@@ -90,8 +98,8 @@ impl Notices {
         self.indexed.then_some(ENDING)
     }
 
-    /// Takes the turn to try, if the notice still stands as `before` says, and the try is due and none runs. None: somebody
-    /// else took it, or it is not to be had.
+    /// Takes the turn to try, if the notice still stands as `before` says, the try is due, and none runs. None: another
+    /// worker took it, or the turn is not free.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -100,18 +108,18 @@ impl Notices {
         let tries = before.tries.saturating_add(1);
         let begun = self
             .change_open(key, before.change)
-            .when_same("tell_due", before.due.map(time))
-            .when("attribute_not_exists(tell_due) OR tell_due <= :now", [(":now", time(now))])
-            .when("attribute_not_exists(tell_lease) OR tell_lease <= :now", [])
-            .set("tell_tries", number(tries))
-            .set("tell_lease", time(now.plus(NOTICE_LEASE)))
-            .set("tell_worker", binary(worker.as_bytes()))
-            .set_first("tell_since", time(now))
+            .when_same("notice_due", before.due.map(time))
+            .when("attribute_not_exists(notice_due) OR notice_due <= :now", [(":now", time(now))])
+            .when("attribute_not_exists(notice_lease) OR notice_lease <= :now", [])
+            .set("notice_tries", number(tries))
+            .set("notice_lease", time(now.plus(NOTICE_LEASE)))
+            .set("notice_worker", binary(worker.as_bytes()))
+            .set_first("notice_since", time(now))
             .send()
             .await?;
-        // One's own write whose answer was lost comes back as a failed condition.
+        // If the answer to this write was lost, its repetition comes back as a failed condition.
         let mine = begun.counts(|item| {
-            Reader::new("notices", self.key, item).bytes("tell_worker").is_ok_and(|by| by == worker.as_bytes())
+            Reader::new("notices", self.key, item).bytes("notice_worker").is_ok_and(|by| by == worker.as_bytes())
         });
         Ok(mine.then(|| Turn {
             key: key.to_owned(),
@@ -123,8 +131,8 @@ impl Notices {
         }))
     }
 
-    /// The try failed, or delivered only some parts; the next one is due at `due`. False: a later try overtook this one, which has
-    /// nothing more to say.
+    /// The try failed, or delivered only some parts; the next one is due at `due`. False: a later try overtook this one, so
+    /// nothing was written.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -135,11 +143,11 @@ impl Notices {
         parts: u32,
         error: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let change = self.end_turn(turn, parts, error).set("tell_due", time(due));
+        let change = self.end_turn(turn, parts, error).set("notice_due", time(due));
         self.counts(turn, change, |stands| stands.tries == turn.tries && stands.due == Some(due)).await
     }
 
-    /// The last try failed: nobody tries again by himself. False: a later try overtook this one.
+    /// The last try failed: no further one follows by itself. False: a later try overtook this one.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -149,7 +157,7 @@ impl Notices {
         self.counts(turn, change, |stands| stands.tries == turn.tries && stands.given_up.is_some()).await
     }
 
-    /// Whether a write of a turn counts: it was applied, or was before and its answer is lost, as `done` sees.
+    /// Whether a write of a turn counts: it was applied, now or before (then its answer was lost, and `done` recognizes it).
     async fn counts(
         &self,
         turn: &Turn,
@@ -161,7 +169,7 @@ impl Notices {
         Ok(written.counts(|stands| stands.change == turn.change && stands.lease_until.is_none() && done(stands)))
     }
 
-    /// It was delivered, whoever's turn it is by now. False: another change is to be told meanwhile.
+    /// Marks the notice as delivered, even if another try has begun since. False: the record reports another change by now.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -170,25 +178,25 @@ impl Notices {
             .change(&turn.key, turn.change)
             .when_absent("notified")
             .set("notified", time(self.table.world.now()))
-            .remove(["tell_due", "tell_lease", "tell_worker", "tell_error", "undeliverable"])
+            .remove(["notice_due", "notice_lease", "notice_worker", "notice_error", "undeliverable"])
             .remove(self.index());
         self.counts(turn, change, |stands| stands.delivered.is_some()).await
     }
 
-    /// The try is over, and so is its change, which another one followed meanwhile: the notice of that one need not wait for the try any
-    /// longer. Returns how far that notice is. None: it waits for nobody, or for somebody else.
+    /// The try is over, and another change followed its own meanwhile: the notice of that change need not wait for the try any
+    /// longer. Returns how far that notice is. None: it does not wait for this try.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn leave(&self, turn: &Turn) -> Result<Option<NoticeProgress>, StoreError> {
-        let change = self.table.change(self.key, &turn.key).remove(["tell_lease", "tell_worker"]);
-        let change = change.when_is("tell_worker", binary(turn.worker.as_bytes()));
+        let change = self.table.change(self.key, &turn.key).remove(["notice_lease", "notice_worker"]);
+        let change = change.when_is("notice_worker", binary(turn.worker.as_bytes()));
         let left = change.send_for_new().await?;
         let decode = |item: &_| NoticeProgress::decode(&Reader::new("notices", self.key, item));
         Ok(left.decode(decode)?.done())
     }
 
-    /// The message for a try that is long due is taken for lost: another one is named, which is due now. None: somebody else
+    /// Takes the message of a try that is long due for lost, and names another, which is due now. None: another worker
     /// went on with the notice.
     ///
     /// # Errors
@@ -197,14 +205,14 @@ impl Notices {
         let now = self.table.world.now();
         let change = self
             .change_open(key, before.change)
-            .when_same("tell_due", before.due.map(time))
-            .when_same("tell_lease", before.lease_until.map(time))
-            .set("tell_due", time(now))
-            .remove(["tell_lease", "tell_worker"]);
+            .when_same("notice_due", before.due.map(time))
+            .when_same("notice_lease", before.lease_until.map(time))
+            .set("notice_due", time(now))
+            .remove(["notice_lease", "notice_worker"]);
         Ok(change.send().await?.is_done().then_some(now))
     }
 
-    /// Somebody asks for a notice that was given up to be tried anew. The moment the next try is due; none: it was not given
+    /// A user asks for a notice that was given up to be tried anew. Returns when the next try is due. None: it was not given
     /// up, or is no longer.
     ///
     /// # Errors
@@ -215,8 +223,8 @@ impl Notices {
             .change(key, change)
             .when_present("undeliverable")
             .when_absent("notified")
-            .set("tell_due", time(now))
-            .set("tell_since", time(now))
+            .set("notice_due", time(now))
+            .set("notice_since", time(now))
             .remove(["undeliverable"]);
         if let Some(index) = self.index() {
             revived = revived.set(index, shard(key));

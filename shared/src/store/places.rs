@@ -1,8 +1,8 @@
-//! Places: how much of a step one party may hold at once, so that the rest is left to others. One record per party, beside the
-//! locks.
+//! Places: how many calls of a step one party may hold at once, so that the rest is left to others. One record per party,
+//! beside the locks.
 //!
-//! A place is held under an id that nobody else has, until it is given back or its lease ends. Each change is one conditional
-//! write. Places keep a step free; what must not happen twice does not rest on them.
+//! A place is held under a unique id, until it is given back or its lease ends. Each change is one conditional write. Places
+//! keep a step available; safety does not rest on them.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::aws::{Change, Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACES_RETENTION};
 
-/// What the keys of these records begin with. No lane is called so: there is no `/` in a kind.
+/// The prefix of the keys of these records. No lane has it, since a kind has no `/`.
 pub const PREFIX: &str = "places/";
 
-/// What the key of a kind's record begins with.
+/// The prefix of the key of a kind's record.
 const OF_KIND: &str = "places/kind/";
 
-/// Whose places they are.
+/// The holder of places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Party {
     /// The calls of a kind's batch API. There are as many as policies, and their records hold more: they are kept.
     Kind(String),
-    /// The invocations that call a receiver of notices. Anybody may name another one: their records expire.
+    /// The invocations that call a receiver of notices. Users may name any number of receivers, so these records expire.
     Receiver(String),
 }
 
@@ -49,9 +49,9 @@ impl Party {
 /// A place that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whose it is.
+    /// The party that it belongs to.
     pub party: Party,
-    /// Who holds it.
+    /// The id it is held under.
     pub holder: Uuid,
     /// When its lease ends.
     pub until: Timestamp,
@@ -71,8 +71,8 @@ impl Places {
         Self(table)
     }
 
-    /// Takes a place, if fewer than `share` are held. Places whose lease ended make room, some of them in each write. Who holds
-    /// it already keeps it, until then. False: all are taken.
+    /// Takes a place, if fewer than `share` are held. Places whose lease ended make room, some of them in each write. A holder
+    /// that has one already keeps it, until its new lease ends. False: all are taken.
     ///
     /// # Errors
     /// The table cannot be written, the record is corrupt, or too many others take and give back at once.
@@ -93,7 +93,7 @@ impl Places {
                 Write::Refused(Some(item)) => item,
             };
             let holders = holders(&item)?;
-            // One's own write whose answer was lost.
+            // This very write, whose answer was lost.
             if holders.get(&place.holder) == Some(&place.until) {
                 return Ok(Write::Done(item));
             }
@@ -109,7 +109,7 @@ impl Places {
         Err(StoreError::Contended { what: format!("taking one of {}", place.party.key()) })
     }
 
-    /// Takes a place, and those of the dead away.
+    /// Takes a place, and removes places whose lease ended.
     fn taking(&self, place: &Place, share: u32, over: &[(Uuid, Timestamp)]) -> Change<'_> {
         let room = share.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
         let change = self
@@ -174,10 +174,10 @@ const TTL: &str = "ttl";
 /// The place that a change is about.
 pub(super) const MY_PLACE: &str = "places.#me";
 
-/// While a record has this, nobody takes a place in it: its party stands still.
+/// While a record has this, no place in it can be taken: its party stands still.
 pub(super) const STOPPED_AT: &str = "stopped_at";
 
-/// When the record of a party expires that was used until then.
+/// When the record of a party expires that was last used until then.
 fn retention(party: &Party, until: Timestamp) -> Option<AttributeValue> {
     match party {
         Party::Kind(_) => None,
@@ -214,7 +214,7 @@ pub(super) fn holders(item: &Item) -> Result<Holders, StoreError> {
     }
 }
 
-/// A change that also takes places away, if they are still held as they were.
+/// A change that also removes places, if they are still held as they were.
 fn without<'a>(change: Change<'a>, places: &[(Uuid, Timestamp)]) -> Change<'a> {
     places.iter().enumerate().fold(change, |change, (n, (holder, until))| {
         let path = format!("places.#d{n}");

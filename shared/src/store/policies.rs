@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::limits::POLICY_CACHE_MAX;
 use crate::policy::Policy;
 
-/// The policies, each remembered for some seconds.
+/// The policies, each cached for some seconds.
 #[derive(Debug)]
 pub struct Policies {
     table: Table,
@@ -90,7 +90,7 @@ impl Policies {
     }
 }
 
-/// The policy is kept as the JSON it was given as, so that a field added later needs no migration.
+/// The policy is kept as the JSON it was given in, so that a field added later needs no migration.
 fn encode(policy: &Policy, now: Timestamp) -> Result<Item, StoreError> {
     let json = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
         table: "policies",

@@ -1,5 +1,5 @@
-//! Producers: a record per partition, which says how far it has come, and one per page, which keeps what was read until it is registered and
-//! decides what the page is, whatever the source answers later.
+//! Producers: one record per partition, which shows how far it has come, and one per page, which keeps the page until it is
+//! registered, even if the source answers otherwise later.
 
 mod page;
 mod partition;
@@ -84,8 +84,8 @@ impl Producers {
         }
     }
 
-    /// Moves a partition on behind its page, all tasks of which are registered. Returns the partition it leaves. Refused: another worker did, or the partition
-    /// failed.
+    /// Moves a partition on behind its page, once all tasks of the page are registered. Returns the partition as written.
+    /// Refused: another worker did so, or the partition failed meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -101,7 +101,8 @@ impl Producers {
         Ok(written.or_mine(|stands| stands.page == after.page && stands.worker == Some(worker)))
     }
 
-    /// Notes that its source failed, and when it is asked again; or never, then the partition fails. Refused: somebody else went on with it.
+    /// Notes that its source failed, and when it is asked again; without a time the partition fails. Refused: another worker
+    /// went on with it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -113,14 +114,14 @@ impl Producers {
     ) -> Result<Write<Partition, Option<Partition>>, StoreError> {
         let now = self.table.world.now();
         if due.is_none() {
-            // It may wait for long until somebody resumes it.
+            // It may wait for long until a user resumes it.
             let kept = self.table.change("id", at.page_key()).set("ttl", expiry(now, PARTITION_RETENTION));
             kept.when_present("id").send().await.map(drop)?;
         }
         self.write(at, &at.with_error(error, due, now)).await
     }
 
-    /// Lets a partition that failed go on. Refused: it has not failed, or somebody else does.
+    /// Lets a partition that failed go on. Refused: it has not failed, or was resumed already.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -128,16 +129,16 @@ impl Producers {
         self.write(at, &at.resumed(self.table.world.now())).await
     }
 
-    /// Nothing is left to be done for a partition that is done: a sweep looks at it no more.
+    /// Takes a partition that is done out of the index: a sweep no longer looks at it.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn settle(&self, at: &Partition) -> Result<(), StoreError> {
+    pub async fn close(&self, at: &Partition) -> Result<(), StoreError> {
         let change = self.table.change("id", at.key()).remove([UNFINISHED]).when_present(UNFINISHED);
         change.when_is("state", crate::aws::attributes::text(PartitionState::Done.as_str())).send().await.map(drop)
     }
 
-    /// Notes that its message is sent again. False: somebody went on with it meanwhile.
+    /// Notes that its message is sent again. False: another worker went on with it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -147,7 +148,7 @@ impl Producers {
         Ok(change.when_same("reminded_at", at.reminded_at.map(time)).send().await?.is_done())
     }
 
-    /// The partitions of a segment for which something is left to be done, by fan-out and number. The index may lag.
+    /// The unfinished partitions of a segment, by fan-out and number. The index may lag.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -163,7 +164,7 @@ impl Producers {
         Ok(names)
     }
 
-    /// Every change of a partition that goes on: only as long as it is at the same page, in the same state, after as many failed tries.
+    /// A change of a partition, on condition that its page, state and failed tries are unchanged.
     async fn write(
         &self,
         at: &Partition,

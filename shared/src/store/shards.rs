@@ -1,4 +1,4 @@
-//! Shards of the sparse indexes by which `sweep` finds lanes and fan-outs: what all of them write must not meet in one partition.
+//! Shards of the sparse indexes by which `sweep` finds lanes and fan-outs, so that their writes do not all go to one partition.
 
 use std::fmt::Display;
 
@@ -23,12 +23,12 @@ pub(super) fn nth(shard: u64) -> AttributeValue {
     text(shard)
 }
 
-/// The same under few keys of a sort.
+/// The same with few keys per sort of record.
 pub(super) fn few_of(sort: &str, key: impl Display) -> AttributeValue {
     text(format_args!("{sort}:{}", one_of_few(key)))
 }
 
-/// The partition key of one of those few of a sort.
+/// The partition key of one of those few, of this sort.
 pub(super) fn nth_of(sort: &str, shard: u64) -> AttributeValue {
     text(format_args!("{sort}:{shard}"))
 }

@@ -22,7 +22,7 @@ use crate::limits::{BUNDLED_RETENTION, RETENTION};
 use crate::metrics::TASKS_REGISTERED;
 
 pub use self::duplicates::{Duplicate, Stored, Waits};
-pub use self::found::{Found, Source};
+pub use self::found::{Found, WaitingRecord};
 pub use self::keys::{Holding, Key, KeyClaim, Takeover};
 pub use self::pending::{Pending, PendingRecord};
 pub use self::record::{Content, DUPLICATE, Task};
@@ -59,8 +59,8 @@ impl Tasks {
         Self { table }
     }
 
-    /// Stores tasks; what is stored under an id already stays as it is. Returns the positions of those, unless it was stored for
-    /// the same bundle, which only the caller knows: then the answer of its own write was lost.
+    /// Stores tasks; a record that exists under an id stays as it is. Returns the positions of those, except where it was
+    /// stored for the same bundle: only this caller knows the bundle, so the answer to its own write was lost.
     ///
     /// # Errors
     /// The table cannot be written, or a record is corrupt.
@@ -104,8 +104,8 @@ impl Tasks {
         self.table.get_many(ID, &keys, &OF_STANDING, consistent).await?.iter().map(Standing::decode).collect()
     }
 
-    /// Claims tasks of a lane for a batch. Returns those that are the batch's now, whether claimed here or before. A task that
-    /// is named for a lane it is not in stays as it is.
+    /// Claims tasks of a lane for a batch. Returns those that the batch has now, whether claimed here or before. A task in
+    /// another lane than named stays as it is.
     ///
     /// # Errors
     /// The table cannot be written, or a record is corrupt.
@@ -128,8 +128,8 @@ impl Tasks {
         Ok(ids.iter().enumerate().filter(|(at, _)| !lost.contains(at)).map(|(_, id)| *id).collect())
     }
 
-    /// Contents of tasks. Reads again, strongly consistent, what an eventually consistent read did not find; what is in
-    /// neither is gone.
+    /// Contents of tasks. Tasks that an eventually consistent read does not find are read again, strongly consistent; those
+    /// still not found are gone.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -145,13 +145,13 @@ impl Tasks {
         Ok(contents)
     }
 
-    /// What tasks on their own take of a batch. One whose record is gone takes what a small one does.
+    /// What tasks on their own take of a batch. A task whose record is gone counts as a small one.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn loads(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Load>, StoreError> {
         let mut loads = HashMap::with_capacity(ids.len());
-        // They never change; what was stored just now may be missing at first.
+        // They never change, but a new one may be missing in an eventually consistent read.
         for consistent in [false, true] {
             let keys: Vec<String> = ids.iter().filter(|id| !loads.contains_key(*id)).map(ToString::to_string).collect();
             for item in self.table.get_many(ID, &keys, &OF_LOADS, consistent).await? {

@@ -1,4 +1,4 @@
-//! Acks: clearing bits, ending groups, and seeing the last one.
+//! Acks: clearing bits, ending groups, and noticing the last one.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::metrics::ITEMS_ACKED;
 use crate::store::fanouts::Ended;
 use crate::store::groups::{Cleared, GroupRecord, Mask, clear};
 
-/// A group about to lose its last bits, or others that its fan-out's header counts, too.
+/// A group whose last bits are about to be cleared, or others that the header counts, too.
 pub(super) struct Ending {
     pub(super) group: GroupRecord,
     pub(super) cleared: Cleared,
 }
 
 impl Ending {
-    /// Its part in what the header counts.
+    /// What it adds to the header's counts.
     fn counts(&self) -> Ended {
         let Self { group, cleared } = self;
         let failed = cleared.failed.count();
@@ -35,8 +35,8 @@ impl Ending {
 }
 
 impl Tracking {
-    /// Applies acks: one write per group, and one transaction for the groups of a fan-out that end. Then looks whether any
-    /// of the fan-outs is done. Applying the same acks again changes nothing, but repeats whatever a crash left undone.
+    /// Applies acks: one write per group, and one transaction for the groups of a fan-out that end. Then ends the fan-outs that
+    /// are done. Applying the same acks again changes nothing, but repeats what a crash left undone.
     ///
     /// # Errors
     /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
@@ -94,7 +94,7 @@ impl Tracking {
         Ok((fanout, id, out_of_range(group, mask), self.clear_some(group.clone(), mask).await?))
     }
 
-    /// Ends groups of a fan-out, and looks whether it is done.
+    /// Ends groups of a fan-out, and then the fan-out if it is done.
     async fn end(&self, fanout: Uuid, groups: Vec<Ending>, acks: &Acks) -> Result<(), TrackingError> {
         self.end_groups(fanout, groups, acks).await?;
         self.check(fanout).await.map(|_| ())
@@ -108,7 +108,7 @@ impl Tracking {
             }
             let cleared = clear(&group, mask);
             if cleared.newly == 0 {
-                // Whoever counted these failures may have died before they were judged.
+                // The worker that counted these failures may have died before it judged them.
                 let judged = !group.counted || mask.failed.is_zero();
                 return Ok(if judged { Clearing::Cleared } else { Clearing::Ended });
             }
@@ -131,8 +131,8 @@ impl Tracking {
         Err(contended(group.id))
     }
 
-    /// Lets others write a record that so many of one's own writes found changed. Returns whether it took time: then the record has
-    /// to be read again, for what the refusal showed is old.
+    /// Lets other workers write a record that `refusals` writes of this one found changed. Returns whether it took time: then
+    /// the record has to be read again, for what the refusal showed is old.
     pub(super) async fn give_way(&self, refusals: u32) -> bool {
         if refusals < 2 {
             return false;
@@ -141,8 +141,8 @@ impl Tracking {
         true
     }
 
-    /// Ends groups, or clears bits with failures, together with the header's count of them. Somebody else may end or change some
-    /// meanwhile: then what `acks` says of them is applied to what stands.
+    /// Ends groups, or clears bits with failures, in one transaction with the header's counts. If another worker ends or
+    /// changes some meanwhile, `acks` are applied to these groups as they stand.
     pub(super) async fn end_groups(
         &self,
         fanout: Uuid,
@@ -194,8 +194,8 @@ impl Tracking {
             match self.fanouts.clear_inline(&fanout, &group, &cleared).await? {
                 Write::Done(after) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
-                    self.tell_end(&after).await?;
-                    self.tell_share(&fanout, &after).await?;
+                    self.hint_end(&after).await?;
+                    self.hint_share(&fanout, &after).await?;
                     return Ok(refusal);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,
@@ -210,13 +210,13 @@ impl Tracking {
     }
 }
 
-/// What clearing bits of a group led to.
+/// The result of clearing bits of a group.
 enum Clearing {
-    /// Others are still set, or nothing was to be cleared.
+    /// Other bits are still set, or none was to be cleared.
     Cleared,
-    /// These are the last, or failures that the header counts; they go in a transaction.
+    /// These are its last bits, or failures that the header counts: both are written in one transaction.
     Ending(Box<Ending>),
-    /// It had ended before, or its failures are counted: the header is to be looked at.
+    /// It had ended before, or its failures are counted: the header is to be checked.
     Ended,
 }
 

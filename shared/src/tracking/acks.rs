@@ -10,6 +10,7 @@ use crate::limits::REFUSED_ITEMS_NAMED_MAX;
 use crate::messages::{AckEntry, AckRequest};
 use crate::metrics::ITEMS_REFUSED;
 use crate::store::batches::Batch;
+use crate::store::fanouts::Fanout;
 use crate::store::groups::Mask;
 
 /// Acks by fan-out and item group.
@@ -53,7 +54,7 @@ pub struct Refusal {
 pub type Refused = BTreeMap<(Uuid, Uuid), Refusal>;
 
 impl Refusal {
-    /// What is refused of a mask.
+    /// The refused part of a mask.
     pub(super) fn of(problem: AckRefusal, mask: &Mask) -> Self {
         let items = match problem {
             AckRefusal::UnknownGroup { .. } => mask.done.clone(),
@@ -62,7 +63,7 @@ impl Refusal {
         Self { problem, items }
     }
 
-    /// Whoever sent the ack may be gone, or be a step of Fanfold's own, so that nobody else would say it.
+    /// Logs and counts the refusal: the sender may be gone, or may be one of Fanfold's own steps.
     pub(super) fn report(&self) {
         let count = self.items.count();
         metrics::counter!(ITEMS_REFUSED).increment(count);
@@ -81,8 +82,14 @@ pub fn collect(acks: &mut Acks, request: &AckRequest) {
 }
 
 /// Adds items that were dropped as duplicates.
-pub fn collect_duplicates(acks: &mut Acks, items: impl IntoIterator<Item = ItemId>) {
+pub(crate) fn collect_duplicates(acks: &mut Acks, items: impl IntoIterator<Item = ItemId>) {
     items.into_iter().for_each(|item| add(acks, &AckEntry::Item(item), Said::Duplicate));
+}
+
+/// Adds the parent item of a fan-out that ended: it succeeded if the fan-out is complete, and failed at any other end.
+pub fn collect_parent(acks: &mut Acks, parent: ItemId, ended: &Fanout) {
+    let said = if ended.complete() { Said::Succeeded } else { Said::Failed };
+    add(acks, &AckEntry::Item(parent), said);
 }
 
 /// Adds what a batch has settled so far.

@@ -14,7 +14,7 @@ use crate::store::producers::Partition;
 enum Added {
     /// The groups are there.
     Done,
-    /// Failures are counted in groups of the fan-out where these did not say so, or the other way round.
+    /// Nothing was written: the groups of this fan-out count failures and these did not, or the other way round.
     Otherwise,
 }
 
@@ -50,7 +50,7 @@ impl Tracking {
     ) -> Result<Vec<ItemGroup>, TrackingError> {
         let sizes: Vec<u32> = group_sizes(items).collect();
         let groups = name_groups(fanout, seed, &sizes);
-        // Most fan-outs tolerate any number of failures: others are found out about by being refused.
+        // Most fan-outs tolerate any number of failures. Others refuse this write.
         match self.add_groups(fanout, items, &groups, keyed, false).await? {
             Added::Otherwise => match self.add_groups(fanout, items, &groups, keyed, true).await? {
                 Added::Otherwise => Err(StoreError::Contended { what: format!("adding to {fanout}") }.into()),
@@ -60,7 +60,7 @@ impl Tracking {
         }
     }
 
-    /// Adds groups in which failures are `counted`, or are not, or finds that they were added before.
+    /// Adds groups that count failures if `counted`, or finds that they were added before.
     async fn add_groups(
         &self,
         fanout: Uuid,
@@ -70,7 +70,8 @@ impl Tracking {
         counted: bool,
     ) -> Result<Added, TrackingError> {
         let mut actions = Vec::with_capacity(groups.len() + 1);
-        // A repetition finds the first group, however many items it asks for: so that group knows how many the first brought.
+        // A repetition finds the first group, however many items it asks for, so that group notes how many the first call
+        // added.
         let now = self.world.now();
         for (at, group) in groups.iter().enumerate() {
             let added = (keyed && at == 0).then_some(items);
@@ -79,7 +80,7 @@ impl Tracking {
         }
         actions.push(self.fanouts.add_action(fanout, u64::from(items), groups.len() as u64, counted)?);
         let Write::Refused(refused) = self.fanouts.transact(&actions).await? else { return Ok(Added::Done) };
-        // The groups are there: this very add was done before, and what became of the fan-out since does not matter.
+        // The groups exist: this very call was made before, and the fan-out's state since does not matter.
         if refused.iter().any(|(at, _)| *at < groups.len()) {
             let ids: Vec<Uuid> = groups.iter().map(|group| group.id).collect();
             return same_add(groups, items, &self.groups.get_many(&ids).await?).map(|()| Added::Done);
@@ -108,7 +109,7 @@ pub(super) fn opening_groups(fanout: &Fanout) -> Vec<ItemGroup> {
     if fanout.inline.is_some() || fanout.estimated() {
         return fanout.inline_groups();
     }
-    // An add brings no more than fits a `u32`.
+    // A call adds no more than fits a `u32`.
     let sizes: Vec<u32> = group_sizes(u32::try_from(fanout.opened_with).unwrap_or(0)).collect();
     name_groups(fanout.id, fanout.id, &sizes)
 }
@@ -124,7 +125,7 @@ pub(super) fn name_groups(fanout: Uuid, seed: Uuid, sizes: &[u32]) -> Vec<ItemGr
     sizes.iter().enumerate().map(name).collect()
 }
 
-/// A repeated add must ask for as many items as the first one. Of groups without that note only the sizes can be compared.
+/// A repeated call must ask for as many items as the first. Groups without that note can only be compared by size.
 fn same_add(wanted: &[ItemGroup], items: u32, found: &[GroupRecord]) -> Result<(), TrackingError> {
     let as_many = found.iter().filter_map(|group| group.added).all(|added| added == items);
     let same = wanted.iter().all(|group| found.iter().any(|other| other.id == group.id && other.size == group.upto));

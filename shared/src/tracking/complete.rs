@@ -1,4 +1,4 @@
-//! Sealing and ending: whoever sees a fan-out drained makes the one transition.
+//! Sealing and ending: of all workers that see a fan-out drained, one makes the transition.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -24,17 +24,17 @@ impl Tracking {
         self.finish(sealed).await
     }
 
-    /// The same as its producer says.
+    /// The same for a fan-out with a producer, whose rows are all registered.
     ///
     /// # Errors
     /// There is no such fan-out, or the tables cannot be written.
-    pub async fn seal_produced(&self, id: Uuid) -> Result<Fanout, TrackingError> {
+    pub(crate) async fn seal_produced(&self, id: Uuid) -> Result<Fanout, TrackingError> {
         let sealed = self.fanouts.seal(id, true).await?.ok_or(TrackingError::UnknownFanout(id))?;
         self.finish(sealed).await
     }
 
-    /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it if it is
-    /// drained; if it is not, a share of its items may be done that is to be told.
+    /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it
+    /// if it is drained. If it is not, a share of its items may be done that is to be reported.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
@@ -49,7 +49,8 @@ impl Tracking {
         .boxed()
     }
 
-    /// Ends a fan-out that is drained. Whoever ends it sends the message of its notice; later only `sweep` sends it again.
+    /// Ends a fan-out that is drained. The worker that ends it sends the message of its notice; later only `sweep` sends it
+    /// again.
     ///
     /// # Errors
     /// The table cannot be written, or the hint not sent.
@@ -59,14 +60,14 @@ impl Tracking {
         }
         match self.fanouts.end(&fanout).await? {
             Write::Done(ended) => {
-                self.tell_end(&ended).await?;
+                self.hint_end(&ended).await?;
                 Ok(ended)
             }
             Write::Refused(stands) => stands.ok_or(TrackingError::UnknownFanout(fanout.id)),
         }
     }
 
-    /// Reads the header and finishes the fan-out if it is to fail or drained.
+    /// Reads the header, and finishes the fan-out if it is to fail or is drained.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
@@ -78,7 +79,7 @@ impl Tracking {
     }
 
     /// Sends the message of what follows from the end of a fan-out, its notice included, if it ended just now.
-    pub(super) async fn tell_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
+    pub(super) async fn hint_end(&self, fanout: &Fanout) -> Result<(), TrackingError> {
         if !fanout.ended() || !(fanout.to_follow() || fanout.to_notify()) {
             return Ok(());
         }
@@ -93,8 +94,8 @@ impl Tracking {
         Ok(self.notify.send(&NotifyMessage::first(About::Fanout(fanout.id))).await?)
     }
 
-    /// Sends the message of a notice again, for the next try: it is taken for lost. Earlier messages of it no longer count.
-    /// False: somebody went on with it meanwhile.
+    /// Sends the message of a notice again, for the next try, since it is taken for lost. Earlier messages of it no longer
+    /// count. False: another worker went on with it meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.
@@ -109,7 +110,7 @@ impl Tracking {
         Ok(true)
     }
 
-    /// Sends the message again that is lost with its queue, for the moment it is due.
+    /// Sends a message again that was lost with its queue, for the moment it is due.
     ///
     /// # Errors
     /// The message cannot be sent.

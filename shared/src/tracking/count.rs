@@ -1,4 +1,4 @@
-//! Counts of estimated fan-outs: one write each, and whoever leaves none outstanding ends it.
+//! Counts of estimated fan-outs: one write each. The worker that leaves none outstanding ends the fan-out.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub fn collect_counts(counts: &mut Counts, request: &CountRequest) {
 }
 
 impl Tracking {
-    /// Counts in the headers of estimated fan-outs, each by itself: what fails for one is applied for the others. Nothing here is safe to
-    /// repeat. What is counted as done after the end changes nothing, as acks do not.
+    /// Counts in the headers of estimated fan-outs, each by itself: a failure for one does not affect the others. Nothing here
+    /// is safe to repeat. Counts after the end change nothing, as acks do not.
     pub async fn count(&self, counts: &Counts) -> Counted {
         let mut each = Vec::with_capacity(counts.len());
         for (id, count) in counts {
@@ -52,7 +52,7 @@ impl Tracking {
             }
             Write::Refused(Some(fanout)) => fanout,
         };
-        // What was counted is not to be counted again, whatever comes now: a sweep finishes what this does not.
+        // The counts are written and must not be repeated, even if finishing fails: a sweep finishes it.
         let finished = self.finish(fanout.clone()).await;
         Ok(finished.unwrap_or_else(|error| {
             tracing::error!(%error, fanout = %id, "an estimated fan-out was counted, and is to be finished by a sweep");
@@ -60,7 +60,7 @@ impl Tracking {
         }))
     }
 
-    /// Most fan-outs tolerate any number of failures: others are found out about by being refused.
+    /// Most fan-outs tolerate any number of failures. Others refuse this write.
     async fn count_in(&self, id: Uuid, count: Count) -> Result<Write<Fanout, Option<Fanout>>, StoreError> {
         match self.fanouts.count(id, count, false).await? {
             Write::Refused(Some(stands)) if count.failed > 0 && stands.tolerated.is_some() => {

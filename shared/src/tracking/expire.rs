@@ -13,7 +13,7 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
     pub async fn expire(&self, fanout: Fanout) -> Result<bool, TrackingError> {
-        if !matches!(fanout.state, FanoutState::Open | FanoutState::Sealed) {
+        if fanout.state.decided() {
             return Ok(false);
         }
         if fanout.to_fail() {
@@ -26,13 +26,13 @@ impl Tracking {
             return Ok(false);
         }
         let Write::Done(decided) = self.fanouts.decide(&fanout, FanoutState::Expired).await? else { return Ok(false) };
-        self.tell_end(&decided).await?;
+        self.hint_end(&decided).await?;
         self.close(decided, SWEEP_CLOSES_MAX).await?;
         Ok(true)
     }
 
-    /// Until when a fan-out counts as active, by the first of its records that says so; none: it is idle. Groups are read consistently.
-    /// One that the index does not show yet was added just now, which the header says, too.
+    /// Until when a fan-out counts as active, by the first of its records that shows it; none: it is idle. Groups are read
+    /// consistently. A group that the index does not show yet was added just now, which the header shows, too.
     async fn active_until(&self, fanout: &Fanout, now: Timestamp) -> Result<Option<Timestamp>, TrackingError> {
         let active = |until: Timestamp| (until >= now).then_some(until);
         if let Some(until) = active(fanout.active_until()) {

@@ -30,7 +30,7 @@ impl Tracking {
     ) -> Result<GroupPage, TrackingError> {
         let opening = opening_groups(fanout);
         let place = after.and_then(|after| opening.iter().position(|group| group.id == after));
-        // Whoever names a group that was added has read the others.
+        // A caller that names an added group has read those it was opened with.
         let rest = match (after, place) {
             (None, _) => opening.as_slice(),
             (Some(_), Some(place)) => &opening[place + 1..],

@@ -1,4 +1,4 @@
-//! Items as they stand: whether they exist, and what became of one.
+//! Items: whether they exist, and their states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use crate::limits::ACKS_AT_ONCE_MAX;
 use crate::store::fanouts::Fanout;
 use crate::store::groups::GroupRecord;
 
-/// Item groups as far as their items' tasks are concerned, by fan-out and group.
+/// The sizes of item groups, by fan-out and group, and whether they are marked as having tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes(BTreeMap<(Uuid, Uuid), Size>);
 
-/// What is known of a group.
+/// A group.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     items: u32,
-    /// Whether it is known already that tasks are registered for its items, or nothing of it is left to be done.
+    /// Whether it is marked as having tasks, or is finished.
     marked: bool,
 }
 
@@ -71,8 +71,8 @@ impl Tracking {
         Ok(Sizes(groups.into_iter().map(|(name, group)| (name, size(group))).collect()))
     }
 
-    /// Notes in the groups of these items that they have tasks, before the first of them is stored: from then on a fan-out that is
-    /// cut short waits for what is in progress there. One write per group, once.
+    /// Marks the groups of these items as having tasks, before the first of them is stored: from then on, a fan-out that is cut
+    /// short waits for tasks in progress. One write per group, once.
     ///
     /// # Errors
     /// The tables cannot be written.
@@ -109,8 +109,8 @@ impl Tracking {
         Ok(groups.map(|group| ((group.fanout, group.id), group)).collect())
     }
 
-    /// Which items of these groups of a fan-out are in a state, strongly consistent: runs of indexes, both ends included, by group in
-    /// the order given. Groups whose records are gone have none.
+    /// The items of these groups of a fan-out that are in a state, strongly consistent: runs of indices, both ends included, by
+    /// group in the order given. Groups whose records are gone have none.
     ///
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.
@@ -131,7 +131,7 @@ impl Tracking {
         Ok(groups.iter().map(|group| (group.id, runs(&group.id))).collect())
     }
 
-    /// What became of an item, strongly consistent.
+    /// The state of an item, strongly consistent.
     ///
     /// # Errors
     /// The tables cannot be read, or a record is corrupt.

@@ -8,19 +8,20 @@ use crate::store::fanouts::{Fanout, Missing};
 
 impl Tracking {
     /// Finds out which items of a fan-out that ended are missing, if some are, and writes that down in its header, once: whatever
-    /// becomes of the groups' records, each delivery of its notice tells the same. Returns the fan-out as it stands then.
+    /// becomes of the groups' records, each delivery of its notice reports the same. Returns the fan-out as it stands then.
     ///
     /// # Errors
     /// There is no such fan-out any more, or the tables cannot be read or written.
     pub async fn with_missing(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
-        if fanout.missing == 0 || fanout.telling.missing.is_some() {
+        if fanout.missing == 0 || fanout.notice_facts.missing.is_some() {
             return Ok(fanout);
         }
         let (id, missing) = (fanout.id, self.find_missing(&fanout).await?);
         self.fanouts.name_missing(fanout, missing).await?.ok_or(TrackingError::UnknownFanout(id))
     }
 
-    /// Reads groups until all missing items are found, or as many as a notice names, or so many groups that more would take too long.
+    /// Reads groups until all missing items are found, or as many ranges as a notice names, or as many groups as there is time
+    /// for.
     async fn find_missing(&self, fanout: &Fanout) -> Result<Missing, TrackingError> {
         let mut missing = Missing::default();
         let mut after: Option<Uuid> = None;

@@ -22,7 +22,8 @@ use crate::messages::NotifyMessage;
 use crate::store::fanouts::{FanoutState, Fanouts};
 use crate::store::groups::Groups;
 
-pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_duplicates};
+pub(crate) use acks::collect_duplicates;
+pub use acks::{AckRefusal, Acks, Refusal, Refused, collect, collect_batch, collect_parent};
 pub use add::page_groups;
 pub use count::{Counted, Counts, collect_counts};
 pub use groups::GroupPage;
@@ -87,7 +88,7 @@ pub enum TrackingError {
         /// Its state.
         state: FanoutState,
     },
-    /// The fan-out ended otherwise than it was to.
+    /// Another end of the fan-out was decided before.
     #[error("fan-out {id} is {} already; a fan-out that is open or sealed can be cancelled", state.as_str())]
     Ended {
         /// The fan-out.
@@ -95,7 +96,7 @@ pub enum TrackingError {
         /// Its state.
         state: FanoutState,
     },
-    /// Somebody else than its producer was to seal a fan-out.
+    /// Only its producer may seal the fan-out.
     #[error("fan-out {0} is sealed by its producer, when that is through; it can be cancelled")]
     Produced(uuid::Uuid),
     /// Its producer cannot be used.

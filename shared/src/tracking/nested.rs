@@ -1,4 +1,4 @@
-//! Fan-outs under an item of another one, and tasks that follow an end: what can be said of them when the fan-out is opened.
+//! Checks of a new fan-out's parent item, and of the task that follows its end.
 
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ impl Tracking {
         Ok(self.fanouts.get(derived::fanout(key)).await?.is_some())
     }
 
-    /// Checks that the items exist that the end is to ack, or to register a task for. The new fan-out's own do not, so that none is its
-    /// own parent.
+    /// Checks that the items exist that the end acks, or registers a task for. The new fan-out's own items do not exist yet, so
+    /// it cannot be its own parent.
     pub(super) async fn check_follow(&self, request: &OpenRequest) -> Result<(), TrackingError> {
         if let Some(then) = &request.then {
             check_then(then, request.parent)?;
@@ -42,7 +42,7 @@ impl Tracking {
     }
 }
 
-/// Checks what can be said of the task without looking anything up.
+/// Checks the task without reading records.
 fn check_then(then: &Then, parent: Option<ItemId>) -> Result<(), TrackingError> {
     let refuse = |field, problem| Err(TrackingError::Follow { field, problem });
     if let Some(item) = then.id.filter(|item| Some(*item) == parent) {

@@ -13,7 +13,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, derived, group_sizes};
 use crate::limits::GROUP_ITEMS_MAX;
-use crate::store::fanouts::{Fanout, FanoutState, Inline, Mode, Telling};
+use crate::store::fanouts::{Fanout, FanoutState, Inline, Mode, NoticeFacts};
 use crate::store::groups::GroupRecord;
 use crate::store::notices::NoticeProgress;
 
@@ -24,7 +24,7 @@ pub struct Opened {
     pub fanout: Fanout,
     /// The groups of the items it was opened with.
     pub groups: Vec<ItemGroup>,
-    /// Whether this call opened it, as far as is known, and not an earlier one with the same idempotency key.
+    /// Whether this call opened it, and not an earlier one with the same idempotency key, as far as is known.
     pub new: bool,
 }
 
@@ -37,7 +37,7 @@ impl Tracking {
         self.open_with(request, key, |_| Ok(Vec::new())).await
     }
 
-    /// The same, with what is to be written in the same transaction.
+    /// The same, with more writes in the same transaction.
     pub(crate) async fn open_with(
         &self,
         request: OpenRequest,
@@ -45,7 +45,7 @@ impl Tracking {
         also: impl FnOnce(Uuid) -> Result<Vec<TransactWriteItem>, StoreError> + Send,
     ) -> Result<Opened, TrackingError> {
         request.check()?;
-        // A repetition is answered as the first call was, although the items may be gone by now.
+        // A repetition is answered as the first call was, even if the items are gone by now.
         if let Err(error) = self.check_follow(&request).await
             && !self.opened_before(key).await?
         {
@@ -67,11 +67,11 @@ impl Tracking {
         let new = opened.is_done();
         let fanout = match opened {
             Write::Done(()) => {
-                self.tell_end(&fanout).await?;
+                self.hint_end(&fanout).await?;
                 fanout
             }
             Write::Refused(Some(before)) => same_request(before, &request, inline)?,
-            // One of long ago, whose header expired before its groups did.
+            // The header of an old fan-out expired before its groups did.
             Write::Refused(None) => return Err(StoreError::Contended { what: format!("opening {id}") }.into()),
         };
         let groups = if inline { fanout.inline_groups() } else { groups };
@@ -121,7 +121,7 @@ fn new_fanout(id: Uuid, request: &OpenRequest, inline: bool, groups: u64, now: T
         inline: inline.then(|| Inline { pending: Bits::ones(request.items as usize), ..Inline::default() }),
         user_key: request.user_key.clone(),
         notify: request.notify.clone(),
-        telling: Telling { on: request.notify_on.clone().unwrap_or_default(), ..Telling::default() },
+        notice_facts: NoticeFacts { on: request.notify_on.clone().unwrap_or_default(), ..NoticeFacts::default() },
         parent: request.parent,
         then: request.then.clone(),
         then_due: None,
@@ -146,13 +146,13 @@ fn same_request(before: Fanout, request: &OpenRequest, inline: bool) -> Result<F
         ("items", before.opened_with != u64::from(request.items)),
         ("user_key", before.user_key != request.user_key),
         ("notify", before.notify != request.notify),
-        ("notify_on", before.telling.on != request.notify_on.clone().unwrap_or_default()),
+        ("notify_on", before.notice_facts.on != request.notify_on.clone().unwrap_or_default()),
         ("tolerated_failures", before.tolerated != request.tolerated_failures),
         ("parent", before.parent != request.parent),
         ("then", before.then != request.then),
         ("producer", before.producer != request.producer),
         ("idle_limit", before.idle_limit != request.idle_limit.unwrap_or_default()),
-        // Items are held elsewhere if they were sealed at once, so what was answered then depends on it.
+        // A fan-out that was sealed at once keeps its items elsewhere, so the first answer depended on it.
         ("seal", (request.seal && before.state == FanoutState::Open) || inline != before.inline.is_some()),
     ];
     match differs.iter().find(|(_, differs)| *differs) {

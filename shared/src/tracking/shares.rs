@@ -1,19 +1,19 @@
-//! Shares of a fan-out's items at which its progress is told.
+//! Shares of a fan-out's items at which its progress is reported.
 
 use super::{Tracking, TrackingError};
 use crate::aws::Write;
 use crate::messages::{About, NotifyMessage};
-use crate::store::fanouts::Fanout;
+use crate::store::fanouts::{Fanout, Report};
 
 impl Tracking {
-    /// Notes that a share of the items is done, if that is to be told, and sends the message of its notice; if that is lost, `sweep`
-    /// sends it again. Returns the fan-out as it stands then.
+    /// Notes that a share of the items is done, if that is to be reported, and sends the message of its notice; if that is
+    /// lost, `sweep` sends it again. Returns the fan-out as it stands then.
     pub(super) async fn note_share(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
         // Each refusal is by another share, or by the end.
         while fanout.reaches(self.world.now()).is_some() {
             match self.fanouts.reach(&fanout).await? {
                 Write::Done(after) => {
-                    self.tell_share(&fanout, &after).await?;
+                    self.hint_share(&fanout, &after).await?;
                     return Ok(after);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,
@@ -24,8 +24,8 @@ impl Tracking {
     }
 
     /// Sends the message of the notice of a share that was reached just now, if one was.
-    pub(super) async fn tell_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
-        if after.notice.change == before.notice.change || after.reached_to_tell().is_none() {
+    pub(super) async fn hint_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
+        if after.notice.change == before.notice.change || !matches!(after.undelivered(), Some(Report::Share(_))) {
             return Ok(());
         }
         Ok(self.notify.send(&NotifyMessage::due(About::Fanout(after.id), after.notice.due)).await?)

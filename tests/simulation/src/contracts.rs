@@ -58,13 +58,13 @@ impl Write<'_> {
 
     /// A try to tell a notice begins when it is due and none runs, by the clock of who begins, and not after its end.
     fn tells_in_turn(&self) -> bool {
-        if !(self.tells(":tell_worker") && self.tells(":tell_lease")) {
+        if !(self.tells(":notice_worker") && self.tells(":notice_lease")) {
             return true;
         }
         let time = |value: &Value| value["N"].as_str().and_then(|time| time.parse::<u64>().ok());
         let now = time(&self.values[":now"]);
         let over = !self.before["notified"].is_null() || !self.before["undeliverable"].is_null();
-        !over && time(&self.before["tell_due"]) <= now && time(&self.before["tell_lease"]) <= now
+        !over && time(&self.before["notice_due"]) <= now && time(&self.before["notice_lease"]) <= now
     }
 
     fn tells(&self, name: &str) -> bool {

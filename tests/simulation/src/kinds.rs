@@ -26,7 +26,8 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     }
     lock(&sim.stats).brought.entry("changes of kinds").and_modify(|changes| *changes += 1).or_insert(1);
     let notify = lock(&sim.model).kinds.get(kind).is_some_and(|kind| kind.notify);
-    let begins = !now["tell_due"].is_null() && !told(now) && now["tell_tries"].is_null() && now["tell_lease"].is_null();
+    let begins =
+        !now["notice_due"].is_null() && !told(now) && now["notice_tries"].is_null() && now["notice_lease"].is_null();
     (notify != begins).then(|| format!("changed, and is to be told: {begins}, wanted: {notify}"))
 }
 
@@ -37,12 +38,12 @@ pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<()
         Gates::new(table(engine, sim, "LOCKS_TABLE")).get_many(&kinds).await.map_err(|error| error.to_string())?
     {
         let notify = model.kinds.get(&gate.kind).is_some_and(|kind| kind.notify);
-        if gate.to_tell() || gate.tell_at.is_some() != (notify && gate.notice.change.is_some()) {
+        if gate.to_notify() || gate.notice_at.is_some() != (notify && gate.notice.change.is_some()) {
             sim.violate(format!("it is still to be told how a kind stands, or to the wrong ones: {gate:?}"));
         }
         let notice = Notice::of_kind(&gate);
         let right = model.notices.get(&notice.id) == Some(&notice);
-        if gate.tell_at.is_some() && (!right || (gate.notice.given_up.is_some() && !model.hooks.gone(&notice.id))) {
+        if gate.notice_at.is_some() && (!right || (gate.notice.given_up.is_some() && !model.hooks.gone(&notice.id))) {
             sim.violate(format!("how a kind stands was not told, {notice:?}: {gate:?}"));
         }
     }

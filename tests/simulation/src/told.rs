@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, ItemRange, derived};
 use fanfold::notice::{Event, FanoutEnded, FanoutProgress, Notice};
-use fanfold::store::fanouts::{Fanout, FanoutState, NotifyOn, ProgressShare, ToldEnd};
+use fanfold::store::fanouts::{Fanout, FanoutState, NotifyOn, ProgressShare, ReportedEnd};
 use fanfold::tracking::Progress;
 use serde_json::json;
 use tokio::time::Instant;
@@ -170,7 +170,7 @@ pub(crate) fn names(sim: &Sim, end: &FanoutEnded, missing: &BTreeSet<ItemId>) {
 impl FanoutModel {
     /// The type of the notice of an end, if it is to be told.
     pub(crate) fn told_as(&self, fanout: &Fanout, failed: u64) -> Option<&'static str> {
-        use ToldEnd::{Cancelled, Completed, Expired, Failed, Succeeded};
+        use ReportedEnd::{Cancelled, Completed, Expired, Failed, Succeeded};
         let chosen = |end| self.notify_on.ends.as_ref().map_or(end != Succeeded, |ends| ends.contains(&end));
         let told = match fanout.state {
             FanoutState::Completed if failed == 0 && chosen(Succeeded) => (Succeeded, "fanout.succeeded"),
@@ -206,7 +206,7 @@ impl FanoutPlan {
             self.notify_on.progress = shares.into_iter().flatten().filter(|_| dice.chance(5_000)).collect();
         }
         if self.notify && dice.chance(3_000) {
-            let ends = ToldEnd::ALL.into_iter().filter(|_| dice.chance(5_000)).collect();
+            let ends = ReportedEnd::ALL.into_iter().filter(|_| dice.chance(5_000)).collect();
             self.notify_on = NotifyOn { ends: Some(ends), ..self.notify_on.clone() };
         }
         self.children.iter_mut().for_each(|child| child.choose(dice));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::ids::TaskId;
 use fanfold::limits::{PROBE_PAUSE_MAX, REFUSED_MAX};
 use fanfold::store::batches::BatchStatus;
-use fanfold::store::gates::{Gate, Refusal};
+use fanfold::store::gates::{Gate, RefusedCall};
 use fanfold::store::places::{Party, Place};
 use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
 use fanfold_sweep::SweepRequest;
@@ -212,7 +212,7 @@ async fn a_late_refusal_by_another_version_does_not_let_a_kind_go_on() {
         until: stack.world.now().plus(Duration::from_secs(40)),
     };
     let now = stack.world.now();
-    let refusal = |version: u128| Refusal { target: "117", version: uuid::Uuid::from_u128(version), answer: "no" };
+    let refusal = |version: u128| RefusedCall { target: "117", version: uuid::Uuid::from_u128(version), answer: "no" };
     for n in 0..4 {
         assert!(stack.gates.take(&place(n), 10, now).await.unwrap().is_done());
     }

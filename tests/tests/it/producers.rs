@@ -100,7 +100,7 @@ async fn assert_produced(stack: &TestStack, id: Uuid, rows: impl IntoIterator<It
     let sum = |count: fn(&Partition) -> u64| partitions.iter().map(count).sum::<u64>();
     assert_eq!(sum(|it| it.rows - it.dropped - it.bad), fanout.total);
     assert_eq!(sum(|it| it.duplicates), fanout.duplicates);
-    assert!(partitions.iter().all(|it| it.state == PartitionState::Done && it.settled), "{partitions:?}");
+    assert!(partitions.iter().all(|it| it.state == PartitionState::Done && it.closed), "{partitions:?}");
     let ids: Vec<TaskId> = orders.into_values().collect();
     stack.assert_settled(&ids, 100).await;
     let told = stack.completions().await;

@@ -177,8 +177,8 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
         };
         Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup)
     };
-    let webhooks = Arc::new(fanfold_notify::Http::from_environment(&surroundings("NotifyFunction")).unwrap());
-    let sources = Arc::new(fanfold_produce::Http::default());
+    let webhooks = Arc::new(fanfold_notify::HttpWebhooks::from_environment(&surroundings("NotifyFunction")).unwrap());
+    let sources = Arc::new(fanfold_produce::HttpSources::default());
     let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, sources, commands: false };
     let steps = Steps::new(surroundings, outside).unwrap();
     for function in template.functions() {

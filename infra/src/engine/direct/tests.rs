@@ -183,8 +183,8 @@ fn updates_of_maps_and_more(id: &str) -> Vec<Value> {
         update(
             id,
             "SET #a = :a REMOVE #b",
-            "(attribute_not_exists(tell_due) OR tell_due <= :now) AND (attribute_not_exists(x) OR x < y)",
-            &[("a", "tell_due"), ("b", "long")],
+            "(attribute_not_exists(notice_due) OR notice_due <= :now) AND (attribute_not_exists(x) OR x < y)",
+            &[("a", "notice_due"), ("b", "long")],
             json!({ "a": n(5), "now": n(4) }),
         ),
         update(

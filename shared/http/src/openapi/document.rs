@@ -44,8 +44,8 @@ impl Describer {
     }
 }
 
-/// Names of schemas that requests and answers both have, but not the same: what may be left out of a request is always
-/// there in an answer. A schema that refers to one of these is not the same, either.
+/// Names of schemas that differ between requests and answers: a field that may be left out of a request is always there in an
+/// answer. A schema that refers to one of these differs, too.
 fn apart(requests: &Schemas, answers: &Schemas) -> BTreeSet<String> {
     let mut apart = BTreeSet::new();
     loop {
@@ -62,12 +62,12 @@ fn apart(requests: &Schemas, answers: &Schemas) -> BTreeSet<String> {
     }
 }
 
-/// What a schema of requests is called in the document.
+/// The name of a request's schema in the document.
 fn name_in_document(name: &str, apart: &BTreeSet<String>) -> String {
     if apart.contains(name) { format!("{name}Request") } else { name.to_owned() }
 }
 
-/// Points every reference to a schema of requests to where that schema is in the document.
+/// Rewrites every reference to a schema of requests to its place in the document.
 fn point_to_document(value: &mut Value, apart: &BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

@@ -10,7 +10,7 @@ use super::Describer;
 use super::problems;
 use crate::Code;
 use crate::key;
-use crate::path::Segment;
+use crate::path::PathSegment;
 use crate::problem::Document;
 
 /// The description of one route in the making.
@@ -68,7 +68,7 @@ impl<'a> Operation<'a> {
 
     /// It has a parameter in its path.
     #[must_use]
-    pub fn path<T: Segment>(mut self, name: &'static str, description: &str) -> Self {
+    pub fn path<T: PathSegment>(mut self, name: &'static str, description: &str) -> Self {
         self.parameters.push(json!({
             "name": name, "in": "path", "required": true, "description": description, "schema": T::schema().to_value(),
         }));
@@ -156,7 +156,7 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// What can be asked next with a part of that answer: `at` is a JSON pointer into its body.
+    /// A link to a further request with a part of that answer: `at` is a JSON pointer into its body.
     #[must_use]
     pub fn leads_to(mut self, operation: &str, parameter: &str, at: &str) -> Self {
         let parameters = json!({format!("path.{parameter}"): format!("$response.body#{at}")});

@@ -1,4 +1,4 @@
-//! Problem documents as they are described: the schema of all of them, and what every route may return.
+//! The description of problem documents: their schema, and those that every route may return.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) const OF_ALL: [Code; 3] = [Code::NotForBrowsers, Code::Internal, Code
 pub(super) const OF_BODIES: [Code; 5] =
     [Code::MalformedJson, Code::UnreadableBody, Code::TooLarge, Code::UnsupportedMediaType, Code::InvalidBody];
 
-/// The responses of a route's problems, one per status. Those that many routes give alike are in `shared`, by their codes.
+/// The responses of a route's problems, one per status. Those common to many routes are in `shared`, by their codes.
 pub(super) fn responses(
     codes: &BTreeSet<Code>,
     problem: &Value,

@@ -16,7 +16,7 @@ use super::Change;
 use crate::aws::{Item, StoreError, Table, Write};
 use crate::limits::{STORE_PAUSES, STORE_WAIT_MAX};
 
-/// What DynamoDB answers when it did nothing: too much is asked of it, or the item is in somebody's transaction.
+/// DynamoDB's codes for writes that were not applied: throttling, or a conflict with a transaction.
 const NOTHING_DONE: [&str; 4] = [
     "ProvisionedThroughputExceededException",
     "ThrottlingException",
@@ -41,8 +41,8 @@ impl<'a> Change<'a> {
         })
     }
 
-    /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other failure it
-    /// may have been applied.
+    /// The same, for what counts again if it is applied again: sent once more only if nothing came of it. After any other
+    /// failure it may have been applied.
     pub(crate) fn send_once_for_new(self) -> BoxFuture<'a, Result<Write<Item>, StoreError>> {
         async move {
             let (table, call) = self.request(ReturnValue::AllNew);

@@ -1,4 +1,4 @@
-//! Attempts of a batch: of several workers who would make one, one begins it, and of several outcomes one counts.
+//! Attempts of a batch. Of several workers, one begins an attempt; of several outcomes of an attempt, one counts.
 
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ impl Batches {
         begun.or_mine(mine).decode(Batch::decode)
     }
 
-    /// Writes down how an attempt ended, once: a later attempt's lease or end refuses it. Returns the batch it leaves, or
-    /// the one that refused.
+    /// Records how an attempt ended, once: the lease or end of a later attempt refuses it. Returns the batch as written, or the
+    /// one that refused.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -74,7 +74,7 @@ impl Batches {
             .send()
             .await?
             .decode_refused(Batch::decode)?;
-        // Perhaps one's own write whose answer was lost: then the record says what was to be written.
+        // Perhaps this very write, whose answer was lost: then the record holds what was to be written.
         let mine = settled.counts(|stands| {
             stands.attempts == batch.attempts
                 && stands.lease_until.is_none()
@@ -89,8 +89,8 @@ impl Batches {
         })
     }
 
-    /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members, and
-    /// another key. Returns the batch it leaves, or the one that refused: another worker began an attempt meanwhile.
+    /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members,
+    /// and another key. Returns the batch as written, or the one that refused: another worker began an attempt meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -107,7 +107,7 @@ impl Batches {
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
         let written = change.send().await?.decode_refused(Batch::decode)?;
-        // Perhaps one's own write whose answer was lost.
+        // Perhaps this very write, whose answer was lost.
         let mine = written.counts(|stands| {
             stands.attempts == batch.attempts && stands.rounds == after.rounds && stands.dropped == after.dropped
         });
@@ -117,7 +117,7 @@ impl Batches {
         })
     }
 
-    /// Takes an attempt back that could not call the batch API: it does not count.
+    /// Takes back an attempt that could not call the batch API: it does not count.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -136,9 +136,9 @@ impl Batches {
         change.send().await.map(|_| ())
     }
 
-    /// Shortens the lease of an attempt whose worker is known to be dead, and its connections with it: the batch API may
-    /// work on the call until its `timeout` is over, and no longer is waited. Doing it again shortens nothing. Returns the
-    /// batch as it stands then.
+    /// Shortens the lease of an attempt whose worker and connections are known to be dead: the batch API may work on the call
+    /// until its `timeout` is over, and there is no need to wait longer. Doing it again shortens nothing. Returns the batch as
+    /// it stands then.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
+use super::BatchStatus;
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -15,34 +16,6 @@ use crate::limits::RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::store::notices::NoticeProgress;
-
-/// The status of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum BatchStatus {
-    /// Its leader is claiming members.
-    Grouping,
-    /// Its members are fixed, and no call has begun.
-    Dispatched,
-    /// At least one call of the batch API has begun.
-    InProgress,
-    /// Every member has its outcome.
-    Done,
-}
-
-impl BatchStatus {
-    /// The status as it is stored.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Grouping => "grouping",
-            Self::Dispatched => "dispatched",
-            Self::InProgress => "in_progress",
-            Self::Done => "done",
-        }
-    }
-}
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +38,7 @@ pub struct Batch {
     pub refused: u32,
     /// Rounds: attempts that settled some members but not all.
     pub rounds: u32,
-    /// While an attempt runs: until when nobody else should begin one.
+    /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
     pub retry_at: Option<Timestamp>,
@@ -77,7 +50,7 @@ pub struct Batch {
     pub failed: Bits,
     /// Slots that are not called, or not any more: their fan-outs were cut short.
     pub dropped: Bits,
-    /// Slots that did not succeed, and of which a call may have worked all the same. One that failed so has no clear answer.
+    /// Slots without a success for which a call may have worked all the same. Those that failed so have no clear answer.
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
@@ -113,7 +86,7 @@ impl Batch {
         (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
     }
 
-    /// While an attempt runs: whether an earlier one was lost with its worker, so that nobody knows what its call did.
+    /// While an attempt runs: whether an earlier one was lost with its worker, so that the result of its call is unknown.
     #[must_use]
     pub fn lost_an_attempt(&self) -> bool {
         self.attempts > self.ended + 1
@@ -196,13 +169,6 @@ impl Batch {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("batches", "id", item);
-        let status = match reader.text("status")? {
-            "grouping" => BatchStatus::Grouping,
-            "dispatched" => BatchStatus::Dispatched,
-            "in_progress" => BatchStatus::InProgress,
-            "done" => BatchStatus::Done,
-            other => return Err(reader.corrupt("status", format!("is `{other}`"))),
-        };
         let mut errors = match item.get("errors") {
             None => Vec::new(),
             Some(AttributeValue::M(errors)) => errors
@@ -218,7 +184,7 @@ impl Batch {
         Ok(Self {
             id: reader.parsed("id")?,
             lane: reader.parsed("lane")?,
-            status,
+            status: reader.parsed("status")?,
             members: Members::unpack(reader.bytes("members")?).map_err(|error| reader.corrupt("members", error))?,
             bundles: Masks::unpack(reader.bytes("bundles")?).map_err(|error| reader.corrupt("bundles", error))?,
             attempts: reader.small("attempts")?,

@@ -12,27 +12,27 @@ pub struct Settlement {
     pub succeeded: Bits,
     /// Slots that failed for good, now or before.
     pub failed: Bits,
-    /// Slots that did not succeed, and of which a call may have worked all the same: it was not answered, or not clearly.
+    /// Slots without a success for which a call may have worked all the same: it was not answered, or not clearly.
     pub silent: Bits,
-    /// Attempts that do not count, this one included if it does not.
+    /// Attempts that do not count, perhaps this one among them.
     pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
     /// Rounds, this one counted if it settled some members but not all.
     pub rounds: u32,
-    /// Why there is to be a next attempt, if there is: the error of one of its members.
+    /// Why there is to be a next attempt, if there is one: the error of one of its members.
     pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
     pub retry_at: Option<Timestamp>,
 }
 
 impl Settlement {
-    /// How far the batch has come with it.
+    /// The status of the batch after it.
     fn status(&self) -> BatchStatus {
         if self.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done }
     }
 
-    /// The batch as its record is to be once this is written.
+    /// The batch after this attempt.
     pub(super) fn applied_to(self, batch: Batch, now: Timestamp) -> Batch {
         Batch {
             status: self.status(),

@@ -1,13 +1,12 @@
-//! Estimated fan-outs: counters in the header, and no items. Whoever counts twice is counted twice.
+//! Estimated fan-outs: counters in the header, and no items. An item that is counted twice counts twice.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::record::{ENDING, TOLERATED};
-use super::{Fanout, FanoutState, Fanouts};
+use super::record::TOLERATED;
+use super::{Fanout, FanoutState, Fanouts, counting_failures};
 use crate::aws::attributes::{count, text};
 use crate::aws::{StoreError, Write};
-use crate::store::shards::shard;
 
 /// How a fan-out is tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +16,12 @@ pub enum Mode {
     /// By its items, each of which counts once.
     #[default]
     Exact,
-    /// By counters, without items: what is counted twice counts twice.
+    /// By counters: an item that is counted twice counts twice. It has no items.
     Estimated,
 }
 
 impl Mode {
-    /// Whether it is the exact one, which is said by saying nothing.
+    /// Whether it is the exact one, which is left out in JSON.
     #[must_use]
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     pub fn is_exact(&self) -> bool {
@@ -34,14 +33,14 @@ impl Mode {
 pub(super) const MODE: &str = "mode";
 pub(super) const ESTIMATED: &str = "estimated";
 
-/// What is counted at once.
+/// Counts that are added together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// So many more are outstanding.
+    /// Items to be done.
     pub add: u64,
-    /// So many of them are done, and succeeded.
+    /// Items that succeeded.
     pub succeeded: u64,
-    /// So many of them are done, and failed.
+    /// Items that failed.
     pub failed: u64,
 }
 
@@ -58,7 +57,7 @@ impl Count {
 
     /// Whether nothing is counted.
     #[must_use]
-    pub fn is_nothing(self) -> bool {
+    pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
     }
 }
@@ -70,7 +69,7 @@ impl Fanout {
         self.mode == Mode::Estimated
     }
 
-    /// Of an estimated one: how many were added and not counted as done. Zero if more were counted as done.
+    /// How many items of an estimated one were added and not counted as done. Zero if more were counted as done.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.total.saturating_sub(self.done)
@@ -78,12 +77,13 @@ impl Fanout {
 }
 
 impl Fanouts {
-    /// Counts in the header of an estimated fan-out: while it is open, and once it is sealed as long as something is outstanding. So
-    /// what is sealed and drained changes no more, whoever ends it. `judged`: it tolerates only so many failures. Returns the fan-out
-    /// it leaves. Refused: nothing can be counted, or failures are judged where this does not say so, or the other way round.
+    /// Counts in the header of an estimated fan-out: while it is open, and, once it is sealed, as long as something is
+    /// outstanding. So a sealed and drained one no longer changes, whichever worker ends it. `judged`: it has a tolerance.
+    /// Returns the fan-out as written. Refused: nothing can be counted, or `judged` is wrong.
     ///
     /// # Errors
-    /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by itself.
+    /// The table cannot be written, or the record is corrupt. It may have been counted all the same; nothing counts it again by
+    /// itself.
     pub(crate) async fn count(
         &self,
         id: Uuid,
@@ -103,8 +103,7 @@ impl Fanouts {
         let change = match (of.failed, judged) {
             (0, _) => change,
             (_, false) => change.when_absent(TOLERATED),
-            // A sweep judges what whoever counts dies before.
-            (_, true) => change.add_some("failures", count(of.failed)).set(ENDING, shard(id)).when_present(TOLERATED),
+            (_, true) => counting_failures(change, id, of.failed).when_present(TOLERATED),
         };
         change.send_once_for_new().await?.decode(Fanout::decode)
     }

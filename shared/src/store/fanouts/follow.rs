@@ -41,7 +41,7 @@ pub struct Then {
 pub(crate) const END: &str = "fanout";
 
 impl Then {
-    /// A task of a kind, with a content that is an object; of anything else nothing is taken.
+    /// A task of a kind. `content` is an object; anything else counts as an empty one.
     #[must_use]
     pub fn new(kind: &str, content: Value) -> Self {
         let content = if let Value::Object(content) = content { content } else { Map::new() };
@@ -54,7 +54,7 @@ impl Then {
         self.id.map_or_else(|| derived::then_task(fanout), TaskId::Item)
     }
 
-    /// The task as it is registered when the fan-out has ended so.
+    /// The task as it is registered after this end.
     #[must_use]
     pub fn request(&self, end: &FanoutEnded) -> TaskRequest {
         let mut content = self.content.clone();
@@ -64,13 +64,13 @@ impl Then {
 }
 
 impl Fanout {
-    /// Whether anything was ever to follow from its end, beside its notice.
+    /// Whether it has a parent item or a task that follows.
     #[must_use]
     pub fn leads_on(&self) -> bool {
         self.parent.is_some() || self.then.is_some()
     }
 
-    /// Whether something is still to follow from its end, beside its notice.
+    /// Whether the ack of its parent or the task that follows is still due.
     #[must_use]
     pub fn to_follow(&self) -> bool {
         self.ended() && self.leads_on() && self.followed.is_none()
@@ -83,21 +83,21 @@ impl Fanout {
         Some(then.request(&FanoutEnded::of(self)))
     }
 
-    /// When the message that is to make it follow is taken for lost.
+    /// When the message of what follows is taken for lost.
     #[must_use]
     pub fn follows_by(&self) -> Timestamp {
         self.then_due.unwrap_or_else(|| self.ended_at.unwrap_or_default().plus(HINT_LOST_AFTER))
     }
 }
 
-/// When the message with the task of a fan-out that `ended` then is taken for lost, which is sent now. A task that cannot be registered
-/// ends as a dead letter each time, so each pause is as long as all before, up to an hour.
+/// When a message that is sent now is taken for lost. A task that cannot be registered becomes a dead letter each time, so each
+/// pause is as long as all before it, up to an hour. `ended`: when the fan-out ended.
 fn again(ended: Option<Timestamp>, now: Timestamp) -> Timestamp {
     now.plus(now.since(ended.unwrap_or(now)).clamp(HINT_LOST_AFTER, FOLLOW_PAUSE_MAX))
 }
 
 impl Fanouts {
-    /// The message with the task that follows was sent; another one is due when it is taken for lost.
+    /// Notes that the message with the task that follows was sent, and when it is taken for lost.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -108,20 +108,20 @@ impl Fanouts {
         change.when_same(THEN_DUE, fanout.then_due.map(time)).send().await.map(|_| ())
     }
 
-    /// All that follows from its end is done, but for its notice, for which a sweep goes on looking at it.
+    /// Notes that all that follows from its end is done, except the notice, for which a sweep goes on looking at it.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn followed(&self, fanout: &Fanout) -> Result<(), StoreError> {
         let change = self.table.change("id", fanout.id).set(FOLLOWED, time(self.table.world.now())).remove([THEN_DUE]);
         let change = if fanout.to_notify() { change } else { change.remove([ENDING]) };
-        // A notice that is tried anew meanwhile is looked after.
+        // If its notice was revived meanwhile, a sweep goes on looking at it.
         let change = change.when_same("undeliverable", fanout.notice.given_up.map(time));
         change.when_present("id").when_absent(FOLLOWED).send().await.map(|_| ())
     }
 
-    /// Nothing of it is left to be done: a sweep looks at it no more. Two who were done at the same time may each have left that to the
-    /// other.
+    /// Takes a fan-out for which nothing is left to be done out of the index. Two writers that finished at the same time may
+    /// each have left that to the other.
     ///
     /// # Errors
     /// The table cannot be written.

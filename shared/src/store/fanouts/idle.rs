@@ -18,8 +18,8 @@ use crate::policy::Span;
 use crate::store::groups::GroupRecord;
 use crate::store::shards::few;
 
-/// The index of fan-outs that are watched, by when a sweep looks whether they are idle: its partition key, and its sort key. New ones
-/// have the sort key only, and are not in it.
+/// The index of fan-outs that are watched, by when a sweep looks next whether they are idle: its partition key, and its sort
+/// key. New fan-outs have only the sort key, and so are not in it.
 pub(super) const IDLE: &str = "idle";
 pub(super) const LOOK_AT: &str = "look_at";
 
@@ -39,7 +39,7 @@ pub struct IdleLimit {
 }
 
 impl IdleLimit {
-    /// The limit of a fan-out in this state; `tasks`: of items for which tasks were registered, which may wait for long.
+    /// The limit of a fan-out in this state; `tasks`: if items with tasks are not done, since tasks may wait for long.
     fn of(self, state: FanoutState, tasks: bool) -> Duration {
         let (limit, default) = match state {
             FanoutState::Open => (self.open, IDLE_OPEN),
@@ -48,21 +48,21 @@ impl IdleLimit {
         limit.map_or(if tasks { IDLE_WITH_TASKS } else { default }, |limit| limit.0)
     }
 
-    /// The shorter of both. Whoever looks as often finds the end of either in time.
+    /// The shorter of both: looks at this pace find the end of either in time.
     pub(crate) fn least(self) -> Duration {
         self.of(FanoutState::Open, false).min(self.of(FanoutState::Sealed, false))
     }
 
-    /// When a sweep looks for the first time at a fan-out that was opened then: at the end of the usual limit, at which it need not be
-    /// watched, or before if its own ends before.
+    /// When a sweep first looks at a fan-out that was opened then: after the usual limit, for which it need not be watched, or
+    /// earlier if its own limit is shorter.
     pub(crate) fn first_look(self, opened: Timestamp) -> Timestamp {
         opened.plus(self.least().min(Self::default().least()))
     }
 }
 
 impl Fanouts {
-    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], that are to be looked at by now, whether they are idle; at most so many
-    /// that are watched, and so many that were not looked at since they were opened.
+    /// Ids of the fan-outs of a shard, of [`FEW_SHARDS`], whose next look is due. At most `limit` that are watched, and as many
+    /// that were not looked at since they were opened.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -77,26 +77,26 @@ impl Fanouts {
         found.iter().flatten().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
     }
 
-    /// A sweep looks again at `then` whether this fan-out is idle: from now on it is watched.
+    /// Sets the next look at this fan-out to `then`: from now on it is watched.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn look_again(&self, fanout: &Fanout, then: Timestamp) -> Result<(), StoreError> {
         let change = self.table.change("id", fanout.id).set(LOOK_AT, time(then)).set(IDLE, few(fanout.id));
         let change = change.set(STANDS, Standing::Watched.key(fanout.id));
-        // It is there until the end is decided.
+        // The attribute exists until the end is decided.
         change.when_same(LOOK_AT, fanout.look_at.map(time)).when_present(LOOK_AT).send().await.map(|_| ())
     }
 }
 
 impl Fanout {
-    /// Until when it is not idle, as far as its header says.
+    /// Until when it counts as active, as far as its header shows.
     #[must_use]
     pub(crate) fn active_until(&self) -> Timestamp {
         self.updated_at.plus(self.idle_limit.of(self.state, false))
     }
 
-    /// The same as far as a group says that is not done.
+    /// The same as far as an unfinished group shows.
     #[must_use]
     pub(crate) fn active_in(&self, group: &GroupRecord) -> Timestamp {
         group.updated_at.max(self.updated_at).plus(self.idle_limit.of(self.state, group.tasks))

@@ -12,10 +12,10 @@ use crate::aws::{Part, Range, StoreError};
 use crate::clock::Timestamp;
 use crate::limits::LIST_QUERIES_AT_ONCE_MAX;
 
-/// Which user keys are asked for.
+/// The user keys that a list asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UserKeys {
-    /// Any, and none.
+    /// Any, or none.
     #[default]
     Any,
     /// This one.
@@ -24,7 +24,7 @@ pub enum UserKeys {
     Beginning(String),
 }
 
-/// Which fan-outs are asked for, and in which order.
+/// What a list asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Those with these user keys.
@@ -35,20 +35,21 @@ pub struct Listing {
     pub opened_after: Option<Timestamp>,
     /// Those that were opened earlier.
     pub opened_before: Option<Timestamp>,
-    /// Oldest first, otherwise newest first. Those whose user keys begin alike are sorted by user key, and of one user key newest first.
+    /// Oldest first, otherwise newest first. A list by the beginning of user keys is sorted by user key, and within one user
+    /// key newest first.
     pub oldest_first: bool,
 }
 
 /// A page of fan-outs.
 #[derive(Clone, Debug, Default)]
 pub struct FanoutPage {
-    /// Those of it that exist and are asked for: there may be none although more follow.
+    /// The fan-outs of the page that exist and match: there may be none although more pages follow.
     pub fanouts: Vec<Fanout>,
-    /// What the next page comes after, if there may be more.
+    /// The sort key after which the next page begins, if there may be more.
     pub next: Option<Vec<u8>>,
 }
 
-/// Where in an index, which is named after its sort key, a list looks.
+/// The part of an index that a list reads. The index is named after its sort key.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
     pub(super) index: &'static str,
@@ -69,7 +70,7 @@ impl Span {
         self.lengths.contains(&sort_key.len()) && (self.low.as_slice()..=self.high.as_slice()).contains(&sort_key)
     }
 
-    /// What is left of it where a page ended, which is found again.
+    /// The rest of it after a page; the last entry of that page is found again.
     fn rest(self, after: Option<&[u8]>) -> Self {
         match after {
             None => self,
@@ -94,7 +95,7 @@ impl Listing {
         self.span().contains(sort_key)
     }
 
-    /// Whether it is one of those that are asked for.
+    /// Whether the list asks for this fan-out.
     fn takes(&self, fanout: &Fanout) -> bool {
         let key = fanout.user_key.as_deref();
         let named = match &self.user_keys {
@@ -110,8 +111,8 @@ impl Listing {
 }
 
 impl Fanouts {
-    /// A page of these fan-outs, after this sort key: it looks at `limit`. The index may lag, so that a fan-out is found soon after
-    /// it was opened, or its end was decided; what is found is as it stands.
+    /// A page of these fan-outs, after this sort key: reads `limit` index entries. The index may lag, so a fan-out is found
+    /// only some time after it was opened or its end was decided; what is found is current.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -128,8 +129,8 @@ impl Fanouts {
         Ok(FanoutPage { fanouts, next })
     }
 
-    /// At least the first `limit` entries there, sort keys and ids, in the order of the list. One that goes from one partition to another
-    /// may be in both.
+    /// At least the first `limit` entries there, as sort keys and ids, in the order of the list. A fan-out that moves from one
+    /// partition to another may be in both.
     async fn entries(&self, span: Span, limit: usize) -> Result<Vec<(Vec<u8>, Uuid)>, StoreError> {
         if span.low > span.high {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Which items of a fan-out are missing, as the notice of its end names them: some, however many there are.
+//! The missing items of a fan-out, as the notice of its end names them: a limited number of ranges.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::ids::{ItemId, ItemRange};
 use crate::limits::MISSING_RANGES_NAMED_MAX;
 
-/// Missing items by group: the first and the last index of those that follow each other.
+/// Missing items by group, as ranges of indices: first and last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Missing(Vec<(Uuid, Vec<(u16, u16)>)>);
@@ -21,12 +21,12 @@ impl Missing {
         }
     }
 
-    /// Whether there is room for no more.
+    /// Whether it has as many ranges as it may.
     pub(crate) fn is_full(&self) -> bool {
         self.0.iter().map(|(_, ranges)| ranges.len()).sum::<usize>() >= MISSING_RANGES_NAMED_MAX
     }
 
-    /// How many items these are.
+    /// The number of items.
     #[must_use]
     pub fn count(&self) -> u64 {
         let ranges = self.0.iter().flat_map(|(_, ranges)| ranges);

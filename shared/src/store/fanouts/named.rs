@@ -8,37 +8,37 @@ use crate::clock::Timestamp;
 use crate::limits::{FEW_SHARDS, NAMED_BYTES_MAX};
 use crate::store::shards::{few, nth};
 
-/// The index, which is named after its sort key, and its partition key. What never changes is in it, and nothing else: a later
-/// write of the header costs nothing more.
+/// The index, which is named after its sort key, and its partition key. It holds only attributes that never change, so later
+/// writes of the header cost nothing more.
 pub(super) const NAMED: &str = "named";
 pub(super) const NAMES: &str = "names";
 
 /// What follows the start of the user key: a zero, the time, the id.
 const REST: usize = 1 + 8 + 16;
 
-/// Above whatever follows the start of a user key: its rest, which is UTF-8, or a zero.
+/// Above everything that may follow the start of a user key: its rest, which is UTF-8, or a zero.
 const ABOVE: [u8; 1] = [0xff];
 
-/// As much of a user key as is sorted by: a long one is not stored twice as a whole.
+/// The part of a user key that is sorted by: a long one is not stored twice as a whole.
 fn beginning(user_key: &str) -> &[u8] {
     let bytes = user_key.as_bytes();
     bytes.get(..NAMED_BYTES_MAX).unwrap_or(bytes)
 }
 
-/// A time so that the newest comes first.
+/// A time, encoded so that the newest comes first.
 fn newest_first(opened: Timestamp) -> [u8; 8] {
     (u64::MAX - opened.0).to_be_bytes()
 }
 
-/// Under which a fan-out is found.
+/// The sort key of a fan-out.
 pub(super) fn sort_key(user_key: &str, created_at: Timestamp, id: Uuid) -> Vec<u8> {
     [beginning(user_key), &[0], &newest_first(created_at), id.as_bytes()].concat()
 }
 
-/// Where those with this user key are.
+/// The part of the index with this user key.
 pub(super) fn span(user_key: &str, listing: &Listing) -> Span {
     let start = beginning(user_key);
-    // All that were opened then, or earlier, have a sort key above this one, and the others below it.
+    // Fan-outs opened then or earlier have sort keys above this one, later ones below it.
     let from = |opened: Timestamp| [start, &[0], &newest_first(opened)].concat();
     let latest = listing.opened_before.map_or(u64::MAX, |before| before.0.saturating_sub(1));
     Span {
@@ -52,7 +52,7 @@ pub(super) fn span(user_key: &str, listing: &Listing) -> Span {
     }
 }
 
-/// Where those are whose user keys begin with this.
+/// The part of the index with user keys that begin with this.
 pub(super) fn span_of_prefix(prefix: &str) -> Span {
     let start = beginning(prefix);
     Span {

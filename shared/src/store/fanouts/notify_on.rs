@@ -1,4 +1,4 @@
-//! What of a fan-out is told where it is to be told: which of its ends, and shares of its progress.
+//! Which ends and which progress of a fan-out are reported.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub struct NotifyOn {
     /// without a failed item is reported as that; without `completed` beside it, one that is completed with failed items is not reported.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::ends"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends: Option<BTreeSet<ToldEnd>>,
+    pub ends: Option<BTreeSet<ReportedEnd>>,
     /// Shares of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is judged once the
     /// fan-out is sealed.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_shares"))]
@@ -25,23 +25,23 @@ pub struct NotifyOn {
     pub progress: BTreeSet<ProgressShare>,
 }
 
-/// An end of a fan-out, as it is told.
+/// An end of a fan-out, as its notice reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToldEnd {
+pub enum ReportedEnd {
     /// It is completed, and no item failed.
     Succeeded,
     /// Every item is done.
     Completed,
     /// More items failed than it tolerates.
     Failed,
-    /// Somebody cancelled it.
+    /// A user cancelled it.
     Cancelled,
     /// Nothing happened to it for longer than its idle limit.
     Expired,
 }
 
-impl ToldEnd {
+impl ReportedEnd {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Succeeded, Self::Completed, Self::Failed, Self::Cancelled, Self::Expired];
 
@@ -72,32 +72,33 @@ fn shares<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressShare
 }
 
 impl NotifyOn {
-    /// As what an end is told; none: it is not.
-    fn end(&self, state: FanoutState, failed: u64) -> Option<ToldEnd> {
-        let tells =
-            |end: &ToldEnd| self.ends.as_ref().map_or(ToldEnd::DEFAULT.contains(end), |ends| ends.contains(end));
-        let ended_as: &[ToldEnd] = match state {
-            FanoutState::Completed if failed == 0 => &[ToldEnd::Succeeded, ToldEnd::Completed],
-            FanoutState::Completed => &[ToldEnd::Completed],
-            FanoutState::Failed => &[ToldEnd::Failed],
-            FanoutState::Cancelled => &[ToldEnd::Cancelled],
-            FanoutState::Expired => &[ToldEnd::Expired],
+    /// As what an end is reported; none: it is not.
+    fn end(&self, state: FanoutState, failed: u64) -> Option<ReportedEnd> {
+        let chosen = |end: &ReportedEnd| {
+            self.ends.as_ref().map_or(ReportedEnd::DEFAULT.contains(end), |ends| ends.contains(end))
+        };
+        let ended_as: &[ReportedEnd] = match state {
+            FanoutState::Completed if failed == 0 => &[ReportedEnd::Succeeded, ReportedEnd::Completed],
+            FanoutState::Completed => &[ReportedEnd::Completed],
+            FanoutState::Failed => &[ReportedEnd::Failed],
+            FanoutState::Cancelled => &[ReportedEnd::Cancelled],
+            FanoutState::Expired => &[ReportedEnd::Expired],
             FanoutState::Open | FanoutState::Sealed => &[],
         };
-        ended_as.iter().copied().find(tells)
+        ended_as.iter().copied().find(chosen)
     }
 
-    /// Names what is wrong with it, where this is told.
+    /// Checks it together with the destination of the notices.
     ///
     /// # Errors
-    /// It cannot be told, or somebody would wait in vain.
+    /// It reports nothing, or the destination needs other ends.
     pub fn check(&self, notify: Option<&Destination>) -> Result<(), PolicyError> {
         let refuse = |field: &str, problem: String| {
             let field = format!("notify_on{field}");
             Err(PolicyError(vec![FieldError { field, problem }]))
         };
         let Some(notify) = notify else {
-            return refuse("", "is there without `notify`: where it is to be told is needed".to_owned());
+            return refuse("", "is there without `notify`: the destination of its notices is needed".to_owned());
         };
         if self.progress.is_empty() && self.ends.as_ref().is_some_and(BTreeSet::is_empty) {
             return refuse("", "names no end and no share, at least one is needed".to_owned());
@@ -105,27 +106,28 @@ impl NotifyOn {
         let Some(who) = notify.waits() else { return Ok(()) };
         if let Some(share) = self.progress.first() {
             let problem = format!(
-                "has `{share}`, but {who} can be told one thing only, the end: shares are allowed with `url`, `queue`, `sqs` and \
+                "has `{share}`, but {who} takes one notice only, of the end: shares are allowed with `url`, `queue`, `sqs` and \
                  `event_bus`"
             );
             return refuse(".progress", problem);
         }
-        let left_out = self.ends.as_ref().and_then(|ends| ToldEnd::DEFAULT.into_iter().find(|end| !ends.contains(end)));
+        let left_out =
+            self.ends.as_ref().and_then(|ends| ReportedEnd::DEFAULT.into_iter().find(|end| !ends.contains(end)));
         left_out.map_or(Ok(()), |end| {
-            let needed = ToldEnd::DEFAULT.map(|end| format!("`{}`", end.as_str())).join(", ");
+            let needed = ReportedEnd::DEFAULT.map(|end| format!("`{}`", end.as_str())).join(", ");
             let problem =
-                format!("leaves out `{}`, of which {who} would never hear: all of {needed} are needed", end.as_str());
+                format!("leaves out `{}`, and {who} would wait for ever: all of {needed} are needed", end.as_str());
             refuse(".ends", problem)
         })
     }
 }
 
 impl Fanout {
-    /// As what its end is told, once it has ended; none: it is not, or nobody is.
+    /// As what its end is reported, once it has ended; none: it is not reported.
     #[must_use]
-    pub fn told_as(&self) -> Option<ToldEnd> {
+    pub fn reported_as(&self) -> Option<ReportedEnd> {
         self.notify.as_ref().filter(|_| self.ended())?;
-        self.telling.on.end(self.state, self.failed)
+        self.notice_facts.on.end(self.state, self.failed)
     }
 }
 
@@ -141,32 +143,32 @@ mod tests {
         json::shape(value.clone()).unwrap()
     }
 
-    fn told(on: &Value, state: FanoutState, failed: u64) -> Option<&'static str> {
-        read(on).end(state, failed).map(ToldEnd::as_str)
+    fn reported(on: &Value, state: FanoutState, failed: u64) -> Option<&'static str> {
+        read(on).end(state, failed).map(ReportedEnd::as_str)
     }
 
     #[test]
-    fn if_nothing_is_said_every_end_is_told_and_none_as_succeeded() {
+    fn by_default_every_end_is_reported_and_none_as_succeeded() {
         for on in [json!({}), json!({"ends": null, "progress": null}), json!({"progress": ["50%"]})] {
-            assert_eq!(told(&on, FanoutState::Completed, 0), Some("completed"));
-            assert_eq!(told(&on, FanoutState::Completed, 1), Some("completed"));
+            assert_eq!(reported(&on, FanoutState::Completed, 0), Some("completed"));
+            assert_eq!(reported(&on, FanoutState::Completed, 1), Some("completed"));
             for state in [FanoutState::Failed, FanoutState::Cancelled, FanoutState::Expired] {
-                assert_eq!(told(&on, state, 1), Some(state.as_str()));
+                assert_eq!(reported(&on, state, 1), Some(state.as_str()));
             }
         }
     }
 
     #[test]
-    fn what_is_chosen_is_told_and_nothing_else() {
+    fn only_what_is_chosen_is_reported() {
         let on = json!({"ends": ["expired", "succeeded"]});
-        assert_eq!(told(&on, FanoutState::Completed, 0), Some("succeeded"));
+        assert_eq!(reported(&on, FanoutState::Completed, 0), Some("succeeded"));
         for (state, failed) in [(FanoutState::Completed, 1), (FanoutState::Failed, 1), (FanoutState::Cancelled, 0)] {
-            assert_eq!(told(&on, state, failed), None);
+            assert_eq!(reported(&on, state, failed), None);
         }
-        assert_eq!(told(&on, FanoutState::Expired, 3), Some("expired"));
+        assert_eq!(reported(&on, FanoutState::Expired, 3), Some("expired"));
         let both = json!({"ends": ["completed", "succeeded"]});
-        assert_eq!(told(&both, FanoutState::Completed, 0), Some("succeeded"));
-        assert_eq!(told(&both, FanoutState::Completed, 1), Some("completed"));
+        assert_eq!(reported(&both, FanoutState::Completed, 0), Some("succeeded"));
+        assert_eq!(reported(&both, FanoutState::Completed, 1), Some("completed"));
     }
 
     #[test]
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_refused() {
+    fn what_cannot_be_reported_is_refused() {
         let url = json!({"url": "https://example.com/"});
         let (task, callback) = (json!({"task_token": "x"}), json!({"durable_callback": "x"}));
         let some = json!(["completed", "failed", "cancelled"]);

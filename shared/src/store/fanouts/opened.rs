@@ -1,5 +1,5 @@
-//! The index of fan-outs by when they were opened, apart by how they stand: those that have not ended are found without reading
-//! those that have, and those that were cut short without reading all that completed.
+//! The index of fan-outs by when they were opened, partitioned by standing: unfinished ones are found without reading those
+//! that ended, and those that were cut short without reading those that completed.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
@@ -10,8 +10,8 @@ use crate::clock::Timestamp;
 use crate::limits::FEW_SHARDS;
 use crate::store::shards::{few_of, nth_of};
 
-/// The index, which is named after its sort key, and its partition key. Of a fan-out's writes, two cost a unit or two more: the one
-/// that opens it, and the one that decides its end.
+/// The index, which is named after its sort key, and its partition key. Two writes of a fan-out cost one or two units more: the
+/// one that opens it, and the one that decides its end.
 pub(super) const OPENED: &str = "opened";
 pub(super) const STANDS: &str = "stands";
 
@@ -21,10 +21,10 @@ pub(super) const OPENED_BYTES: usize = 8 + 16;
 /// How a fan-out stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Its end is not decided. A sweep looks for the first time whether it is idle when the usual limit has passed since it was opened,
-    /// which its sort key tells: most have ended by then, and never were in the index of those that are watched.
+    /// Its end is not decided, and no sweep has looked at it. Its sort key shows when one looks first: after the usual limit.
+    /// Most have ended by then, and never are in the index of watched ones.
     New,
-    /// Its end is not decided, and the index of those that are watched says when a sweep looks.
+    /// Its end is not decided, and the index of watched ones shows when a sweep looks next.
     Watched,
     /// It is complete.
     Completed,
@@ -44,7 +44,7 @@ impl Standing {
         }
     }
 
-    /// How those in this state stand.
+    /// The standings of fan-outs in this state.
     fn in_state(state: FanoutState) -> &'static [Self] {
         match state {
             FanoutState::Open | FanoutState::Sealed => &Self::UNFINISHED,
@@ -73,17 +73,17 @@ impl Standing {
     }
 }
 
-/// Fan-outs that are new, and were opened so long ago that a sweep looks at them by now, have a sort key below this one.
+/// New fan-outs that are due for a look by now have a sort key below this one.
 pub(super) fn looked_at_by(now: Timestamp) -> Vec<u8> {
     from(after(now.minus(IdleLimit::default().least())))
 }
 
-/// Under which a fan-out is found.
+/// The sort key of a fan-out.
 pub(super) fn sort_key(created_at: Timestamp, id: Uuid) -> Vec<u8> {
     [created_at.0.to_be_bytes().as_slice(), id.as_bytes()].concat()
 }
 
-/// All that were opened then, or later, have a sort key above this one, and the others below it.
+/// Fan-outs opened then or later have sort keys above this one, earlier ones below it.
 fn from(opened: Timestamp) -> Vec<u8> {
     opened.0.to_be_bytes().to_vec()
 }
@@ -92,7 +92,7 @@ fn after(moment: Timestamp) -> Timestamp {
     Timestamp(moment.0.saturating_add(1))
 }
 
-/// Where those are that a list of all, or of all in some states, is about.
+/// The part of the index for a list of all fan-outs, or of those in some states.
 pub(super) fn span(listing: &Listing) -> Span {
     let asked = if listing.states.is_empty() { &FanoutState::ALL } else { listing.states.as_slice() };
     let mut stand: Vec<Standing> = Vec::new();

@@ -7,8 +7,8 @@ use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
 use super::idle::{IDLE, LOOK_AT};
 use super::named::{NAMED, NAMES, sort_key};
 use super::opened::{self, OPENED, STANDS, Standing};
-use super::{FanoutState, IdleLimit, Mode, Telling, Then, Tolerance};
-use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, number, text, time};
+use super::{FanoutState, IdleLimit, Mode, NoticeFacts, Then, Tolerance};
+use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, json, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
 use crate::clock::Timestamp;
@@ -16,7 +16,7 @@ use crate::ids::{ItemGroup, ItemId};
 use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
 use crate::producing::Producer;
-use crate::store::groups::{Cleared, GroupRecord, TASKS, close};
+use crate::store::groups::{GroupRecord, TASKS};
 use crate::store::notices::NoticeProgress;
 use crate::store::shards::{few, shard};
 
@@ -42,7 +42,7 @@ pub struct Fanout {
     pub id: Uuid,
     /// How far it has come.
     pub state: FanoutState,
-    /// How it is tracked. Of an estimated one, `total`, `done` and `failed` are what was counted, and it has no groups.
+    /// How it is tracked. An estimated one has no groups: its `total`, `done` and `failed` are counters.
     pub mode: Mode,
     /// Items added.
     pub total: u64,
@@ -64,27 +64,27 @@ pub struct Fanout {
     pub user_key: Option<String>,
     /// Where its end is reported.
     pub notify: Option<Destination>,
-    /// What else is told there, or what is not.
-    pub telling: Telling,
+    /// What its notices are made from.
+    pub notice_facts: NoticeFacts,
     /// The item that its end acks.
     pub parent: Option<ItemId>,
     /// The task that is registered when it ends.
     pub then: Option<Then>,
-    /// While that task is not known to be stored: when its message is taken for lost.
+    /// Until that task is known to be stored: when its message is taken for lost.
     pub then_due: Option<Timestamp>,
-    /// When all that follows from its end was done, but for the notice.
+    /// When all that follows from its end was done, except the notice.
     pub followed: Option<Timestamp>,
     /// The state of the notice of its end, and before that of a share of its items.
     pub notice: NoticeProgress,
     /// How many items may fail before it fails itself.
     pub tolerated: Option<Tolerance>,
-    /// Items that failed, of all its groups: counted where it matters how many are tolerated, unless it is small.
+    /// Items that failed, of all its groups: counted only if a tolerance is given, and not for a small one.
     pub failures: u64,
     /// For how long nothing may happen to it.
     pub idle_limit: IdleLimit,
-    /// Until its end is decided: when a sweep looks next whether it is idle.
+    /// Until its end is decided: when a sweep next checks whether it is idle.
     pub look_at: Option<Timestamp>,
-    /// Where its tasks come from by themselves. As long as it is open, its producer seals it.
+    /// The source from which Fanfold reads its tasks. The producer seals the fan-out.
     pub producer: Option<Producer>,
     /// Rows of a file that are registered.
     pub cursor: u64,
@@ -97,64 +97,6 @@ pub struct Fanout {
 }
 
 impl Fanout {
-    /// Whether nothing of it is left to be done and nothing more comes, so that it is to be ended.
-    #[must_use]
-    pub fn drained(&self) -> bool {
-        let closed = self.state == FanoutState::Sealed || self.state.cut_short();
-        let left = self.open_groups > 0 || (self.estimated() && self.outstanding() > 0);
-        closed && !self.ended() && !left && self.inline.is_none()
-    }
-
-    /// Whether it is complete.
-    #[must_use]
-    pub fn complete(&self) -> bool {
-        self.state == FanoutState::Completed
-    }
-
-    /// Whether it ended, one way or another, and all its counts are final.
-    #[must_use]
-    pub fn ended(&self) -> bool {
-        self.ended_at.is_some()
-    }
-
-    /// Whether its end is decided and is not completion, and some of its items are in progress or still to be counted.
-    #[must_use]
-    pub fn draining(&self) -> bool {
-        self.state.cut_short() && !self.ended()
-    }
-
-    /// Whether its end is still to be reported.
-    #[must_use]
-    pub fn to_notify(&self) -> bool {
-        self.told_as().is_some() && !self.notice.over()
-    }
-
-    /// Whether a message about it may be lost, so that a sweep looks at it: it is sealed, and somebody is to complete it, it drains,
-    /// its failures are to be judged, something follows from its end, or that is to be reported. A small one is completed, or fails, by the write that clears
-    /// its bits; its progress may have to be reported.
-    #[must_use]
-    pub fn ending(&self) -> bool {
-        let judged = self.state == FanoutState::Open && self.failures > 0;
-        (self.state == FanoutState::Sealed && (self.inline.is_none() || self.tells_progress()))
-            || judged
-            || self.draining()
-            || self.to_follow()
-            || self.to_notify()
-    }
-
-    /// The fan-out whose end is decided otherwise than by its last ack. A small one that has no tasks has nothing in progress, and
-    /// ends at once.
-    #[must_use]
-    pub(super) fn decided(&self, state: FanoutState, now: Timestamp) -> Self {
-        let decided = Self { state, look_at: None, updated_at: now, ..self.clone() };
-        match self.inline_group() {
-            Some(group) if group.tasks && !group.pending.is_zero() => decided,
-            Some(group) => decided.with_bits(&close(&group), now),
-            None if self.open_groups == 0 => Self { ended_at: Some(now), ..decided },
-            None => decided,
-        }
-    }
-
     /// The bitfield of a small fan-out, as the group it is.
     #[must_use]
     pub fn inline_group(&self) -> Option<GroupRecord> {
@@ -207,18 +149,18 @@ impl Fanout {
             missing: reader.number("missing")?,
             inline,
             user_key: reader.optional_text("user_key")?.map(str::to_owned),
-            notify: if reader.has("notify") { Some(reader.json("notify")?) } else { None },
-            telling: Telling::decode(&reader)?,
-            parent: if reader.has(PARENT) { Some(reader.parsed(PARENT)?) } else { None },
-            then: if reader.has(THEN) { Some(reader.json(THEN)?) } else { None },
+            notify: reader.optional_json("notify")?,
+            notice_facts: NoticeFacts::decode(&reader)?,
+            parent: reader.optional_parsed(PARENT)?,
+            then: reader.optional_json(THEN)?,
             then_due: reader.time(THEN_DUE)?,
             followed: reader.time(FOLLOWED)?,
             notice: NoticeProgress::decode(&reader)?,
-            tolerated: if reader.has(TOLERATED) { Some(reader.json(TOLERATED)?) } else { None },
+            tolerated: reader.optional_json(TOLERATED)?,
             failures: reader.number("failures")?,
-            idle_limit: if reader.has("idle_limit") { reader.json("idle_limit")? } else { IdleLimit::default() },
+            idle_limit: reader.optional_json("idle_limit")?.unwrap_or_default(),
             look_at: reader.time(LOOK_AT)?,
-            producer: if reader.has(PRODUCER) { Some(reader.json(PRODUCER)?) } else { None },
+            producer: reader.optional_json(PRODUCER)?,
             cursor: reader.number("cursor")?,
             created_at: Timestamp(reader.number("created_at")?),
             ended_at: reader.time("ended_at")?,
@@ -226,46 +168,16 @@ impl Fanout {
         })
     }
 
-    /// The small fan-out with these bits. If more items failed than are tolerated, it fails, its last one included. It ends if no bit
-    /// is left: it is complete, unless another end was decided before.
-    pub(super) fn after(&self, cleared: &Cleared, now: Timestamp) -> Self {
-        let failures = cleared.failed.count();
-        let failing = Self { failures, ..self.clone() }.to_fail();
-        let after = self.with_bits(cleared, now);
-        if failing {
-            Self { ended_at: None, state: self.state, ..after }.decided(FanoutState::Failed, now)
-        } else {
-            after
-        }
-    }
-
-    fn with_bits(&self, cleared: &Cleared, now: Timestamp) -> Self {
-        let Cleared { pending, failed, duplicates, missing, .. } = cleared.clone();
-        let last = pending.is_zero();
-        let tasks = self.inline.as_ref().is_some_and(|inline| inline.tasks);
-        Self {
-            state: if last && !self.state.cut_short() { FanoutState::Completed } else { self.state },
-            failed: failed.count(),
-            duplicates: duplicates.count(),
-            missing: missing.count(),
-            inline: Some(Inline { pending, failed, duplicates, missing, tasks }),
-            look_at: self.look_at.filter(|_| !last),
-            ended_at: last.then_some(now),
-            updated_at: now,
-            ..self.clone()
-        }
-    }
-
     pub(super) fn encode(&self) -> Item {
         self.encode_header().into_iter().chain(item(self.notice.encode())).collect()
     }
 
-    /// All but the state of its notice.
+    /// All but the state of the notice.
     pub(super) fn encode_header(&self) -> Item {
         let inline = self.inline.as_ref();
         let limited = self.idle_limit != IdleLimit::default();
         let standing = Standing::of(self);
-        // Tasks of one that was cut short may wait for as long as their keys are remembered, and must not be called then.
+        // Tasks of a fan-out that was cut short may wait as long as their keys are kept, and must not be called even then.
         let kept = if self.state.cut_short() { KEY_RETENTION } else { RETENTION };
         let attributes = [
             ("id", Some(text(self.id))),
@@ -274,7 +186,7 @@ impl Fanout {
             ("total", Some(number(self.total))),
             ("opened_with", Some(number(self.opened_with))),
             ("open_groups", Some(number(self.open_groups))),
-            // What counts compare is there, although it be zero.
+            // Conditions of counts compare it, so it is there even if it is zero.
             ("done", if self.estimated() { Some(number(self.done)) } else { count(self.done) }),
             ("failed", count(self.failed)),
             ("duplicates", count(self.duplicates)),
@@ -287,31 +199,31 @@ impl Fanout {
             ("user_key", self.user_key.as_ref().map(text)),
             (NAMES, self.user_key.as_ref().map(few)),
             (NAMED, self.user_key.as_ref().map(|key| binary(&sort_key(key, self.created_at, self.id)))),
-            ("notify", self.notify.as_ref().map(|to| text(serde_json::to_string(to).unwrap_or_default()))),
+            ("notify", self.notify.as_ref().map(json)),
             (PARENT, self.parent.map(text)),
-            (THEN, self.then.as_ref().map(|then| text(serde_json::to_string(then).unwrap_or_default()))),
+            (THEN, self.then.as_ref().map(json)),
             (THEN_DUE, self.then_due.map(time)),
             (FOLLOWED, self.followed.map(time)),
             (ENDING, self.ending().then(|| shard(self.id))),
-            ("idle_limit", limited.then(|| text(serde_json::to_string(&self.idle_limit).unwrap_or_default()))),
-            (TOLERATED, self.tolerated.map(|tolerance| text(serde_json::to_string(&tolerance).unwrap_or_default()))),
+            ("idle_limit", limited.then(|| json(&self.idle_limit))),
+            (TOLERATED, self.tolerated.as_ref().map(json)),
             ("failures", count(self.failures)),
             (STANDS, Some(standing.key(self.id))),
             (OPENED, Some(binary(&opened::sort_key(self.created_at, self.id)))),
             (IDLE, self.look_at.filter(|_| standing == Standing::Watched).map(|_| few(self.id))),
             (LOOK_AT, self.look_at.map(time)),
-            (PRODUCER, self.producer.as_ref().map(|it| text(serde_json::to_string(it).unwrap_or_default()))),
+            (PRODUCER, self.producer.as_ref().map(json)),
             ("cursor", count(self.cursor)),
             ("created_at", Some(time(self.created_at))),
             ("ended_at", self.ended_at.map(time)),
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", self.ended_at.map(|ended_at| expiry(ended_at, kept))),
         ];
-        item(attributes.into_iter().chain(self.telling.encode()))
+        item(attributes.into_iter().chain(self.notice_facts.encode()))
     }
 }
 
-/// The sparse index of fan-outs that a sweep looks at, and its partition key.
+/// The sparse index of fan-outs that a sweep looks at (see [`Fanout::ending`]), and its partition key.
 pub(in crate::store) const ENDING: &str = "ending";
 
 /// The producer of a fan-out that has one.
@@ -327,7 +239,7 @@ mod tests {
 
     use super::*;
     use crate::policy::Span;
-    use crate::store::fanouts::telling::any_telling;
+    use crate::store::fanouts::notice_facts::any_notice_facts;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -370,7 +282,7 @@ mod tests {
                         inline,
                         user_key,
                         notify,
-                        telling: ended_at.map_or_else(Telling::default, |at| any_telling(at, total)),
+                        notice_facts: ended_at.map_or_else(NoticeFacts::default, |at| any_notice_facts(at, total)),
                         parent: look_at.map(|_| ItemId { fanout: id, group: id, index: 7 }),
                         then: ended_at.map(|_| Then::new("report", serde_json::json!({"x": total}))),
                         then_due: look_at,

@@ -24,7 +24,7 @@ impl Share {
         (share <= ALL).then_some(Self(share))
     }
 
-    /// How so many of all compare with this share of them.
+    /// Compares `some` of `all` with this share of `all`.
     pub(super) fn compare(self, some: u64, all: u64) -> std::cmp::Ordering {
         (u128::from(some) * u128::from(ALL)).cmp(&(u128::from(all) * u128::from(self.0)))
     }
@@ -39,12 +39,12 @@ impl fmt::Display for Share {
     }
 }
 
-/// A share of its items at which a fan-out's progress is told: more than none of them, and less than all.
+/// A share of its items at which a fan-out's progress is reported: more than none of them, and less than all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgressShare(Share);
 
 impl ProgressShare {
-    /// So many ten-thousandths. None: these are none or all of the items, whose end is told as such.
+    /// So many ten-thousandths. None: these are none or all of the items, and the end of all has a notice of its own.
     #[must_use]
     pub fn new(share: u16) -> Option<Self> {
         (1..ALL).contains(&share).then_some(Self(Share(share)))
@@ -56,7 +56,7 @@ impl ProgressShare {
         self.0.0
     }
 
-    /// Whether so many of all are as many, or more.
+    /// Whether `done` of `total` items reach this share.
     pub(super) fn is_reached(self, done: u64, total: u64) -> bool {
         self.0.compare(done, total).is_ge()
     }

@@ -37,8 +37,14 @@ impl FanoutState {
         }
     }
 
-    /// Whether its end is decided, and it is not completion: nothing is begun for it any more, and what is not done counts as
-    /// missing.
+    /// Whether its end is decided.
+    #[must_use]
+    pub fn decided(self) -> bool {
+        !matches!(self, Self::Open | Self::Sealed)
+    }
+
+    /// Whether it was cut short: its end is decided, and is not completion. Nothing is begun for it any more, and items that
+    /// are not done count as missing.
     #[must_use]
     pub fn cut_short(self) -> bool {
         matches!(self, Self::Cancelled | Self::Failed | Self::Expired)

@@ -11,14 +11,14 @@ use crate::limits::TOLERATED_FAILURES_MAX;
 /// How many items may fail: a number, or a share of all items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tolerance {
-    /// So many.
+    /// This number.
     Count(u64),
-    /// So many ten-thousandths of all items.
+    /// This share of all items, in ten-thousandths.
     Share(u16),
 }
 
 impl Tolerance {
-    /// Whether so many failures of so many items are more than tolerated.
+    /// Whether `failures` of `total` items are more than tolerated.
     pub(crate) fn exceeded(self, failures: u64, total: u64) -> bool {
         match self {
             Self::Count(most) => failures > most,
@@ -94,8 +94,8 @@ impl<'de> Deserialize<'de> for Tolerance {
 }
 
 impl Fanout {
-    /// Whether more items failed than are tolerated, and no end is decided: it is to fail. A share is known only once no more items
-    /// come.
+    /// Whether it is to fail: more items failed than are tolerated, and no end is decided. A share can be judged only once no
+    /// more items come.
     #[must_use]
     pub fn to_fail(&self) -> bool {
         self.tolerated.is_some_and(|tolerance| match (self.state, tolerance) {

@@ -1,9 +1,9 @@
-//! Kinds that stand still: what calls say of a batch API, and the probes.
+//! Kinds that stand still: refusals are counted, kinds stop, are probed, and go on.
 
 use uuid::Uuid;
 
 use super::record::{
-    ANSWER, Gate, PROBE_AT, PROBES, PROBING, REFUSALS, RESUMED_AT, STOOD_SINCE, Stopped, TARGETS, TELL_AT, VERSION,
+    ANSWER, Gate, NOTICE_AT, PROBE_AT, PROBES, PROBING, REFUSALS, RESUMED_AT, STOOD_SINCE, Stopped, TARGETS, VERSION,
 };
 use super::{Gates, key};
 use crate::aws::attributes::{id_set, number, text, time};
@@ -14,9 +14,9 @@ use crate::limits::REFUSED_TARGETS_MIN;
 use crate::store::notices::ANEW;
 use crate::store::places::{ID, MY_PLACE, PLACES, Place, STOPPED_AT, dead};
 
-/// A call that says that the caller is wrong or must wait.
+/// A call whose answer says that the caller is wrong or must wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusal<'a> {
+pub struct RefusedCall<'a> {
     /// What its batch's tasks share.
     pub target: &'a str,
     /// The version of the policy it was made by.
@@ -26,12 +26,12 @@ pub struct Refusal<'a> {
 }
 
 impl Gates {
-    /// A call was refused: it is counted, once, and its place is given back. Returns the gate as it stands then; none if the
-    /// place was lost before, or the kind stands still by another version of the policy, older or newer: this says nothing of it.
+    /// Counts a refused call, once, and gives its place back. Returns the gate as it stands then; none if the
+    /// place was lost before, or the kind stands still under another version of the policy, of which this call says nothing.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn refuse(&self, place: &Place, refusal: Refusal<'_>) -> Result<Option<Gate>, StoreError> {
+    pub async fn refuse(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Option<Gate>, StoreError> {
         let before = match self.count(place, refusal).await? {
             Write::Done(gate) => return Ok(Some(gate)),
             Write::Refused(before) => before,
@@ -44,8 +44,8 @@ impl Gates {
         Ok(self.count(place, refusal).await?.done())
     }
 
-    /// Counts a refusal for a version of the policy that what was counted before is known of, if there is any.
-    async fn count(&self, place: &Place, refusal: Refusal<'_>) -> Result<Write<Gate, Option<Gate>>, StoreError> {
+    /// Counts a refusal, on condition that refusals counted before were answered to the same version of the policy.
+    async fn count(&self, place: &Place, refusal: RefusedCall<'_>) -> Result<Write<Gate, Option<Gate>>, StoreError> {
         let version = text(refusal.version);
         let change = self
             .0
@@ -58,7 +58,7 @@ impl Gates {
         change.send_for_new().await?.decode(Gate::decode)
     }
 
-    /// What was counted of another version of the policy is void.
+    /// Forgets the refusals that were counted for another version of the policy.
     async fn forget_refusals(&self, gate: &Gate) -> Result<(), StoreError> {
         let Some(version) = gate.version else { return Ok(()) };
         let change = self
@@ -69,7 +69,7 @@ impl Gates {
         change.send().await.map(|_| ())
     }
 
-    /// The kind stands still from now on; of several who find that, one wins. `tell_at`: when somebody is to be told.
+    /// The kind stands still from now on; of several workers that find this, one wins. `notice_at`: when its notice is due.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -78,7 +78,7 @@ impl Gates {
         gate: &Gate,
         answer: &str,
         probe_at: Timestamp,
-        tell_at: Option<Timestamp>,
+        notice_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let Some(version) = gate.version else { return Ok(false) };
         let (since, because) = (self.table().world.now(), answer.to_owned());
@@ -90,10 +90,10 @@ impl Gates {
             .when_absent(STOPPED_AT)
             .when_is(VERSION, text(version))
             .when("refusals >= :refusals", [(":refusals", number(gate.refusals))]);
-        Ok(to_tell(change, tell_at).send().await?.is_done())
+        Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
-    /// A call worked: whatever was counted was not in a row. Its place is given back.
+    /// A call worked: the refusals counted so far are forgotten, since they are no longer in a row. Its place is given back.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -101,7 +101,7 @@ impl Gates {
         self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
     }
 
-    /// Takes the probe, with a place, of a kind that stands still: of several who try, one wins.
+    /// Takes the probe, with a place, of a kind that stands still: of several workers that try, one wins.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -126,7 +126,7 @@ impl Gates {
             .send()
             .await?
             .decode_refused(Gate::decode)?;
-        // Perhaps one's own write whose answer was lost.
+        // Perhaps this very write, whose answer was lost.
         Ok(taken.counts(|gate| gate.places.get(&place.holder) == Some(&place.until)))
     }
 
@@ -138,7 +138,7 @@ impl Gates {
         &self,
         place: &Place,
         gate: &Gate,
-        refusal: Refusal<'_>,
+        refusal: RefusedCall<'_>,
         probe_at: Timestamp,
     ) -> Result<(), StoreError> {
         let target = (gate.targets.len() < REFUSED_TARGETS_MIN).then(|| id_set([&derived::target(refusal.target)]));
@@ -154,17 +154,17 @@ impl Gates {
         change.send().await.map(|_| ())
     }
 
-    /// A probe worked: the kind goes on, and its place is given back. Returns whether it was this probe that did it. `tell_at`:
-    /// when somebody is to be told.
+    /// A probe worked: the kind goes on, and its place is given back. Returns whether this probe did it. `notice_at`:
+    /// when its notice is due.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn resume(&self, place: &Place, tell_at: Option<Timestamp>) -> Result<bool, StoreError> {
+    pub async fn resume(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
         let change = self.goes_on(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
-        Ok(to_tell(change, tell_at).send().await?.is_done())
+        Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
-    /// The probe was not made after all: somebody else may.
+    /// The probe was not made after all: another worker may make one.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -172,18 +172,23 @@ impl Gates {
         self.0.if_held(place).remove([MY_PLACE, PROBING]).send().await.map(|_| ())
     }
 
-    /// The kind goes on, since what is known of its batch API holds for another version of its policy. Of several who find that,
-    /// one wins. `tell_at`: when somebody is to be told.
+    /// The kind goes on, since it was stopped under another version of its policy. Of several workers that find this,
+    /// one wins. `notice_at`: when its notice is due.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn forget(&self, gate: &Gate, stopped: &Stopped, tell_at: Option<Timestamp>) -> Result<bool, StoreError> {
+    pub async fn forget(
+        &self,
+        gate: &Gate,
+        stopped: &Stopped,
+        notice_at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
         let change = self.goes_on(self.change(&gate.kind)).remove([VERSION]);
         let change = change.when_is(STOPPED_AT, time(stopped.since));
-        Ok(to_tell(change, tell_at).send().await?.is_done())
+        Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
-    /// A probe is due at once: whoever made one is dead.
+    /// A probe is due at once: the worker that made one is dead.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -196,7 +201,7 @@ impl Gates {
         self.table().change(ID, key(kind))
     }
 
-    /// The change by which a kind goes on: what it remembers of how it stood still.
+    /// Completes the write by which a kind goes on: the record keeps since when it stood still.
     fn goes_on<'a>(&self, change: Change<'a>) -> Change<'a> {
         change
             .set(RESUMED_AT, time(self.table().world.now()))
@@ -206,12 +211,12 @@ impl Gates {
     }
 }
 
-/// The change by which a kind stops or goes on: what was to be told of the change before is void, and this one is to be told
-/// from the same write on, so that nobody's death can lose it.
-fn to_tell(change: Change<'_>, tell_at: Option<Timestamp>) -> Change<'_> {
+/// The write by which a kind stops or goes on: the notice of the change before is void, and this one's notice is due
+/// from the same write on, so that no worker's death can lose it.
+fn noticed(change: Change<'_>, notice_at: Option<Timestamp>) -> Change<'_> {
     let change = change.add("changes", number(1_u32)).remove(ANEW);
-    match tell_at {
-        Some(at) => change.set(TELL_AT, time(at)).set("tell_due", time(at)),
-        None => change.remove([TELL_AT, "tell_due"]),
+    match notice_at {
+        Some(at) => change.set(NOTICE_AT, time(at)).set("notice_due", time(at)),
+        None => change.remove([NOTICE_AT, "notice_due"]),
     }
 }

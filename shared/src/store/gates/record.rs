@@ -11,7 +11,7 @@ use crate::limits::{KIND_NOTICES, REFUSALS_MIN, REFUSED_TARGETS_MIN};
 use crate::store::notices::NoticeProgress;
 use crate::store::places::{self, Holders, ID, KIND, STOPPED_AT};
 
-/// The version of the policy that the refusals are known of.
+/// The version of the policy to whose calls the refusals were answered.
 pub(super) const VERSION: &str = "version";
 pub(super) const REFUSALS: &str = "refusals";
 pub(super) const TARGETS: &str = "targets";
@@ -24,7 +24,7 @@ pub(super) const PROBING: &str = "probing";
 
 pub(super) const RESUMED_AT: &str = "resumed_at";
 pub(super) const STOOD_SINCE: &str = "stood_since";
-pub(super) const TELL_AT: &str = "tell_at";
+pub(super) const NOTICE_AT: &str = "notice_at";
 
 /// A kind's gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,20 +33,20 @@ pub struct Gate {
     pub kind: String,
     /// Who holds a place, and until when.
     pub places: Holders,
-    /// The version of the policy that what follows is known of.
+    /// The version of the policy to whose calls the refusals were answered.
     pub version: Option<Uuid>,
-    /// Refusals in a row: see [`Refusal`](super::Refusal).
+    /// Refusals in a row: see [`RefusedCall`](super::RefusedCall).
     pub refusals: u32,
     /// Their targets, hashed.
     pub targets: Vec<Uuid>,
-    /// Since then the kind stands still.
+    /// Since when, and why, the kind stands still.
     pub stopped: Option<Stopped>,
     /// When it last went on after it stood still.
     pub resumed_at: Option<Timestamp>,
     /// Since when it had stood still then.
     pub stood_since: Option<Timestamp>,
-    /// When somebody was, or is, first to be told of its latest change. None: nobody is.
-    pub tell_at: Option<Timestamp>,
+    /// When the notice of its latest change is first due. None: the change is not reported.
+    pub notice_at: Option<Timestamp>,
     /// The state of the notice of that change.
     pub notice: NoticeProgress,
 }
@@ -64,7 +64,7 @@ pub struct Stopped {
     pub probe_at: Timestamp,
     /// Probes that failed.
     pub probes: u32,
-    /// While a probe runs: until when nobody else makes one.
+    /// While a probe runs: until when no other one is made.
     pub probing: Option<Timestamp>,
 }
 
@@ -94,17 +94,17 @@ impl Gate {
         self.stopped.is_none() && self.refusals >= REFUSALS_MIN.max(at_work)
     }
 
-    /// Whether somebody is still to be told how the kind stands since its latest change.
+    /// Whether the notice of its latest change is still to be delivered.
     #[must_use]
-    pub fn to_tell(&self) -> bool {
-        self.tell_at.is_some() && !self.notice.over()
+    pub fn to_notify(&self) -> bool {
+        self.notice_at.is_some() && !self.notice.over()
     }
 
-    /// When somebody is to be told of a change that happens now: at once, but some time after the change before it was to be
-    /// told. If that was not due yet, its notice is not sent: this one takes its time.
+    /// When the notice of a change that happens now is due: at once, but some time after the notice of the change before.
+    /// If that was not due yet, it is not sent: this one takes its place.
     #[must_use]
-    pub fn tells_at(&self, now: Timestamp) -> Timestamp {
-        match self.tell_at {
+    pub fn next_notice_at(&self, now: Timestamp) -> Timestamp {
+        match self.notice_at {
             Some(before) if before > now => before.min(now.plus(KIND_NOTICES)),
             Some(before) => before.plus(KIND_NOTICES).max(now),
             None => now,
@@ -135,7 +135,7 @@ impl Gate {
             stopped: Stopped::decode(&reader)?,
             resumed_at: reader.time(RESUMED_AT)?,
             stood_since: reader.time(STOOD_SINCE)?,
-            tell_at: reader.time(TELL_AT)?,
+            notice_at: reader.time(NOTICE_AT)?,
             notice: NoticeProgress::decode(&reader)?,
         })
     }
@@ -244,18 +244,18 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_at_once_but_not_faster_than_a_limit() {
+    fn changes_are_reported_at_once_but_not_faster_than_a_limit() {
         let (before, seconds) =
             (Timestamp(1_000_000), |seconds| Timestamp(1_000_000).plus(Duration::from_secs(seconds)));
-        let told = Gate { tell_at: Some(before), ..Gate::default() };
-        assert_eq!(Gate::default().tells_at(before), before);
+        let reported = Gate { notice_at: Some(before), ..Gate::default() };
+        assert_eq!(Gate::default().next_notice_at(before), before);
         for (now, due) in [(1, 30), (29, 30), (30, 30), (31, 31), (9_000, 9_000)] {
-            assert_eq!(told.tells_at(seconds(now)), seconds(due), "{now}");
+            assert_eq!(reported.next_notice_at(seconds(now)), seconds(due), "{now}");
         }
-        let waits = Gate { tell_at: Some(seconds(30)), ..Gate::default() };
-        assert_eq!(waits.tells_at(seconds(7)), seconds(30), "it takes the time of the one before");
-        let wrong = Gate { tell_at: Some(seconds(90_000)), ..Gate::default() };
-        assert_eq!(wrong.tells_at(before), seconds(30), "whatever another clock said");
+        let waits = Gate { notice_at: Some(seconds(30)), ..Gate::default() };
+        assert_eq!(waits.next_notice_at(seconds(7)), seconds(30), "it takes the time of the one before");
+        let wrong = Gate { notice_at: Some(seconds(90_000)), ..Gate::default() };
+        assert_eq!(wrong.next_notice_at(before), seconds(30), "whatever another clock said");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Clearing bits: what acks make of a bitfield. No I/O.
+//! Clearing bits: how acks change a bitfield. No I/O.
 
 use super::GroupRecord;
 use crate::bits::Bits;
@@ -10,15 +10,15 @@ pub struct Mask {
     pub done: Bits,
     /// Those of them that failed.
     pub failed: Bits,
-    /// Those of them that are duplicates. What is said to have failed, too, did.
+    /// Those of them that are duplicates. An item that is also given as failed counts as failed.
     pub duplicates: Bits,
-    /// Those of them that are missing: their fan-out ended before they were done. Only Fanfold says so. What is said to have
-    /// failed, or to be a duplicate, too, is that.
+    /// Those of them that are missing: their fan-out ended before they were done. Only Fanfold reports that. An item that is
+    /// also given as failed, or as a duplicate, counts as that.
     pub missing: Bits,
 }
 
 impl Mask {
-    /// Adds another mask. An item that one says failed and another succeeded counts as failed if they come together.
+    /// Adds another mask. An item that is given as failed in one and as succeeded in the other counts as failed.
     pub fn merge(&mut self, other: &Self) {
         self.done.merge(&other.done);
         self.failed.merge(&other.failed);
@@ -42,8 +42,8 @@ pub struct Cleared {
     pub newly: u64,
 }
 
-/// Clears bits. What was cleared before stays as it was, so that any order and repetition of acks ends the same. Bits
-/// beyond the group's size are not pending and change nothing.
+/// Clears bits. Bits that were cleared before stay as they were, so any order and repetition of acks ends in the same state.
+/// Bits beyond the group's size are not pending and change nothing.
 #[must_use]
 pub fn clear(group: &GroupRecord, mask: &Mask) -> Cleared {
     let newly = group.pending.and(&mask.done);
@@ -54,7 +54,7 @@ pub fn clear(group: &GroupRecord, mask: &Mask) -> Cleared {
     Cleared { pending: group.pending.minus(&mask.done), failed, duplicates, missing, newly: newly.count() }
 }
 
-/// Clears every bit: what is not done is missing.
+/// Clears every bit: items that are not done become missing.
 #[must_use]
 pub fn close(group: &GroupRecord) -> Cleared {
     let left = || group.pending.clone();
@@ -122,7 +122,7 @@ mod tests {
             repeats in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
             order in any::<u64>(),
         ) {
-            // An item has one outcome, whoever acks it how often.
+            // An item has one outcome, however often it is acked.
             let outcomes: BTreeMap<usize, u8> = items.iter().copied().collect();
             let mut acks: Vec<(usize, u8)> = outcomes.iter().map(|(item, outcome)| (*item, *outcome)).collect();
             if !acks.is_empty() {

@@ -9,16 +9,15 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::limits::RETENTION;
 
-/// The mark of a group, or a small fan-out, for items of which tasks were registered. It is set before the first of them is
-/// stored, and stays.
+/// The mark of a group, or small fan-out, that has tasks. It is set before the first of them is stored, and stays.
 pub(in crate::store) const TASKS: &str = "tasks";
 
 /// The mark of a group that has pending items, and the index of those groups of a fan-out: a sort key, as short as can be.
 pub(super) const OPEN: &str = "open";
 const OPEN_MARK: &str = "1";
 
-/// An item group. One of [`GROUP_ITEMS_MAX`](crate::limits::GROUP_ITEMS_MAX) items is written for one unit (1 KiB) as long as
-/// nothing of it failed.
+/// An item group. With [`GROUP_ITEMS_MAX`](crate::limits::GROUP_ITEMS_MAX) items its record takes one write unit (1 KiB), as
+/// long as no item failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRecord {
     /// Its id.
@@ -39,7 +38,7 @@ pub struct GroupRecord {
     pub tasks: bool,
     /// Whether each of its failures is counted in the fan-out's header by the write that clears its bit.
     pub counted: bool,
-    /// How many items its whole add brought: known of the first group of an add with an idempotency key.
+    /// The number of items that the whole call added: noted in the first group of a call with an idempotency key.
     pub added: Option<u32>,
     /// When it last changed.
     pub updated_at: Timestamp,

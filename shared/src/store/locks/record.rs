@@ -37,12 +37,12 @@ pub struct Lock {
     pub closing: Vec<Uuid>,
     /// An operator stopped the lane.
     pub paused: bool,
-    /// A leader found more tasks than it may put in flight; whoever ends a batch leads on.
+    /// A leader found more tasks than it may put in flight: the end of a batch leads on.
     pub waiting: bool,
 }
 
 impl Lock {
-    /// The lock of a lane that nobody has used yet.
+    /// The lock of a lane that was never used.
     #[must_use]
     pub fn free(lane: Lane) -> Self {
         Self {
@@ -57,10 +57,21 @@ impl Lock {
         }
     }
 
-    /// Whether `batch` could become the leader now. Only the conditional write decides.
+    /// Whether `batch` could become the leader now, or leads already. Only the conditional write decides.
     #[must_use]
     pub fn open_to(&self, batch: Uuid, max_in_flight: u32) -> bool {
-        self.holder.is_none_or(|holder| holder == batch) && !self.paused && !self.full(max_in_flight)
+        self.holder.is_none_or(|holder| holder == batch) && self.has_room(max_in_flight)
+    }
+
+    /// Whether a leader could be elected now. Only the conditional write decides.
+    #[must_use]
+    pub fn open(&self, max_in_flight: u32) -> bool {
+        self.holder.is_none() && self.has_room(max_in_flight)
+    }
+
+    /// Whether another batch may be put in flight.
+    fn has_room(&self, max_in_flight: u32) -> bool {
+        !self.paused && !self.full(max_in_flight)
     }
 
     /// Whether as many batches are in flight as may be.

@@ -16,16 +16,16 @@ pub struct NoticeProgress {
     pub change: Option<u64>,
     /// When it was delivered.
     pub delivered: Option<Timestamp>,
-    /// When it was given up: nobody tries again by himself.
+    /// When it was given up: no further try follows by itself.
     pub given_up: Option<Timestamp>,
     /// Tries begun.
     pub tries: u32,
-    /// When the first of them began, or the first since somebody asked for it anew.
+    /// When the first of them began, or the first since a user asked for it anew.
     pub since: Option<Timestamp>,
-    /// When the next one is due; none: the first, at once. It also names the message that is to begin it: any other is a
+    /// When the next one is due; none: the first, at once. It also identifies the message that begins it: any other is a
     /// copy that came too late.
     pub due: Option<Timestamp>,
-    /// While one runs: until when nobody else should begin another.
+    /// While one runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Parts of the notice that were delivered, of one that has several.
     pub parts: u32,
@@ -47,13 +47,13 @@ pub enum Next {
 }
 
 impl NoticeProgress {
-    /// Whether nothing more is to be done.
+    /// Whether it was delivered or given up.
     #[must_use]
     pub fn over(&self) -> bool {
         self.delivered.is_some() || self.given_up.is_some()
     }
 
-    /// Whether somebody began with it. Then its own messages go on with it.
+    /// Whether a worker began with it. From then on its own messages continue it.
     #[must_use]
     pub fn begun(&self) -> bool {
         self.tries > 0 || self.due.is_some()
@@ -72,13 +72,13 @@ impl NoticeProgress {
         }
     }
 
-    /// How long nobody may begin a try.
+    /// How long no try may begin.
     #[must_use]
     pub fn wait(&self, now: Timestamp) -> Duration {
         self.due.max(self.lease_until).map_or(Duration::ZERO, |until| until.since(now))
     }
 
-    /// Since when somebody should have begun a try; `ended`: when what it reports happened.
+    /// Since when a try is overdue; `ended`: when the event that it reports happened.
     #[must_use]
     pub fn waiting_since(&self, ended: Timestamp) -> Timestamp {
         self.lease_until.or(self.due).unwrap_or(ended)
@@ -89,12 +89,12 @@ impl NoticeProgress {
             ("changes", self.change.map(number)),
             ("notified", self.delivered.map(time)),
             ("undeliverable", self.given_up.map(time)),
-            ("tell_tries", count(self.tries)),
-            ("tell_since", self.since.map(time)),
-            ("tell_due", self.due.map(time)),
-            ("tell_lease", self.lease_until.map(time)),
-            ("tell_parts", count(self.parts)),
-            ("tell_error", self.error.as_ref().map(text)),
+            ("notice_tries", count(self.tries)),
+            ("notice_since", self.since.map(time)),
+            ("notice_due", self.due.map(time)),
+            ("notice_lease", self.lease_until.map(time)),
+            ("notice_parts", count(self.parts)),
+            ("notice_error", self.error.as_ref().map(text)),
         ]
     }
 
@@ -103,12 +103,12 @@ impl NoticeProgress {
             change: reader.optional_number("changes")?,
             delivered: reader.time("notified")?,
             given_up: reader.time("undeliverable")?,
-            tries: reader.small("tell_tries")?,
-            since: reader.time("tell_since")?,
-            due: reader.time("tell_due")?,
-            lease_until: reader.time("tell_lease")?,
-            parts: reader.small("tell_parts")?,
-            error: reader.optional_text("tell_error")?.map(str::to_owned),
+            tries: reader.small("notice_tries")?,
+            since: reader.time("notice_since")?,
+            due: reader.time("notice_due")?,
+            lease_until: reader.time("notice_lease")?,
+            parts: reader.small("notice_parts")?,
+            error: reader.optional_text("notice_error")?.map(str::to_owned),
         })
     }
 }

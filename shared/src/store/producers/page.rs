@@ -1,4 +1,4 @@
-//! A page as it is kept: packed, with its counts and where the next one begins.
+//! A page as it is stored: packed, with its counts and where the next one begins.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::Value;
 
-use crate::aws::attributes::{Reader, binary, count, expiry, item, number, text};
+use crate::aws::attributes::{Reader, binary, count, expiry, item, json, number, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::limits::{CURSOR_BYTES_MAX, PAGE_BYTES_MAX, PAGE_RETENTION, SOURCE_ANSWER_BYTES_MAX, TASKS_PER_REQUEST_MAX};
@@ -32,7 +32,7 @@ pub struct Page {
     packed: Vec<u8>,
 }
 
-/// What a source answered is more than a page may be.
+/// The answer of a source is larger than a page may be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     /// Too many rows.
@@ -40,7 +40,7 @@ pub enum PageError {
     TooMany(usize),
     /// Too many bytes.
     #[error(
-        "the page's tasks of this partition take {0} bytes when they are packed, at most {PAGE_BYTES_MAX} are allowed; fewer rows a page are"
+        "the page's tasks of this partition take {0} bytes when they are packed, at most {PAGE_BYTES_MAX} are allowed; fewer rows per page fit"
     )]
     TooLarge(usize),
     /// The cursor is too large.
@@ -57,13 +57,13 @@ fn pack(tasks: &[TaskRequest]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// The tasks of a page as it is kept.
+/// Unpacks the tasks of a stored page.
 ///
 /// # Errors
 /// They were packed otherwise.
 pub fn unpack(packed: &[u8]) -> Result<Vec<TaskRequest>, String> {
     let mut text = Vec::new();
-    // It was no more when it was packed; JSON may be written longer than it was read.
+    // The limit is larger than that of an answer, since JSON may be written longer than it was read.
     let most = 8 * SOURCE_ANSWER_BYTES_MAX as u64;
     DeflateDecoder::new(packed).take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
     let rows: Vec<(String, Value)> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
@@ -71,7 +71,7 @@ pub fn unpack(packed: &[u8]) -> Result<Vec<TaskRequest>, String> {
 }
 
 impl Page {
-    /// What was taken of an answer, and where the next page begins.
+    /// A page from sifted rows, and where the next one begins.
     ///
     /// # Errors
     /// It is more than a page may be.
@@ -92,14 +92,13 @@ impl Page {
     }
 
     pub(super) fn encode(&self, key: &str, now: Timestamp) -> Item {
-        let bad_rows = (!self.bad_rows.is_empty()).then(|| serde_json::to_string(&self.bad_rows).unwrap_or_default());
         item([
             ("id", Some(text(key))),
             ("tasks", Some(binary(&self.packed))),
             ("rows", Some(number(self.rows))),
             ("dropped", count(self.dropped)),
             ("bad", count(self.bad)),
-            ("bad_rows", bad_rows.map(text)),
+            ("bad_rows", (!self.bad_rows.is_empty()).then(|| json(&self.bad_rows))),
             ("next", self.next.as_ref().map(text)),
             ("ttl", Some(expiry(now, PAGE_RETENTION))),
         ])
@@ -113,7 +112,7 @@ impl Page {
             rows: reader.number("rows")?,
             dropped: reader.number("dropped")?,
             bad: reader.number("bad")?,
-            bad_rows: if reader.has("bad_rows") { reader.json("bad_rows")? } else { Vec::new() },
+            bad_rows: reader.optional_json("bad_rows")?.unwrap_or_default(),
             next: reader.optional_text("next")?.map(str::to_owned),
             packed,
         })

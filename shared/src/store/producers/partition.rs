@@ -6,10 +6,12 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::Page;
-use crate::aws::attributes::{Reader, count, expiry, item, number, text, time};
+use crate::aws::attributes::{Reader, count, expiry, item, json, number, text, time};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
-use crate::limits::{BAD_ROWS_SHOWN_MAX, BATCH_REMINDER_PAUSE, ERROR_BYTES_MAX, PARTITION_RETENTION};
+use crate::limits::{BAD_ROWS_SHOWN_MAX, ERROR_BYTES_MAX, PARTITION_RETENTION};
+use crate::messages::ProduceMessage;
+use crate::overdue::overdue;
 use crate::producing::BadRow;
 use crate::store::shards::shard;
 use crate::text::shorten;
@@ -75,9 +77,9 @@ pub struct Partition {
     pub bad_rows: Vec<BadRow>,
     /// Those whose tasks were dropped, because another one has their key.
     pub duplicates: u64,
-    /// Times in a row that its source failed.
+    /// Failed tries in a row.
     pub tries: u32,
-    /// When it is asked again after that.
+    /// When the source is asked again after a failure.
     pub due: Option<Timestamp>,
     /// Why it failed the last time.
     pub error: Option<String>,
@@ -85,8 +87,8 @@ pub struct Partition {
     pub worker: Option<Uuid>,
     /// When its message was sent again the last time.
     pub reminded_at: Option<Timestamp>,
-    /// Whether it is done and its fan-out was looked at, whether it is to be sealed.
-    pub settled: bool,
+    /// Whether it is done, and its fan-out was sealed if that was due.
+    pub closed: bool,
     /// When it last changed.
     pub updated_at: Timestamp,
 }
@@ -115,7 +117,7 @@ impl Partition {
             error: None,
             worker: None,
             reminded_at: None,
-            settled: false,
+            closed: false,
             updated_at: now,
         }
     }
@@ -135,31 +137,32 @@ impl Partition {
         Some((fanout.parse().ok()?, number.parse().ok()?))
     }
 
-    /// Whether something is left to be done for it that nobody has to be asked about: a sweep looks at it.
+    /// Whether Fanfold has work left for it, so that a sweep looks at it.
     #[must_use]
     pub fn unfinished(&self) -> bool {
-        self.state != PartitionState::Failed && !self.settled
+        self.state != PartitionState::Failed && !self.closed
     }
 
-    /// How long its source is still to be left alone.
+    /// The message by which it goes on.
+    #[must_use]
+    pub fn message(&self) -> ProduceMessage {
+        ProduceMessage { fanout: self.fanout, partition: self.number }
+    }
+
+    /// How long to wait before its source is asked again.
     #[must_use]
     pub fn wait(&self, now: Timestamp) -> Duration {
         self.due.map_or(Duration::ZERO, |due| due.since(now))
     }
 
-    /// Whether the message that it waits for should long have come: `horizon` is before which that must have been. One that is only late is not
-    /// sent every minute.
+    /// Whether the message that it waits for is taken for lost: it was due at `horizon` or before.
     #[must_use]
     pub fn lost(&self, horizon: Timestamp, now: Timestamp) -> bool {
         let awaited = self.due.unwrap_or_default().max(self.updated_at);
-        let patient = self
-            .reminded_at
-            .filter(|reminded_at| *reminded_at >= awaited)
-            .is_some_and(|reminded_at| now.since(reminded_at) < reminded_at.since(awaited).min(BATCH_REMINDER_PAUSE));
-        self.unfinished() && awaited <= horizon && !patient
+        self.unfinished() && overdue(awaited, self.reminded_at, horizon, now)
     }
 
-    /// The partition behind the page it is at.
+    /// The partition moved on behind the page it is at.
     pub(super) fn behind(&self, page: &Page, duplicates: u64, worker: Uuid, now: Timestamp) -> Self {
         let bad_rows = self.bad_rows.iter().chain(&page.bad_rows).take(BAD_ROWS_SHOWN_MAX).cloned().collect();
         Self {
@@ -176,13 +179,13 @@ impl Partition {
             error: None,
             worker: Some(worker),
             reminded_at: None,
-            settled: false,
+            closed: false,
             updated_at: now,
             ..*self
         }
     }
 
-    /// The partition whose source failed, and is asked again then, or not any more.
+    /// The partition after its source failed; `due`: when it is asked again, or never.
     pub(super) fn with_error(&self, error: &str, due: Option<Timestamp>, now: Timestamp) -> Self {
         let state = if due.is_some() { PartitionState::Running } else { PartitionState::Failed };
         let error = Some(shorten(error, ERROR_BYTES_MAX).into_owned());
@@ -195,9 +198,8 @@ impl Partition {
         Self { state, tries: 0, due: None, error: None, reminded_at: None, updated_at: now, ..self.clone() }
     }
 
-    /// What stays the same and is not to be read from two places is in the key: fan-out and number.
+    /// Fan-out and number are only in the key.
     pub(super) fn encode(&self) -> Item {
-        let bad_rows = (!self.bad_rows.is_empty()).then(|| serde_json::to_string(&self.bad_rows).unwrap_or_default());
         item([
             ("id", Some(text(self.key()))),
             ("state", Some(text(self.state.as_str()))),
@@ -206,7 +208,7 @@ impl Partition {
             ("rows", count(self.rows)),
             ("dropped", count(self.dropped)),
             ("bad", count(self.bad)),
-            ("bad_rows", bad_rows.map(text)),
+            ("bad_rows", (!self.bad_rows.is_empty()).then(|| json(&self.bad_rows))),
             ("duplicates", count(self.duplicates)),
             ("tries", Some(number(self.tries))),
             ("due", self.due.map(time)),
@@ -232,14 +234,14 @@ impl Partition {
             rows: reader.number("rows")?,
             dropped: reader.number("dropped")?,
             bad: reader.number("bad")?,
-            bad_rows: if reader.has("bad_rows") { reader.json("bad_rows")? } else { Vec::new() },
+            bad_rows: reader.optional_json("bad_rows")?.unwrap_or_default(),
             duplicates: reader.number("duplicates")?,
             tries: reader.small("tries")?,
             due: reader.time("due")?,
             error: reader.optional_text("error")?.map(str::to_owned),
             worker: if reader.has("worker") { Some(reader.id("worker")?) } else { None },
             reminded_at: reader.time("reminded_at")?,
-            settled: state == PartitionState::Done && !reader.has(UNFINISHED),
+            closed: state == PartitionState::Done && !reader.has(UNFINISHED),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
@@ -266,17 +268,17 @@ mod tests {
             error in prop::option::of(".{0,9}"),
             due in prop::option::of(any_time()),
             worker in prop::option::of(any_id()),
-            settled: bool,
+            closed: bool,
             updated_at in any_time(),
         ) {
             let bad_rows = worker.map(|_| BadRow { row: rows, problem: "is wrong".to_owned() }).into_iter().collect();
-            let settled = settled && state == PartitionState::Done;
+            let closed = closed && state == PartitionState::Done;
             let partition = Partition {
                 fanout, number, state, page, cursor, rows, dropped, bad, bad_rows, duplicates, tries, due, error, worker,
-                reminded_at: due, settled, updated_at,
+                reminded_at: due, closed, updated_at,
             };
             let item = partition.encode();
-            prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !settled);
+            prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !closed);
             prop_assert_eq!(Partition::decode(&item).unwrap(), partition);
         }
     }

@@ -20,18 +20,18 @@ use crate::masks::Masks;
 pub(super) use self::record::{PREFIX, decode, record_id};
 
 impl Tasks {
-    /// Begins bundles: from now on they are found by their lane, but nobody may claim their tasks.
+    /// Begins bundles: from now on they are found by their lane, but no batch may claim their tasks.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn begin_bundles(&self, bundles: &[Bundle]) -> Result<(), StoreError> {
         let items = bundles.iter().map(|bundle| encode(bundle, bundle.created_at)).collect();
-        // What is there already under an id that nobody else knows is one's own.
+        // No other worker knows these ids, so a record that exists is this worker's own.
         self.table.insert_each("beginning bundles", items, |_| {}).await.map(|_| ())
     }
 
-    /// Opens bundles: batches may claim the tasks that were stored for them. Each is given as it is to be. Returns those that were
-    /// declared dead meanwhile: their tasks are to be freed.
+    /// Opens bundles, so that batches may claim the tasks stored for them. `opened`: the bundles as they are to be. Returns
+    /// those that were declared dead meanwhile: their tasks are to be freed.
     ///
     /// # Errors
     /// The table cannot be written, or a record is corrupt.
@@ -45,7 +45,7 @@ impl Tasks {
         let mut dead = HashSet::new();
         for (at, item) in self.table.change_each("opening bundles", &SAME_STATE, opens).await? {
             let stands = item.as_ref().map(decode).transpose()?;
-            // Or it is one's own write whose answer was lost, and what batches have made of it since.
+            // Or it is this write, whose answer was lost, with what batches have claimed since.
             if stands.is_none_or(|bundle| bundle.state == BundleState::Dead) {
                 dead.insert(opened[at].id);
             }
@@ -64,8 +64,8 @@ impl Tasks {
         Ok(bundles?.into_iter().map(|bundle| (bundle.id, bundle)).collect())
     }
 
-    /// Claims slots of bundles of a lane for a batch. `read`: bundles as they were read just now. Returns what the batch has of
-    /// each now, whether claimed here or before.
+    /// Claims slots of bundles of a lane for a batch. `read`: the bundles as they were just read. Returns the slots that the
+    /// batch has of each now, whether claimed here or before.
     ///
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
@@ -121,8 +121,8 @@ impl Tasks {
         Ok(again)
     }
 
-    /// Declares a bundle dead, if it still fills; its tasks wait on their own from then on. To be repeated until it is through:
-    /// only then the bundle leaves the index. A dead bundle is kept, since a late worker may still store a task as its own.
+    /// Declares a bundle dead, if it still fills, and makes its tasks wait on their own. This is repeated until all of them do:
+    /// only then does the bundle leave the index. A dead bundle is kept, since a late worker may still store a task for it.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -145,11 +145,11 @@ impl Tasks {
         self.table.change_each("burying a bundle", &SAME_STATE, vec![(dead, buried)]).await.map(|_| ())
     }
 
-    /// Makes those of the tasks that were stored for a dead bundle tasks that wait on their own.
+    /// Makes tasks that were stored for a dead bundle wait on their own.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn free_from(&self, bundle: &Bundle, tasks: &[TaskId]) -> Result<(), StoreError> {
+    pub(crate) async fn free_from(&self, bundle: &Bundle, tasks: &[TaskId]) -> Result<(), StoreError> {
         self.free(tasks.iter().map(|id| standing(bundle, *id, None)).collect()).await
     }
 

@@ -1,5 +1,5 @@
-//! Records of dropped duplicates, which name the task that each duplicates. They are in the same table as the tasks'
-//! and have ids of tasks, but nobody ever claims them.
+//! Records of dropped duplicates, each of which names the task that it duplicates. They are in the same table as the tasks and
+//! have ids of tasks, but no batch claims them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::limits::RETENTION;
 pub struct Duplicate {
     /// Its id.
     pub id: TaskId,
-    /// The lane it would have been in.
+    /// The lane that it would have been in.
     pub lane: Lane,
     /// The task that has the key.
     pub of: TaskId,
@@ -54,14 +54,14 @@ impl Stored {
 pub enum Waits {
     /// On its own.
     Alone,
-    /// On its own from now on: its bundle is dead, and nobody told its lane.
+    /// It waits on its own from now on: its bundle is dead, and no hint was sent to its lane.
     Freed,
-    /// In a bundle, of which so many tasks wait.
+    /// In a bundle, with the number of its tasks that wait.
     In(Uuid, u16),
 }
 
 impl Tasks {
-    /// Notes that tasks are dropped; what is stored under their ids already stays as it is. Returns the positions of those.
+    /// Notes that tasks are dropped; a record that exists under their ids stays as it is. Returns the positions of those.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -77,8 +77,8 @@ impl Tasks {
         Ok(refused.into_iter().map(|(at, _)| at).collect())
     }
 
-    /// What is stored under ids of tasks, strongly consistent; unknown ones are left out. The lane of a task need not be the
-    /// one that its policy would place it in now. A task of a dead bundle is freed first: perhaps nobody else knows of it.
+    /// What is stored under ids of tasks, strongly consistent; unknown ones are left out. A task's lane may differ from the one
+    /// that its policy would give it now. A task of a dead bundle is freed first, since no other worker may know of it.
     ///
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.

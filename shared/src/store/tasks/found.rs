@@ -15,14 +15,14 @@ use crate::waiting::Waiting;
 
 /// A record that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum WaitingRecord {
     /// A task on its own. The index may lag behind: perhaps it is claimed.
     Task(TaskId),
-    /// A bundle of which tasks wait.
+    /// A bundle with tasks that wait.
     Bundle(Box<Bundle>),
 }
 
-impl Source {
+impl WaitingRecord {
     /// How many tasks wait in it.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -36,8 +36,8 @@ impl Source {
 /// What waits in a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// What can be claimed: first what the index shows, oldest first, then what was named beside.
-    pub sources: Vec<Source>,
+    /// Records to claim from: first those of the index, oldest first, then the other named ones.
+    pub records: Vec<WaitingRecord>,
     /// Bundles that the index shows and that may be stuck: they fill, or are dead.
     pub unfilled: Vec<Bundle>,
 }
@@ -45,13 +45,13 @@ pub struct Found {
 impl Found {
     /// How many tasks wait.
     fn waiting(&self) -> usize {
-        self.sources.iter().map(Source::waiting).sum()
+        self.records.iter().map(WaitingRecord::waiting).sum()
     }
 }
 
 impl Tasks {
-    /// Finds what waits in a lane: what is named, which the index may not show yet, and, if those are fewer than `enough` tasks,
-    /// what the index shows. Bundles are read strongly consistent.
+    /// Finds what waits in a lane: the named records, which the index may not show yet, and, if these are fewer than `enough`
+    /// tasks, records that the index shows. Bundles are read strongly consistent.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -97,10 +97,10 @@ impl Tasks {
                 let mut bundles = self.bundles(&ids, true).await?;
                 for record in records {
                     match record {
-                        PendingRecord::Task(id) => found.sources.push(Source::Task(*id)),
+                        PendingRecord::Task(id) => found.records.push(WaitingRecord::Task(*id)),
                         PendingRecord::Bundle(id) => match bundles.remove(id).filter(|bundle| bundle.lane == *lane) {
                             Some(bundle) if bundle.waiting() > 0 => {
-                                found.sources.push(Source::Bundle(Box::new(bundle)))
+                                found.records.push(WaitingRecord::Bundle(Box::new(bundle)))
                             }
                             Some(bundle) if matches!(bundle.state, BundleState::Filling | BundleState::Dead) => {
                                 found.unfilled.push(bundle);

@@ -13,7 +13,7 @@ use crate::limits::{KEY_RETENTION, RETENTION};
 /// Scope and value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The kind, and what its policy gives as scope or else the fan-out, if there is one.
+    /// The kind, and the scope that its policy gives, or else the fan-out, if there is one.
     pub scope: String,
     /// The key's value.
     pub value: String,
@@ -27,10 +27,10 @@ impl Key {
 
 /// The task that has the key.
 const OWNER: &str = "owner";
-/// That task failed and gave it back.
+/// The owner failed and released it.
 const RELEASED: &str = "released";
 
-/// What a key must still be to change: its owner's.
+/// Attributes that must be unchanged for a key to change: it still has this owner.
 const SAME_OWNER: [&str; 2] = [ID, OWNER];
 
 /// A key's record.
@@ -39,7 +39,7 @@ struct Record {
     id: String,
     owner: TaskId,
     released: bool,
-    /// When it expires, in epoch seconds; none: as it stands.
+    /// When it expires, in epoch seconds; none: unchanged.
     ttl: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Record {
     }
 }
 
-/// A key one wants for one's task.
+/// A key that a task claims.
 #[derive(Clone, Debug)]
 pub struct KeyClaim {
     /// The key.
@@ -107,15 +107,15 @@ pub struct Takeover {
 }
 
 impl Tasks {
-    /// Takes keys for their tasks, first come, first served. Returns for every claim who has its key now: the claimant, if
-    /// it was free or already its own (a repeated request gets through).
+    /// Takes keys for their tasks, first come, first served. Returns the owner of each claim's key: the claimant, if the key
+    /// was free or already its own, so that a repeated request gets through.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<Holding>, StoreError> {
         let now = self.table.world.now();
         let ttl = Some(now.plus(KEY_RETENTION).seconds());
-        // Two claims of one key in one call: the first is asked for, both are answered with its owner.
+        // If two claims in one call have the same key, the first is written, and both get its owner.
         let mut first: HashMap<String, Holding> = HashMap::with_capacity(claims.len());
         let mut wanted = Vec::with_capacity(claims.len());
         for claim in claims {
@@ -137,12 +137,12 @@ impl Tasks {
         Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner))).collect())
     }
 
-    /// Hands keys on, each on condition that it is still where it is said to be: a task that had a key and lost it never
-    /// gets it back. Each key may be named once.
+    /// Hands keys on, each on condition that its owner is unchanged, so that a task that lost a key never gets it back. Each
+    /// key may be named once.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
+    pub(crate) async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
         let ttl = Some(self.table.world.now().plus(KEY_RETENTION).seconds());
         let takeover = |taken: &Takeover| {
             let before = Record { id: taken.key.record_id(), owner: taken.from, released: true, ttl: None };

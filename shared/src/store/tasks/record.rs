@@ -30,15 +30,15 @@ const BYTES: &str = "bytes";
 const WEIGHTS: &str = "weights";
 const DISTINCT: &str = "distinct";
 
-/// What loads are read from.
+/// The attributes of loads.
 pub(super) const OF_LOADS: [&str; 4] = [ID, BYTES, WEIGHTS, DISTINCT];
-/// What a [`Content`] is read from.
+/// The attributes of a [`Content`].
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
-/// What a [`Standing`] is read from, but for its time to live.
+/// The attributes of a [`Standing`], except its time to live.
 pub(super) const OF_STANDING: [&str; 6] = [ID, LANE, STATUS, BUNDLE, BATCH, OF];
-/// What a task must still be to be claimed.
+/// Attributes that must be unchanged for a task to be claimed.
 pub(super) const SAME_LANE: [&str; 3] = [ID, STATUS, LANE];
-/// What a task must still be to be freed from its bundle, or kept with it.
+/// Attributes that must be unchanged for a task to be freed from its bundle, or kept with it.
 pub(super) const SAME_BUNDLE: [&str; 2] = [ID, BUNDLE];
 
 const BUNDLE: &str = "bundle";
@@ -65,7 +65,7 @@ pub struct Task {
     pub created_at: Timestamp,
 }
 
-/// What a batch API is to get of a task, and since when it has waited.
+/// The content of a task for its batch API, and since when the task has waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// JSON.
@@ -74,7 +74,7 @@ pub struct Content {
     pub created_at: Timestamp,
 }
 
-/// What becomes of a task until it is a member of a batch. What happens then is in the batch's record.
+/// The state of a task until it is a member of a batch. Later states are in the batch's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It waits on its own.
@@ -106,7 +106,7 @@ impl State {
     }
 }
 
-/// What changes of a task's record, and which record it is.
+/// The part of a task's record that changes, with its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) id: TaskId,

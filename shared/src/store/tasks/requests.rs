@@ -13,10 +13,10 @@ use crate::limits::{CONTENTION_TRIES_MAX, REQUEST_RETENTION};
 const DIGEST: &str = "digest";
 const TASKS: &str = "tasks";
 
-/// What a request under an idempotency key asks for.
+/// The note of a request under an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestNote {
-    /// Follows from all of its tasks.
+    /// A digest of all its tasks.
     pub digest: Uuid,
     /// How many tasks it has.
     pub tasks: u64,
@@ -39,12 +39,12 @@ impl RequestNote {
 }
 
 impl Tasks {
-    /// Notes what a request asks for, before anything of it is stored. Returns the note that counts: another one, if the key
-    /// was used before for something else.
+    /// Notes what a request asks for, before any of it is stored. Returns the note that counts: another one, if the key was
+    /// used before for another request.
     ///
     /// # Errors
     /// The table cannot be read or written, or a record is corrupt.
-    pub async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
+    pub(crate) async fn note_request(&self, request_id: &str, note: RequestNote) -> Result<RequestNote, StoreError> {
         let id = format!("request:{}", derived::request(request_id));
         for _ in 0..CONTENTION_TRIES_MAX {
             let item = note.encode(&id, self.table.world.now());

@@ -1,4 +1,4 @@
-//! What of a hint still waits, and what is taken.
+//! Which records that a hint names still wait, and which are taken.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::lane::Lane;
 use crate::waiting::Waiting;
 
 impl Tasks {
-    /// What of this waits in a lane: no batch has claimed it yet. Strongly consistent.
+    /// The named records that wait in a lane, not yet claimed by a batch. Strongly consistent.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -26,8 +26,8 @@ impl Tasks {
         Ok(Waiting { tasks: tasks.collect(), bundles: bundles.map(|bundle| (bundle.id, bundle.waiting())).collect() })
     }
 
-    /// What of this batches have claimed altogether: tasks on their own, and bundles. Not strongly consistent: what was claimed
-    /// just now may be missing.
+    /// The named records that batches have claimed completely: tasks on their own, and bundles. Eventually consistent: recent
+    /// claims may be missing.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -41,7 +41,7 @@ impl Tasks {
     }
 }
 
-/// What batches have claimed altogether.
+/// Records that batches have claimed completely.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Tasks on their own.
@@ -51,7 +51,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What is left of this.
+    /// The rest of `waiting` without them.
     #[must_use]
     pub fn out_of(&self, waiting: Waiting) -> Waiting {
         let Waiting { tasks, mut bundles } = waiting;

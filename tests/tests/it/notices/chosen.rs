@@ -2,17 +2,17 @@
 
 use fanfold::ids::derived;
 use fanfold::notice::Event;
-use fanfold::store::fanouts::{FanoutState, NotifyOn, Then, ToldEnd, Tolerance};
+use fanfold::store::fanouts::{FanoutState, NotifyOn, ReportedEnd, Then, Tolerance};
 use fanfold_tests::QueueName;
 
 use super::progress::told;
 use super::*;
 
-fn on(ends: &[ToldEnd]) -> Option<NotifyOn> {
+fn on(ends: &[ReportedEnd]) -> Option<NotifyOn> {
     Some(NotifyOn { ends: Some(ends.iter().copied().collect()), ..NotifyOn::default() })
 }
 
-fn request(ends: &[ToldEnd], items: u32) -> OpenRequest {
+fn request(ends: &[ReportedEnd], items: u32) -> OpenRequest {
     let notify = Some(Destination::Url(URL.to_owned()));
     OpenRequest { items, seal: true, notify, notify_on: on(ends), ..OpenRequest::default() }
 }
@@ -27,7 +27,7 @@ enum Ends {
 }
 
 /// What is told of it, and how its header stands then.
-async fn ended(ends: &[ToldEnd], how: Ends, small: bool) -> (Vec<String>, Fanout) {
+async fn ended(ends: &[ReportedEnd], how: Ends, small: bool) -> (Vec<String>, Fanout) {
     let stack = stack().await;
     let tolerated_failures = (how == Ends::Failed).then_some(Tolerance::Count(0));
     let request = OpenRequest { tolerated_failures, ..request(ends, if small { 3 } else { 0 }) };
@@ -59,7 +59,7 @@ async fn ended(ends: &[ToldEnd], how: Ends, small: bool) -> (Vec<String>, Fanout
 
 #[tokio::test(start_paused = true)]
 async fn what_is_chosen_is_told_as_that_and_nothing_else_is() {
-    use ToldEnd::{Cancelled, Completed, Failed, Succeeded};
+    use ReportedEnd::{Cancelled, Completed, Failed, Succeeded};
     for small in [true, false] {
         for (ends, how, wanted) in [
             (&[Succeeded, Completed][..], Ends::Well, Some("fanout.succeeded")),
@@ -85,7 +85,7 @@ async fn what_is_chosen_is_told_as_that_and_nothing_else_is() {
 async fn an_end_that_is_not_told_still_leads_to_what_follows() {
     let stack = stack().await;
     let then = Some(Then::new("parcel", json!({"depot": "117"})));
-    let request = OpenRequest { then, ..request(&[ToldEnd::Expired], 1) };
+    let request = OpenRequest { then, ..request(&[ReportedEnd::Expired], 1) };
     let opened = stack.tracking.open(request, None).await.unwrap();
     let items: Vec<ItemId> = expand(opened.fanout.id, &opened.groups).collect();
     stack.ack(&done(&items)).await;
@@ -101,12 +101,12 @@ async fn an_end_that_is_not_told_still_leads_to_what_follows() {
 #[tokio::test(start_paused = true)]
 async fn without_items_it_has_succeeded_at_once() {
     let stack = stack().await;
-    stack.tracking.open(request(&[ToldEnd::Succeeded], 0), None).await.unwrap();
+    stack.tracking.open(request(&[ReportedEnd::Succeeded], 0), None).await.unwrap();
     stack.drain().await;
     let posted = stack.webhooks.posted();
     assert!(posted.len() == 1 && matches!(&posted[0].notice.event, Event::FanoutSucceeded(end) if end.total == 0));
     let told = serde_json::to_value(&posted[0].notice).unwrap();
     assert_eq!(told["data"]["state"], json!(FanoutState::Completed));
-    stack.tracking.open(request(&[ToldEnd::Failed], 0), None).await.unwrap();
+    stack.tracking.open(request(&[ReportedEnd::Failed], 0), None).await.unwrap();
     assert_eq!(stack.deliver(QueueName::Notify).await, 0, "nobody is asked to tell it");
 }

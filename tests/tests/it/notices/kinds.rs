@@ -100,13 +100,13 @@ async fn what_a_dead_worker_did_not_tell_a_sweep_has_told() {
     for (n, stops) in [true, false].into_iter().enumerate() {
         status.store(if stops { 401 } else { 200 }, Ordering::Relaxed);
         let changed = changes(&stack, stops).await;
-        assert!(changed.to_tell());
+        assert!(changed.to_notify());
         assert_eq!(stack.take(QueueName::Notify).await.len(), 1, "one message a change");
         stack.sweeper.sweep(fanfold_sweep::SweepRequest::default()).await.unwrap();
         assert_eq!(stack.take(QueueName::Notify).await.len(), 0, "it may only be late");
         stack.minutes(5).await;
         assert_eq!(told(&stack).len(), n + 1);
-        assert!(!gate(&stack).await.to_tell());
+        assert!(!gate(&stack).await.to_notify());
     }
     assert_eq!(stack.backlog().await, 0);
 }
@@ -126,12 +126,12 @@ async fn a_restart_of_the_local_runner_goes_on_with_it() {
 async fn who_names_no_receiver_is_told_nothing() {
     for removed in [false, true] {
         let (status, stack) = refused(if removed { json!({"url": URL}) } else { Value::Null }).await;
-        assert_eq!(changes(&stack, true).await.to_tell(), removed);
+        assert_eq!(changes(&stack, true).await.to_notify(), removed);
         stack.put_policy(policy(json!({}))).await;
         stack.minutes(10).await;
         status.store(200, Ordering::Relaxed);
         stack.minutes(10).await;
-        assert_eq!((told(&stack).len(), gate(&stack).await.to_tell(), stack.backlog().await), (0, false, 0));
+        assert_eq!((told(&stack).len(), gate(&stack).await.to_notify(), stack.backlog().await), (0, false, 0));
     }
 }
 

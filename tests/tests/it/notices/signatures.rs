@@ -10,7 +10,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::notice::{NOTICE_MEDIA_TYPE, Notice};
 use fanfold_local::Engine;
-use fanfold_notify::{Http, Webhooks};
+use fanfold_notify::{HttpWebhooks, Webhooks};
 use serde_json::Value;
 use standardwebhooks::Webhook;
 
@@ -20,10 +20,10 @@ const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// What posts notices, with these secrets.
-fn http(secrets: &'static str) -> Result<Http, ConfigError> {
+fn http(secrets: &'static str) -> Result<HttpWebhooks, ConfigError> {
     let engine = Engine::memory().unwrap();
     let lookup = move |name: &str| (name == variables::WEBHOOK_SECRETS).then(|| secrets.to_owned());
-    Http::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup))
+    HttpWebhooks::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup))
 }
 
 /// The notice of a fan-out's end.

@@ -10,7 +10,7 @@ use axum::{Json, Router, routing};
 use fanfold::clock::Timestamp;
 use fanfold::limits::SOURCE_ANSWER_BYTES_MAX;
 use fanfold::producing::Source;
-use fanfold_produce::{Ask, Http, SourceError, Sources};
+use fanfold_produce::{Ask, HttpSources, SourceError, Sources};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
@@ -36,7 +36,7 @@ async fn serve() -> (String, Arc<AtomicU32>) {
 
 async fn ask(url: &str) -> Result<Value, SourceError> {
     let ask = Ask { fanout: Uuid::nil(), partition: 1, of: 3, cursor: json!({"after": 7}) };
-    let body = Http::default().ask(&Source::Url(url.to_owned()), &ask, Timestamp(1_000)).await?;
+    let body = HttpSources::default().ask(&Source::Url(url.to_owned()), &ask, Timestamp(1_000)).await?;
     Ok(serde_json::from_slice(&body).unwrap())
 }
 

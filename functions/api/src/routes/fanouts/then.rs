@@ -2,7 +2,7 @@
 
 use fanfold::aws::StoreError;
 use fanfold::notice::FanoutEnded;
-use fanfold::policy::{CompiledPolicy, FieldError, KIND_ALLOWED, Policy, is_kind};
+use fanfold::policy::{CompiledPolicy, FieldError, Policy, is_kind, unknown_kind};
 use fanfold::store::fanouts::{FanoutState, Then};
 use fanfold::tracking::OpenRequest;
 use uuid::Uuid;
@@ -20,15 +20,7 @@ pub(super) async fn refusal(api: &Api, request: &OpenRequest) -> Result<Option<F
 
 /// Tries to place the task as if the fan-out had ended so.
 fn place(then: &Then, policy: Option<&Policy>, end: &FanoutEnded) -> Result<(), (&'static str, String)> {
-    let Some(policy) = policy else {
-        let kind: String = then.kind.chars().take(80).collect();
-        let problem = if is_kind(&then.kind) {
-            format!("is `{kind}`, there is no policy of this kind")
-        } else {
-            format!("is `{kind}`, {KIND_ALLOWED} are allowed")
-        };
-        return Err(("kind", problem));
-    };
+    let policy = policy.ok_or_else(|| ("kind", unknown_kind(&then.kind)))?;
     let compiled = CompiledPolicy::new(policy.clone()).map_err(|error| ("kind", error.to_string()))?;
     let task = then.request(end);
     let placed = compiled.place(&task.content, &then.task(end.fanout).to_string());

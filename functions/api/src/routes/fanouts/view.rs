@@ -130,7 +130,7 @@ impl FanoutView {
 mod tests {
     use fanfold::bits::Bits;
     use fanfold::clock::Timestamp;
-    use fanfold::store::fanouts::{IdleLimit, Inline, Telling};
+    use fanfold::store::fanouts::{IdleLimit, Inline, NoticeFacts};
     use fanfold::store::notices::NoticeProgress;
 
     use super::*;
@@ -150,7 +150,7 @@ mod tests {
             inline: None,
             user_key: None,
             notify: None,
-            telling: Telling::default(),
+            notice_facts: NoticeFacts::default(),
             parent: None,
             then: None,
             then_due: None,

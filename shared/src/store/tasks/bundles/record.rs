@@ -17,12 +17,12 @@ const KEPT_UNTIL: &str = "kept_until";
 const MEMBERS: &str = "members";
 const STATE: &str = "state";
 
-/// What a bundle must still be to be opened, closed, declared dead or kept.
+/// Attributes that must be unchanged for a bundle to be opened, closed, declared dead or kept.
 pub(super) const SAME_STATE: [&str; 2] = [ID, STATE];
-/// What a bundle must still be to be claimed from.
+/// Attributes that must be unchanged for a bundle to be claimed from.
 pub(super) const SAME_SLOTS: [&str; 3] = [ID, STATE, FREE];
 
-/// What the id of a bundle's record begins with.
+/// The prefix of the id of a bundle's record.
 pub(in crate::store::tasks) const PREFIX: &str = "bundle:";
 
 /// The id of a bundle's record.
@@ -30,7 +30,7 @@ pub(in crate::store::tasks) fn record_id(id: Uuid) -> String {
     format!("{PREFIX}{id}")
 }
 
-/// The record. One of which nothing waits any more is kept for some time from `now` on.
+/// The record. Once no task of it waits, it is kept for some time from `now` on.
 pub(super) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
     let taken = bundle.state == BundleState::Taken;
     let record = item([

@@ -15,11 +15,11 @@ use crate::{DeliveryError, Notify, NotifyError, destinations};
 impl Notify {
     /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
     /// under the same id.
-    pub(crate) async fn tell(&self, due: &Due) -> Result<(), NotifyError> {
+    pub(crate) async fn try_once(&self, due: &Due) -> Result<(), NotifyError> {
         let records = self.records_of(due);
         let Some(turn) = records.begin(&due.about.key(), &due.notice).await? else { return Ok(()) };
-        let told = due.notice.parts;
-        for (parts, notice) in (told..).zip(due.notices.iter().skip(told as usize)) {
+        let before = due.notice.parts;
+        for (parts, notice) in (before..).zip(due.notices.iter().skip(before as usize)) {
             if self.world.now().since(turn.began) >= NOTICE_TURN {
                 return self.try_again(due, &turn, parts, Duration::ZERO, None).await;
             }
@@ -34,7 +34,7 @@ impl Notify {
         self.close(&due.about).await
     }
 
-    /// The records in which the progress of a notice is kept that is due.
+    /// The records that keep how far the notice has come.
     fn records_of(&self, due: &Due) -> Notices {
         let records = self.records(&due.about);
         if due.looked_at { records.unindexed() } else { records }
@@ -71,8 +71,8 @@ impl Notify {
         self.later(&NotifyMessage::first(due.about.clone()), Some(at), pause).await
     }
 
-    /// Another change of a fan-out is to be told, which waits for this try to be over: its message is sent anew. If that is lost, the one
-    /// that waits comes when the lease of this try is over.
+    /// Another change of a fan-out is to be reported, and its notice waits for this try to end: its message is sent anew. If
+    /// that is lost, the notice comes when the lease of this try is over.
     async fn overtaken(&self, due: &Due, turn: &Turn) -> Result<(), NotifyError> {
         if turn.change.is_none() || !matches!(due.about, About::Fanout(_)) {
             return Ok(());
@@ -85,7 +85,7 @@ impl Notify {
         }
     }
 
-    /// Sends what was not delivered to the dead-letter queue, then records that: after a crash in between it is tried once more.
+    /// Sends what was not delivered to the dead-letter queue, then records that. After a crash in between there is one more try.
     async fn give_up(&self, due: &Due, turn: &Turn, parts: u32, error: &str) -> Result<(), NotifyError> {
         let to = destinations::name(&due.destination);
         let dead = |notice: &Notice| {
@@ -103,7 +103,7 @@ impl Notify {
         self.close(&due.about).await
     }
 
-    /// Whether so many batches of a lane wait for the notice of their failures that no more may.
+    /// Whether as many batches of a lane wait for the notices of their failures as may wait.
     pub(crate) async fn crowded(&self, about: &About) -> Result<bool, NotifyError> {
         let About::Batch(named) = about else { return Ok(false) };
         Ok(self.locks.get(&named.lane).await?.closing.len() > CLOSING_MAX)
@@ -117,7 +117,7 @@ impl Notify {
         self.give_up(due, &turn, due.notice.parts, &error).await
     }
 
-    /// With the notice of its failures a batch is closed.
+    /// Closes the batch that the notice was about: nothing is left to do for it.
     async fn close(&self, about: &About) -> Result<(), NotifyError> {
         match about {
             About::Fanout(_) | About::Kind(_) => Ok(()),

@@ -1,53 +1,55 @@
-//! Which tasks go in a batch. No I/O.
+//! Which tasks go in a batch.
 
 use std::collections::{BTreeMap, HashMap};
 
-use fanfold::bits::Bits;
-use fanfold::grouping::{BatchSize, Bundle, Filling, Load};
-use fanfold::ids::TaskId;
-use fanfold::limits::MEMBERS_BYTES_MAX;
-use fanfold::masks::Masks;
-use fanfold::members::Members;
-use fanfold::store::tasks::Source;
-use fanfold::waiting::Waiting;
+use crate::bits::Bits;
+use crate::grouping::{BatchSize, Bundle, Filling, Load};
+use crate::ids::TaskId;
+use crate::limits::MEMBERS_BYTES_MAX;
+use crate::masks::Masks;
+use crate::members::Members;
+use crate::store::tasks::WaitingRecord;
+use crate::waiting::Waiting;
 use uuid::Uuid;
 
 /// Tasks that could be grouped.
 #[derive(Debug)]
-pub(crate) struct Candidates {
+pub struct Candidates {
     /// Those chosen for the batch.
-    pub(crate) chosen: Members,
-    /// Those of them that come from bundles.
-    pub(crate) bundles: Masks,
-    /// Whether those fill it, or more would not be looked at.
-    pub(crate) full: bool,
+    pub chosen: Members,
+    /// The slots of bundles among them.
+    pub bundles: Masks,
+    /// Whether these fill the batch, or no more would be read.
+    pub full: bool,
     size: BatchSize,
     named: Waiting,
-    sources: Vec<Source>,
+    records: Vec<WaitingRecord>,
     /// What tasks on their own take, as far as it was read.
     loads: HashMap<TaskId, Load>,
 }
 
 /// Tasks that a batch leaves for the next one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rest {
-    /// What the leader's message named: no other workflow names it.
-    pub(crate) named: Waiting,
-    /// What else waits.
-    pub(crate) others: Waiting,
-    /// Whether it fills that one.
-    pub(crate) full: bool,
-    /// It does not, but more may wait than was looked at.
-    pub(crate) is_part: bool,
+pub struct Rest {
+    /// Named by the leader's message: no other workflow names it.
+    pub named: Waiting,
+    /// Not named by it.
+    pub others: Waiting,
+    /// Whether it fills the next batch.
+    pub full: bool,
+    /// It does not fill the next batch, but more may wait than was read.
+    pub is_part: bool,
 }
 
 impl Rest {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.others.is_empty()
     }
 
-    /// What a message can name, first what nobody else names.
-    pub(crate) fn to_name(&self) -> Waiting {
+    /// As much of it as one message can name, first what no other workflow names.
+    pub fn to_name(&self) -> Waiting {
         let portions = [&self.named, &self.others].map(Waiting::portions);
         let [named, others] = portions.map(|portions| portions.into_iter().next().unwrap_or_default());
         let both = named.clone().union(&others);
@@ -56,12 +58,12 @@ impl Rest {
 }
 
 impl Candidates {
-    /// Takes tasks in the order in which they were found, as far as there is room for them; no more than a record can hold beside
-    /// their outcomes. `loads`: of tasks on their own, where they were read.
-    pub(crate) fn choose(named: Waiting, sources: Vec<Source>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {
+    /// Chooses tasks in the order in which they were found, as far as there is room for them, and no more than a record can
+    /// hold with their outcomes. `loads`: of tasks on their own, where they were read.
+    pub fn choose(named: Waiting, records: Vec<WaitingRecord>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {
         let mut filling = Filling::new(size);
         let mut chosen: Vec<Slot> =
-            sources.iter().flat_map(|source| slots(source, &loads)).filter(|slot| filling.take(slot.load)).collect();
+            records.iter().flat_map(|record| slots(record, &loads)).filter(|slot| filling.take(slot.load)).collect();
         let members = |slots: &[Slot]| slots.iter().map(|slot| slot.id).collect::<Members>();
         while let packed = members(&chosen).pack().len()
             && packed > MEMBERS_BYTES_MAX
@@ -70,36 +72,35 @@ impl Candidates {
         }
         let bundles = chosen.iter().filter_map(|slot| slot.at).map(|(bundle, slot)| (bundle, Bits::from_iter([slot])));
         let (members, bundles) = (members(&chosen), bundles.collect());
-        let full = filling.is_full() || size.is_all_it_sees(found(&sources));
-        Self { chosen: members, bundles, full, size, named, sources, loads }
+        let full = filling.is_full() || size.is_all_it_sees(found(&records));
+        Self { chosen: members, bundles, full, size, named, records, loads }
     }
 
     /// The bundles, as they were read.
-    pub(crate) fn read(&self) -> BTreeMap<Uuid, Bundle> {
-        let bundle = |source: &Source| match source {
-            Source::Bundle(bundle) => Some((bundle.id, Bundle::clone(bundle))),
-            Source::Task(_) => None,
+    #[must_use]
+    pub fn read(&self) -> BTreeMap<Uuid, Bundle> {
+        let bundle = |record: &WaitingRecord| match record {
+            WaitingRecord::Bundle(bundle) => Some((bundle.id, Bundle::clone(bundle))),
+            WaitingRecord::Task(_) => None,
         };
-        self.sources.iter().filter_map(bundle).collect()
+        self.records.iter().filter_map(bundle).collect()
     }
 
-    /// What is left beside the batch's intent. A task of the intent that did not become a member belongs to another batch.
-    pub(crate) fn rest(&self, intent: &Members) -> Rest {
+    /// What is left for the next batch. A task of the intent that did not become a member belongs to another batch.
+    #[must_use]
+    pub fn rest(&self, intent: &Members) -> Rest {
         let mut rest = Rest::default();
         let (mut named, mut others) = (Vec::new(), Vec::new());
         let mut next = Filling::new(self.size);
-        for source in &self.sources {
-            let left = slots(source, &self.loads).filter(|slot| intent.slot(&slot.id).is_none());
-            let left = left.fold(0, |count, slot| {
-                next.take(slot.load);
-                count + 1
-            });
-            match source {
+        for record in &self.records {
+            let left = slots(record, &self.loads).filter(|slot| intent.slot(&slot.id).is_none());
+            let left = left.inspect(|slot| _ = next.take(slot.load)).count();
+            match record {
                 _ if left == 0 => {}
-                Source::Task(id) => {
+                WaitingRecord::Task(id) => {
                     if self.named.tasks.slot(id).is_some() { &mut named } else { &mut others }.push(*id);
                 }
-                Source::Bundle(bundle) => {
+                WaitingRecord::Bundle(bundle) => {
                     let is_named = self.named.bundles.contains_key(&bundle.id);
                     let waiting = if is_named { &mut rest.named } else { &mut rest.others };
                     waiting.bundles.insert(bundle.id, u16::try_from(left).unwrap_or(u16::MAX));
@@ -108,14 +109,14 @@ impl Candidates {
         }
         (rest.named.tasks, rest.others.tasks) = (Members::new(named), Members::new(others));
         rest.full = next.is_full();
-        rest.is_part = !rest.full && self.size.is_all_it_sees(found(&self.sources));
+        rest.is_part = !rest.full && self.size.is_all_it_sees(found(&self.records));
         rest
     }
 }
 
 /// How many tasks were found.
-fn found(sources: &[Source]) -> usize {
-    sources.iter().map(Source::waiting).sum()
+fn found(records: &[WaitingRecord]) -> usize {
+    records.iter().map(WaitingRecord::waiting).sum()
 }
 
 /// A task that waits.
@@ -128,13 +129,13 @@ struct Slot {
 }
 
 /// The tasks that wait in a record.
-fn slots<'a>(source: &'a Source, loads: &HashMap<TaskId, Load>) -> Box<dyn Iterator<Item = Slot> + 'a> {
-    match source {
-        Source::Task(id) => {
+fn slots<'a>(record: &'a WaitingRecord, loads: &HashMap<TaskId, Load>) -> Box<dyn Iterator<Item = Slot> + 'a> {
+    match record {
+        WaitingRecord::Task(id) => {
             let load = loads.get(id).copied().unwrap_or_default();
             Box::new(std::iter::once(Slot { id: *id, load, at: None }))
         }
-        Source::Bundle(bundle) => Box::new(bundle.free.iter().filter_map(|slot| {
+        WaitingRecord::Bundle(bundle) => Box::new(bundle.free.iter().filter_map(|slot| {
             let id = *bundle.members.ids().get(slot)?;
             Some(Slot { id, load: bundle.loads.get(slot), at: Some((bundle.id, slot)) })
         })),
@@ -145,10 +146,10 @@ fn slots<'a>(source: &'a Source, loads: &HashMap<TaskId, Load>) -> Box<dyn Itera
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use fanfold::clock::Timestamp;
+    use crate::clock::Timestamp;
     use std::num::NonZeroU32;
 
-    use fanfold::policy::Weight;
+    use crate::policy::Weight;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -160,18 +161,18 @@ mod tests {
         numbers.iter().map(|number| id(*number)).collect()
     }
 
-    fn alone(numbers: &[u128]) -> Vec<Source> {
-        numbers.iter().map(|number| Source::Task(id(*number))).collect()
+    fn alone(numbers: &[u128]) -> Vec<WaitingRecord> {
+        numbers.iter().map(|number| WaitingRecord::Task(id(*number))).collect()
     }
 
-    /// A bundle under its first task's number, of which those at `taken` slots are claimed.
-    fn bundle(numbers: std::ops::Range<u128>, taken: &[usize]) -> Source {
+    /// A bundle under its first task's number; the slots `taken` are claimed.
+    fn bundle(numbers: std::ops::Range<u128>, taken: &[usize]) -> WaitingRecord {
         let members: Members = numbers.clone().map(id).collect();
         let free = Bits::ones(members.len()).minus(&taken.iter().copied().collect());
         let id = Uuid::from_u128(numbers.start);
         let loads = numbers.map(weighing).collect();
         let bundle = Bundle::filling(id, "parcel:0:NY".parse().unwrap(), (members, loads), Timestamp(0));
-        Source::Bundle(Box::new(bundle.opened(free)))
+        WaitingRecord::Bundle(Box::new(bundle.opened(free)))
     }
 
     /// A task weighs as much as the last digit of its number says.
@@ -188,8 +189,8 @@ mod tests {
     }
 
     /// Chooses without regard to weights.
-    fn choose(named: Waiting, sources: Vec<Source>, max: usize) -> Candidates {
-        Candidates::choose(named, sources, HashMap::new(), size(max, 1_000_000))
+    fn choose(named: Waiting, records: Vec<WaitingRecord>, max: usize) -> Candidates {
+        Candidates::choose(named, records, HashMap::new(), size(max, 1_000_000))
     }
 
     fn named(tasks: &[u128], bundles: &[u128]) -> Waiting {
@@ -207,8 +208,8 @@ mod tests {
 
     #[test]
     fn a_bundle_may_be_taken_in_parts() {
-        let sources = vec![bundle(10..20, &[0, 1]), Source::Task(id(5)), bundle(20..30, &[])];
-        let candidates = choose(named(&[], &[20]), sources, 12);
+        let records = vec![bundle(10..20, &[0, 1]), WaitingRecord::Task(id(5)), bundle(20..30, &[])];
+        let candidates = choose(named(&[], &[20]), records, 12);
         assert_eq!(candidates.chosen, ids(&[12, 13, 14, 15, 16, 17, 18, 19, 5, 20, 21, 22]));
         let slots = |number| candidates.bundles.get(Uuid::from_u128(number)).unwrap().iter().collect::<Vec<_>>();
         assert_eq!((slots(10), slots(20)), ((2..10).collect(), vec![0, 1, 2]));
@@ -226,13 +227,13 @@ mod tests {
 
     #[test]
     fn what_is_too_heavy_is_left_for_the_next_batch() {
-        let sources = || {
-            let mut sources = vec![bundle(11..16, &[])];
-            sources.extend(alone(&[26, 24, 3]));
-            sources
+        let records = || {
+            let mut records = vec![bundle(11..16, &[])];
+            records.extend(alone(&[26, 24, 3]));
+            records
         };
         let loads: HashMap<TaskId, Load> = [26, 24, 3].map(|number| (id(number), weighing(number))).into();
-        let candidates = Candidates::choose(Waiting::default(), sources(), loads.clone(), size(100, 13));
+        let candidates = Candidates::choose(Waiting::default(), records(), loads.clone(), size(100, 13));
         // 1, 2, 3 and 4 leave room for neither 5, 6 nor 4, but for the 3 after them.
         assert_eq!(candidates.chosen, ids(&[11, 12, 13, 14, 3]));
         assert_eq!(candidates.bundles.get(Uuid::from_u128(11)), Some(&Bits::ones(4)));
@@ -240,7 +241,7 @@ mod tests {
         assert!(candidates.full && rest.full, "5 and 6 leave no room for 4");
         assert_eq!((rest.others.tasks, rest.others.bundles[&Uuid::from_u128(11)]), (ids(&[24, 26]), 1));
         // The first goes, however heavy it is, but alone.
-        let candidates = Candidates::choose(Waiting::default(), sources(), loads, size(100, 3));
+        let candidates = Candidates::choose(Waiting::default(), records(), loads, size(100, 3));
         assert_eq!(candidates.chosen, ids(&[11, 12]));
         let heavy = HashMap::from([(id(9), weighing(9)), (id(1), weighing(1))]);
         let candidates = Candidates::choose(Waiting::default(), alone(&[9, 1]), heavy, size(100, 3));
@@ -274,11 +275,11 @@ mod tests {
             bundles in prop::collection::btree_map(1_u128..9, (1_u128..30, prop::collection::vec(0_usize..30, 0..9)), 0..6),
             max in 1_usize..60,
         ) {
-            let mut sources = alone(&tasks.into_iter().collect::<Vec<_>>());
-            sources.extend(bundles.into_iter().map(|(at, (size, taken))| bundle(at * 100..at * 100 + size, &taken)));
+            let mut records = alone(&tasks.into_iter().collect::<Vec<_>>());
+            records.extend(bundles.into_iter().map(|(at, (size, taken))| bundle(at * 100..at * 100 + size, &taken)));
             let none = HashMap::new();
-            let all: Members = sources.iter().flat_map(|source| slots(source, &none)).map(|slot| slot.id).collect();
-            let candidates = choose(Waiting::default(), sources, max);
+            let all: Members = records.iter().flat_map(|record| slots(record, &none)).map(|slot| slot.id).collect();
+            let candidates = choose(Waiting::default(), records, max);
             prop_assert_eq!(candidates.chosen.len(), all.len().min(max));
             let rest = candidates.rest(&candidates.chosen);
             prop_assert_eq!(rest.named.len() + rest.others.len() + candidates.chosen.len(), all.len());

@@ -15,8 +15,8 @@ use reqwest::{StatusCode, Url};
 
 use crate::sign::Secrets;
 
-/// Codes of Step Functions and Lambda that stay: the token or callback is none, or was answered, or is past its time. Others may go,
-/// such as of a permission that somebody adds.
+/// Error codes of Step Functions and Lambda that are final: the token or callback does not exist, was answered, or timed out.
+/// Others may pass, such as a permission that is missing.
 const FINAL: [&str; 6] = [
     "TaskTimedOut",
     "TaskDoesNotExist",
@@ -71,8 +71,8 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Whether no further try can be better: the receiver asks for none (410 Gone), or nobody waits for an answer any more, at a
-    /// token or callback. The latter also if the answer to an earlier try was lost.
+    /// Whether no further try can succeed: the receiver asks for none (410 Gone), or the token or callback no longer waits for
+    /// an answer, perhaps because the answer to an earlier try was lost.
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Self::Refused { status, .. } => *status == StatusCode::GONE,
@@ -90,7 +90,7 @@ impl DeliveryError {
     }
 }
 
-/// What kept the receiver from answering.
+/// Why the receiver did not answer.
 pub(crate) fn failure(error: &reqwest::Error) -> String {
     let what = match NoAnswer::of(error) {
         NoAnswer::Unreachable | NoAnswer::Tls => "the receiver cannot be reached",
@@ -100,22 +100,23 @@ pub(crate) fn failure(error: &reqwest::Error) -> String {
     innermost(error).map_or_else(|| what.to_owned(), |why| format!("{what}: {why}"))
 }
 
-/// Where notices are posted to.
+/// Posts notices to URLs.
 pub trait Webhooks: Send + Sync {
-    /// Posts a notice as a CloudEvent, with the headers of Standard Webhooks: `webhook-id`, by which receivers recognize repetitions,
-    /// is the notice's id, `webhook-timestamp` is now, `webhook-signature` is there if there is a secret to sign with. Fails if the receiver cannot be reached, or answers anything but success.
+    /// Posts a notice as a CloudEvent, with the headers of Standard Webhooks: `webhook-id`, by which receivers recognize
+    /// repetitions, is the notice's id, `webhook-timestamp` is now, `webhook-signature` is there if there is a secret to sign
+    /// with. Fails if the receiver cannot be reached, or answers anything but success.
     fn post<'a>(&'a self, url: &'a str, notice: &'a Notice, now: Timestamp)
     -> BoxFuture<'a, Result<(), DeliveryError>>;
 }
 
 /// Posts notices to HTTPS endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub struct Http {
+pub struct HttpWebhooks {
     client: HttpClient,
     secrets: Secrets,
 }
 
-impl Http {
+impl HttpWebhooks {
     /// Signs with the secrets that the environment names.
     ///
     /// # Errors
@@ -150,7 +151,7 @@ impl Http {
     }
 }
 
-impl Webhooks for Http {
+impl Webhooks for HttpWebhooks {
     fn post<'a>(
         &'a self,
         url: &'a str,

@@ -1,5 +1,5 @@
-//! How a fan-out's progress is told: a share of its items that is found done is noted in the header, and told by the chain of tries that
-//! tells its end later. Each change that is to be told ends the chain of the one before.
+//! How a fan-out's progress is reported: the header notes the share of its items that was found done, and the chain of tries that
+//! later delivers the notice of its end delivers a notice of that. Each change ends the chain of the change before.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use super::idle::IDLE;
 use super::share::ALL;
-use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressShare};
-use crate::aws::attributes::{Reader, flag, number, text, time};
+use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressShare, ReportedEnd};
+use crate::aws::attributes::{Reader, flag, json, number, text, time};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::store::notices::{ANOTHER, NoticeProgress};
+use crate::tracking::Progress;
 
-/// What of a fan-out is told, and what was found to be told.
+/// What the notices of a fan-out are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Telling {
-    /// What is told.
+pub struct NoticeFacts {
+    /// Which of its ends and shares are reported.
     pub on: NotifyOn,
-    /// How far it had come when it reached the share that was told last, or is to be.
+    /// How far it had come when it reached the share that is reported now, or was last.
     pub reached: Option<Reached>,
-    /// Which items are missing, once that was found out for the notice of its end.
+    /// Which items are missing, once they were looked up for the notice of its end.
     pub missing: Option<Missing>,
 }
 
@@ -40,6 +41,15 @@ pub struct Reached {
     pub duplicates: u64,
 }
 
+/// What a fan-out's notice reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report<'a> {
+    /// A share of its items is done.
+    Share(&'a Reached),
+    /// It ended.
+    End(ReportedEnd),
+}
+
 /// The change that a notice of an end reports: all of the items, after every share of them.
 const END: u64 = ALL as u64;
 
@@ -47,7 +57,7 @@ const ON: &str = "notify_on";
 const REACHED: &str = "reached";
 const MISSING: &str = "named_missing";
 
-impl Telling {
+impl NoticeFacts {
     pub(super) fn encode(&self) -> [(&'static str, Option<AttributeValue>); 3] {
         let on = (self.on != NotifyOn::default()).then_some(&self.on);
         [(ON, on.map(json)), (REACHED, self.reached.as_ref().map(json)), (MISSING, self.missing.as_ref().map(json))]
@@ -55,60 +65,78 @@ impl Telling {
 
     pub(super) fn decode(reader: &Reader<'_>) -> Result<Self, StoreError> {
         Ok(Self {
-            on: if reader.has(ON) { reader.json(ON)? } else { NotifyOn::default() },
-            reached: if reader.has(REACHED) { Some(reader.json(REACHED)?) } else { None },
-            missing: if reader.has(MISSING) { Some(reader.json(MISSING)?) } else { None },
+            on: reader.optional_json(ON)?.unwrap_or_default(),
+            reached: reader.optional_json(REACHED)?,
+            missing: reader.optional_json(MISSING)?,
         })
     }
 }
 
-fn json(value: &impl Serialize) -> AttributeValue {
-    text(serde_json::to_string(value).unwrap_or_default())
-}
-
 impl Fanout {
-    /// The shares at which its progress is told; none if nobody is.
+    /// The shares at which its progress is reported; none if no destination is given.
     fn shares(&self) -> Option<&BTreeSet<ProgressShare>> {
         self.notify.as_ref()?;
-        Some(&self.telling.on.progress).filter(|shares| !shares.is_empty())
+        Some(&self.notice_facts.on.progress).filter(|shares| !shares.is_empty())
     }
 
-    /// Whether its progress is told.
+    /// Whether its progress is reported.
     #[must_use]
-    pub fn tells_progress(&self) -> bool {
+    pub(crate) fn reports_progress(&self) -> bool {
         self.shares().is_some()
     }
 
-    /// What is to be told of its progress now, as far as its header knows: the largest share that it reached since it was sealed, if that
-    /// is another one than before. When every item is done its end is to be told, and nothing else.
+    /// The progress to report now, as far as its header knows: the largest share that it reached since it was sealed, unless
+    /// that was noted before. Once every item is done, only its end is reported.
     #[must_use]
     pub fn reaches(&self, now: Timestamp) -> Option<Reached> {
         let shares = self.shares().filter(|_| self.state == FanoutState::Sealed)?;
-        let pending = self.inline.as_ref().map(|inline| inline.pending.count());
-        let done = pending.map_or(self.done, |pending| self.total.saturating_sub(pending));
+        let Progress { done, failed, duplicates, .. } = Progress::of_header(self);
         let share = shares.iter().rev().find(|share| share.is_reached(done, self.total) && done < self.total)?;
-        let (failed, duplicates) = (self.failed, self.duplicates);
         let reached = Reached { share: *share, at: now.0, done, failed, duplicates };
         (Some(change(*share)) > self.notice.change).then_some(reached)
     }
 
-    /// The share that it reached whose notice is still to be delivered. From the decision of its end on there is none.
+    /// What its notice reports now, delivered or not: its end, once it has ended; before the end is decided, the share of its
+    /// items that it reached last.
     #[must_use]
-    pub fn reached_to_tell(&self) -> Option<&Reached> {
-        self.telling.reached.as_ref().filter(|_| self.state == FanoutState::Sealed && !self.notice.over())
+    pub fn report(&self) -> Option<Report<'_>> {
+        match (self.state, &self.notice_facts.reached) {
+            (FanoutState::Sealed, Some(reached)) => Some(Report::Share(reached)),
+            _ => self.reported_as().map(Report::End),
+        }
     }
 
-    /// The fan-out with another notice to be told: of the share that it reached, or, if its end is decided, of that one only. Whatever
-    /// was told of it before is over then.
+    /// The same, as long as the notice is neither delivered nor given up.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<Report<'_>> {
+        self.report().filter(|_| !self.notice.over())
+    }
+
+    /// Whether its end is still to be reported.
+    #[must_use]
+    pub fn to_notify(&self) -> bool {
+        matches!(self.undelivered(), Some(Report::End(_)))
+    }
+
+    /// When the event happened that is still to be reported.
+    #[must_use]
+    pub fn undelivered_since(&self) -> Option<Timestamp> {
+        Some(match self.undelivered()? {
+            Report::Share(reached) => Timestamp(reached.at),
+            Report::End(_) => self.updated_at,
+        })
+    }
+
+    /// The fan-out with its next notice: of the share that it reached, or, once its end is decided, of the end. That ends
+    /// the notice before.
     pub(super) fn with_notice(self, now: Timestamp) -> Self {
-        let decided = !matches!(self.state, FanoutState::Open | FanoutState::Sealed);
-        if decided && self.tells_progress() && self.notice.change != Some(END) {
+        if self.state.decided() && self.reports_progress() && self.notice.change != Some(END) {
             return Self { notice: NoticeProgress { change: Some(END), ..NoticeProgress::default() }, ..self };
         }
         let Some(reached) = self.reaches(now) else { return self };
         let notice =
             NoticeProgress { change: Some(change(reached.share)), due: Some(now), ..NoticeProgress::default() };
-        Self { telling: Telling { reached: Some(reached), ..self.telling }, notice, ..self }
+        Self { notice_facts: NoticeFacts { reached: Some(reached), ..self.notice_facts }, notice, ..self }
     }
 }
 
@@ -118,9 +146,10 @@ fn change(share: ProgressShare) -> u64 {
 }
 
 impl Fanouts {
-    /// The change of a header from `old` to `after`. Of its notice it says which change that reports, and nothing of how far it came,
-    /// which others write. A try that runs goes on: what is to be told now waits for its end, so that it comes after it. Whose end is
-    /// decided is not watched any more, although a sweep may have begun to since it was read.
+    /// The write that turns the header `old` into `after`. Of the notice it sets which change is reported, but not how far it
+    /// came: tries write that. A try that runs goes on, and the next notice waits for it, so that notices come in order. A
+    /// fan-out whose end is decided leaves the index of those that are watched, even if a sweep put it there since `old` was
+    /// read.
     pub(super) fn becomes(&self, old: &Fanout, after: &Fanout) -> Change<'_> {
         let mut before = old.encode_header();
         if after.look_at.is_none() {
@@ -129,14 +158,14 @@ impl Fanouts {
         let change = self.table.change("id", old.id).differences(&before, &after.encode_header());
         match after.notice.change {
             Some(another) if old.notice.change != Some(another) => {
-                change.set("changes", number(another)).remove(ANOTHER).put([("tell_due", after.notice.due.map(time))])
+                change.set("changes", number(another)).remove(ANOTHER).put([("notice_due", after.notice.due.map(time))])
             }
             _ => change,
         }
     }
 
-    /// Notes that a share of the items is done, which is to be told. Returns the fan-out it leaves. Refused: somebody else noted another
-    /// one, or its end is decided.
+    /// Notes that a share of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted
+    /// another share, or its end is decided.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -147,27 +176,25 @@ impl Fanouts {
         Ok(change.send().await?.decode_refused(Fanout::decode)?.map(|()| after))
     }
 
-    /// Writes down which items of a fan-out that ended are missing, unless somebody did before: what stands then is told at every
-    /// delivery. None: the fan-out is gone.
+    /// Writes down which items of a fan-out that ended are missing, unless they are written already: every delivery reports what
+    /// is written. None: the fan-out is gone.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub(crate) async fn name_missing(&self, fanout: Fanout, missing: Missing) -> Result<Option<Fanout>, StoreError> {
         let change = self.table.change("id", fanout.id).set(MISSING, json(&missing));
         let written = change.when_present("id").when_absent(MISSING).send().await?.decode_refused(Fanout::decode)?;
-        let telling = Telling { missing: Some(missing), ..fanout.telling.clone() };
-        Ok(written.map(|()| Fanout { telling, ..fanout }).stands())
+        let notice_facts = NoticeFacts { missing: Some(missing), ..fanout.notice_facts.clone() };
+        Ok(written.map(|()| Fanout { notice_facts, ..fanout }).stands())
     }
 }
 
 #[cfg(test)]
-pub(super) fn any_telling(at: Timestamp, done: u64) -> Telling {
-    use crate::store::fanouts::ToldEnd;
-
+pub(super) fn any_notice_facts(at: Timestamp, done: u64) -> NoticeFacts {
     let shares = ProgressShare::new(2_500);
     let reached = shares.map(|share| Reached { share, at: at.0, done, failed: 1, duplicates: 2 });
-    let on = NotifyOn { ends: Some([ToldEnd::Failed].into()), progress: shares.into_iter().collect() };
+    let on = NotifyOn { ends: Some([ReportedEnd::Failed].into()), progress: shares.into_iter().collect() };
     let mut missing = Missing::default();
     missing.add(uuid::Uuid::from_u128(done.into()), vec![(1, 7)]);
-    Telling { on, reached, missing: Some(missing) }
+    NoticeFacts { on, reached, missing: Some(missing) }
 }

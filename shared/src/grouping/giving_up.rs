@@ -1,0 +1,36 @@
+//! When a batch gives up because its batch API refuses every call.
+
+use crate::clock::Timestamp;
+use crate::limits::REFUSED_MAX;
+use crate::store::batches::Batch;
+
+/// Whether a batch has waited so long for a batch API that refuses every call that it gives up.
+#[must_use]
+pub fn waited_in_vain(batch: &Batch, now: Timestamp) -> bool {
+    now.since(batch.created_at) > REFUSED_MAX
+}
+
+/// The error of its members then, before what the batch API answered.
+#[must_use]
+pub fn gave_up_waiting(answer: &str) -> String {
+    format!("gave up after {} days: {answer}", REFUSED_MAX.as_secs() / 86_400)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::members::Members;
+
+    #[test]
+    fn a_batch_gives_up_after_days() {
+        let batch = Batch::intended(Uuid::nil(), "parcel:0:NY".parse().unwrap(), Members::default(), Timestamp(1));
+        let last = Timestamp(1).plus(REFUSED_MAX);
+        assert!(!waited_in_vain(&batch, last) && waited_in_vain(&batch, last.plus(Duration::from_millis(1))));
+        assert_eq!(gave_up_waiting("404"), "gave up after 3 days: 404");
+    }
+}

@@ -1,0 +1,46 @@
+//! When a message is taken for lost. Records say which message they wait for, and since when.
+
+use crate::clock::Timestamp;
+use crate::limits::REMINDER_PAUSE_MAX;
+
+/// Whether a message that has been due since `awaited` is to be sent again: it was due at `horizon` or before, and it was not sent
+/// again just now. One that is only late is sent again at once, then after twice its age, then after pauses of a fixed length.
+#[must_use]
+pub fn overdue(awaited: Timestamp, reminded_at: Option<Timestamp>, horizon: Timestamp, now: Timestamp) -> bool {
+    let patient = reminded_at
+        .filter(|reminded_at| *reminded_at >= awaited)
+        .is_some_and(|reminded_at| now.since(reminded_at) < reminded_at.since(awaited).min(REMINDER_PAUSE_MAX));
+    awaited <= horizon && !patient
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const AWAITED: Timestamp = Timestamp(1_000_000);
+
+    fn after(seconds: u64) -> Timestamp {
+        AWAITED.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_message_is_overdue_from_the_horizon_on() {
+        assert!(!overdue(after(1), None, AWAITED, after(200)));
+        assert!(overdue(AWAITED, None, AWAITED, after(200)));
+    }
+
+    #[test]
+    fn each_pause_is_as_long_as_the_wait_before_it_up_to_a_limit() {
+        let again = |reminded: u64, now: u64| overdue(AWAITED, Some(after(reminded)), AWAITED, after(now));
+        assert!(!again(120, 239) && again(120, 240));
+        let most = REMINDER_PAUSE_MAX.as_secs();
+        assert!(!again(9_000, 9_000 + most - 1) && again(9_000, 9_000 + most));
+    }
+
+    #[test]
+    fn a_reminder_of_an_earlier_message_does_not_count() {
+        assert!(overdue(after(100), Some(after(99)), after(100), after(100)));
+    }
+}

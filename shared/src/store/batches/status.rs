@@ -1,0 +1,40 @@
+//! How far a batch has come.
+
+/// How far a batch has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BatchStatus {
+    /// Its leader claims members.
+    Grouping,
+    /// Members are fixed; the batch API is to be called.
+    Dispatched,
+    /// The batch API was called at least once.
+    InProgress,
+    /// Every member has its outcome.
+    Done,
+}
+
+impl BatchStatus {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Grouping, Self::Dispatched, Self::InProgress, Self::Done];
+
+    /// The status as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Grouping => "grouping",
+            Self::Dispatched => "dispatched",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl std::str::FromStr for BatchStatus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or_else(|| format!("is `{text}`"))
+    }
+}
