@@ -1,15 +1,15 @@
 //! How far a batch has come.
 
-/// How far a batch has come.
+/// The status of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BatchStatus {
-    /// Its leader claims members.
+    /// Its leader is claiming members.
     Grouping,
-    /// Members are fixed; the batch API is to be called.
+    /// Its members are fixed, and no call has begun.
     Dispatched,
-    /// The batch API was called at least once.
+    /// At least one call of the batch API has begun.
     InProgress,
     /// Every member has its outcome.
     Done,
