@@ -20,7 +20,7 @@ const ENTRIES_MAX: usize = 45_000;
 /// The most groups of a request, of the 3,500 that it may name.
 const GROUPS_MAX: usize = 3_000;
 
-/// Acks items, which are done, and shows the state of their fan-outs.
+/// Acks items as done, and shows the state of their fan-outs.
 ///
 ///   fanfold ack ITEM ITEM              acks items, or ranges: <fanout>:<group>:<first>-<last>
 ///   fanfold items ID | fanfold ack -   acks all pending items
@@ -29,7 +29,8 @@ const GROUPS_MAX: usize = 3_000;
 ///
 ///   0   all items are acked
 ///   1   the stack cannot be reached: some items may be acked, repeat the command
-///   2   an argument is not an item, and nothing is acked; or items do not exist, and all others are acked
+///   2   an argument is not an item, and nothing is acked;
+///       or items do not exist, and all others are acked
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct AckArgs {
