@@ -67,7 +67,7 @@ fn states() -> impl TypedValueParser<Value = State> {
 pub(super) async fn run(args: ListArgs) -> Result<ExitCode, Failure> {
     let ListArgs { state, user_key, user_key_prefix, opened_after, opened_before, oldest, limit, connection } = args;
     let stack = connection.stack()?;
-    // One more tells whether there are more. Where others are left out, larger pages make fewer requests.
+    // One more shows whether there are more. Where others are left out, larger pages make fewer requests.
     let filters = !state.is_empty() || opened_after.is_some() || opened_before.is_some() || user_key_prefix.is_some();
     let page = Some(if filters { PAGE_MAX } else { limit.saturating_add(1).min(PAGE_MAX) });
     let list = ListFanouts {
