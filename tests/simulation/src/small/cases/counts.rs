@@ -46,7 +46,7 @@ fn change(stage: &Stage, change: impl FnOnce(&mut EstimatedModel)) {
     lock(&stage.sim.model).estimated.get_mut(&fanout()).map(change);
 }
 
-/// Somebody counts, once.
+/// A user counts, once.
 fn count(stage: &Stage, counts: [u32; 3]) -> Actor {
     change(stage, |model| model.most = plus(model.most, counts));
     Actor::request("ack http", Again::Nobody, move |hands| {

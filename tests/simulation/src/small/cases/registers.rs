@@ -14,7 +14,7 @@ fn keyed() -> Value {
     policy(&json!({"key": "content.k"}))
 }
 
-/// Who registers a task leads its lane at once, if nobody does.
+/// The worker that registers a task makes its lane's leader at once, if there is none.
 fn hasty() -> Value {
     policy(&json!({"linger": 0}))
 }
