@@ -1,4 +1,4 @@
-//! What counts of estimated fan-outs may cost, and what the same costs exactly: docs/api.md tells these numbers.
+//! What counts of estimated fan-outs may cost, and what the same costs exactly: docs/api.md has these numbers.
 
 use std::collections::BTreeMap;
 

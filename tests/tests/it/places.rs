@@ -58,7 +58,7 @@ async fn a_place_given_back_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_holds_a_place_keeps_it_for_another_lease() {
+async fn a_holder_keeps_its_place_for_another_lease() {
     let (_stack, places) = stack(Crash::never()).await;
     for party in parties() {
         let later = NOW.plus(LEASE / 2);

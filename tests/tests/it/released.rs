@@ -87,8 +87,8 @@ async fn a_key_is_free_after_an_answered_failure() {
         );
     }
     // What the first call did is not known, but the second answer says it of this very member.
-    let told = |call: &Call| if call.attempt == 1 { silence() } else { failed(call) };
-    assert_eq!(again(json!({}), told).await, Registration::Registered);
+    let answer = |call: &Call| if call.attempt == 1 { silence() } else { failed(call) };
+    assert_eq!(again(json!({}), answer).await, Registration::Registered);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +144,7 @@ async fn a_released_key_goes_to_one() {
     assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 2);
 }
 
-/// A task that was dropped just when its key was released, and got it by an earlier read: whoever comes next takes it over.
+/// A task that was dropped just when its key was released, and got it by an earlier read: the next task takes it over.
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_owner_was_dropped_is_free() {
     use fanfold::store::tasks::{Duplicate, Key, KeyClaim};

@@ -39,14 +39,14 @@ async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize) 
     let rate = orders as f64 / begun.elapsed().as_secs_f64();
     until(async || stack.backlog().await == 0).await;
     pumps.into_iter().for_each(drop);
-    tell(&partitions, orders, rate);
+    report(&partitions, orders, rate);
     let tasks: Vec<TaskId> = stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();
     assert_eq!((tasks.len(), handled()), (orders, orders), "each is handled once");
     stack.assert_settled(&tasks, 1_000).await;
     (stack, rate)
 }
 
-fn tell(partitions: &Partitions, orders: usize, rate: f64) {
+fn report(partitions: &Partitions, orders: usize, rate: f64) {
     println!("{orders} in all, {rate:.0} a second; refused: {:?}", partitions.throttled());
 }
 
@@ -86,7 +86,7 @@ async fn a_hot_header_counts_every_item() {
         }
     }));
     let groups: Vec<_> = adds.await.into_iter().flatten().collect();
-    tell(&partitions, groups.len(), groups.len() as f64 / begun.elapsed().as_secs_f64());
+    report(&partitions, groups.len(), groups.len() as f64 / begun.elapsed().as_secs_f64());
     assert!(!partitions.throttled().is_empty());
     stack.seal(fanout).await;
     let items: Vec<_> = expand(fanout, &groups).collect();

@@ -20,7 +20,7 @@ fn failed(items: &[ItemId]) -> AckRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_ack_tells_that_it_is_complete() {
+async fn the_last_ack_answers_that_the_fanout_is_complete() {
     let stack = stack().await;
     let (fanout, ids) = stack.open(3, false).await;
     stack.seal(fanout).await;
@@ -33,7 +33,7 @@ async fn the_last_ack_tells_that_it_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_seal_tells_that_it_is_complete() {
+async fn the_seal_answers_that_the_fanout_is_complete() {
     let stack = stack().await;
     let (fanout, ids) = stack.open(2, false).await;
     assert!(!stack.ack.apply(&done(&ids)).await.unwrap().fanouts[0].complete, "an open fan-out never completes");
@@ -54,7 +54,7 @@ async fn nothing_is_complete_at_once_if_sealed_empty() {
 
 /// Carlyle: every ack after the end reports the end again; sidekiq: callbacks fire twice.
 #[tokio::test(start_paused = true)]
-async fn acks_after_the_end_tell_nothing_again() {
+async fn acks_after_the_end_send_no_second_notice() {
     let stack = stack().await;
     let (_, ids) = stack.open(2, true).await;
     for _ in 0..5 {
@@ -150,8 +150,8 @@ async fn last_acks_and_seal_race() {
         let two = done(&ids[1..]);
         let (one, two, seal) =
             futures::join!(stack.ack.apply(&one), stack.ack.apply(&two), stack.tracking.seal(fanout));
-        let told = one.unwrap().fanouts[0].complete || two.unwrap().fanouts[0].complete || seal.unwrap().complete();
-        assert!(told, "one of them saw the end");
+        let seen = one.unwrap().fanouts[0].complete || two.unwrap().fanouts[0].complete || seal.unwrap().complete();
+        assert!(seen, "one of them saw the end");
         stack.drain().await;
         assert_eq!(stack.completions().await.len(), 1);
     }
@@ -183,7 +183,7 @@ async fn an_item_that_does_not_exist_spoils_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told() {
+async fn progress_is_reported() {
     let stack = stack().await;
     for seal in [true, false] {
         let request = OpenRequest { items: 10, seal, ..OpenRequest::default() };
@@ -213,7 +213,7 @@ async fn a_lost_notice_is_sent_by_a_sweep() {
     assert_eq!(stack.completions().await.len(), 1);
     stack.sweep().await;
     stack.drain().await;
-    assert_eq!(stack.completions().await.len(), 0, "told once");
+    assert_eq!(stack.completions().await.len(), 0, "one notice");
 }
 
 /// Every order and every repetition of acks, late ones too, ends the same.
@@ -229,7 +229,7 @@ async fn any_order_and_repetition_of_acks_ends_the_same() {
         let mut deliveries: Vec<usize> = (0..ids.len()).flat_map(|at| vec![at; random.usize(1..4)]).collect();
         random.shuffle(&mut deliveries);
         let seal_at = random.usize(0..=deliveries.len());
-        let mut told = 0;
+        let mut notices = 0;
         for (n, chunk) in deliveries.chunks(5).enumerate() {
             if n == seal_at / 5 {
                 stack.seal(fanout).await;
@@ -237,12 +237,12 @@ async fn any_order_and_repetition_of_acks_ends_the_same() {
             let of = |fails: bool| chunk.iter().filter(|at| failing[**at] == fails).map(|at| ids[*at].into()).collect();
             stack.ack.apply(&AckRequest { items: of(false), failed: of(true), ..AckRequest::default() }).await.unwrap();
             stack.drain().await;
-            told += stack.completions().await.len();
+            notices += stack.completions().await.len();
         }
         stack.seal(fanout).await;
         stack.drain().await;
-        told += stack.completions().await.len();
-        assert_eq!(told, 1, "seed {seed}");
+        notices += stack.completions().await.len();
+        assert_eq!(notices, 1, "seed {seed}");
         let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
         let failed = failing.iter().filter(|fails| **fails).count() as u64;
         assert_eq!((header.complete(), header.total, header.failed), (true, ids.len() as u64, failed), "seed {seed}");

@@ -62,6 +62,7 @@ async fn loses_an_answer() {
 /// more are not gone.
 #[tokio::test(start_paused = true)]
 async fn a_page_is_what_was_read_first() {
+    let mut pages = BTreeSet::new();
     for at in 1.. {
         let crash = Crash::new(at, Moment::After);
         let stack = TestStack::new(policy(json!({"linger": 0})), ScriptedApi::always_succeeds(), crash).await;
@@ -79,10 +80,12 @@ async fn a_page_is_what_was_read_first() {
         let first = 10 * (stack.sources.asked().len() - 1);
         assert!(first <= 10);
         assert_produced(&stack, id, first..first + 5).await;
+        pages.insert(first);
         if stack.crash.struck().is_none() {
-            return;
+            break;
         }
     }
+    assert_eq!(pages, BTreeSet::from([0, 10]), "some died before the page was written down");
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,10 +102,12 @@ async fn several_workers_at_one_partition_do_what_one_does() {
             assert!(failed.is_empty());
         }
         stack.drain().await;
-        assert_produced(&stack, id, 0..30).await;
+        let partitions = assert_produced(&stack, id, 0..30).await;
+        let pages: u64 = partitions.iter().map(|it| it.page).sum();
+        assert!(stack.sources.asked().len() as u64 > pages, "they read the same pages: {pages}");
         // Messages that come an hour late find nothing to do.
         let asked = stack.sources.asked().len();
-        stack.hand(QueueName::Produce, messages).await;
+        assert!(stack.hand(QueueName::Produce, messages).await.is_empty());
         stack.drain().await;
         assert_eq!(stack.sources.asked().len(), asked);
     }
