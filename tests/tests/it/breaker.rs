@@ -141,6 +141,7 @@ async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+    assert!(gate(&stack).await.stopped.is_some());
     // Every message is lost.
     for _ in 0..60 {
         stack.take(QueueName::Handle).await;

@@ -222,19 +222,15 @@ async fn acks_adds_seal_and_cancel_race() {
         fastrand::Rng::with_seed(seed).shuffle(&mut ids);
         let requests: Vec<_> = ids.chunks(3).map(done).collect();
         let acks = join_all(requests.iter().map(|acks| stack.ack.apply(acks)));
-        // Each comes somewhere between the others: requests take turns.
-        let late = async |turns: u64| {
-            for _ in 0..turns {
-                tokio::task::yield_now().await;
-            }
-        };
+        // Each comes somewhere between the others. Acks that lose a write pause for some milliseconds.
+        let late = async |milliseconds: u64| tokio::time::sleep(Duration::from_millis(milliseconds)).await;
         let cancels = join_all((0..2).map(async |n| {
-            late(seed * (n + 1)).await;
+            late(seed * seed * (n + 1)).await;
             stack.tracking.cancel(fanout).await
         }));
         let add = stack.tracking.add(fanout, 5, Some("more"));
         let seal = async {
-            late(seed % 3 * 2).await;
+            late(seed % 3 * 20).await;
             stack.tracking.seal(fanout).await
         };
         let (acked, cancelled, added, sealed) = futures::join!(acks, cancels, add, seal);

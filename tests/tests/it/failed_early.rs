@@ -175,9 +175,8 @@ async fn acks_seal_cancel_and_failures_race() {
             ids.chunks(2).map(|ids| AckRequest { items: done(&ids[1..]).items, ..failed(&ids[..1]) }).collect();
         let acks = join_all(requests.iter().chain(&requests).map(|acks| stack.ack.apply(acks)));
         let cancel = async {
-            for _ in 0..seed {
-                tokio::task::yield_now().await;
-            }
+            // Acks that lose a write pause for some milliseconds.
+            tokio::time::sleep(std::time::Duration::from_millis(seed * seed)).await;
             if seed % 5 == 0 { Some(stack.tracking.cancel(fanout).await) } else { None }
         };
         let (acked, cancelled, sealed) = futures::join!(acks, cancel, stack.tracking.seal(fanout));

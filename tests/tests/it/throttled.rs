@@ -40,6 +40,7 @@ async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize) 
     until(async || stack.backlog().await == 0).await;
     pumps.into_iter().for_each(drop);
     report(&partitions, orders, rate);
+    assert!(!partitions.throttled().is_empty(), "nothing was refused");
     let tasks: Vec<TaskId> = stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();
     assert_eq!((tasks.len(), handled()), (orders, orders), "each is handled once");
     stack.assert_settled(&tasks, 1_000).await;

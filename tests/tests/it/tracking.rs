@@ -1,22 +1,17 @@
 //! Tracking on its own: open, add, seal and ack in any order and number.
 
-use fanfold::delivery::Delivery;
 use fanfold::ids::{ItemId, expand};
 use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use fanfold::messages::AckRequest;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_tests::{QueueName, TestStack, done};
+use fanfold_tests::{QueueName, TestStack, delivery, done, failed, message};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
 async fn stack() -> TestStack {
     TestStack::with(json!({})).await
-}
-
-fn failed(items: &[ItemId]) -> AckRequest {
-    AckRequest { failed: items.iter().copied().map(Into::into).collect(), ..AckRequest::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,20 +136,37 @@ async fn a_hundred_acks_of_one_group_at_once_all_get_through() {
 
 #[tokio::test(start_paused = true)]
 async fn last_acks_and_seal_race() {
-    for _ in 0..20 {
+    let mut seen = [0; 3];
+    for seed in 0..48 {
         let stack = stack().await;
         let (fanout, _) = stack.open(0, false).await;
         let mut ids = stack.add(fanout, 2, "a").await;
         ids.extend(stack.add(fanout, 2, "b").await);
         let one = done(&ids[..3]);
         let two = done(&ids[1..]);
-        let (one, two, seal) =
-            futures::join!(stack.ack.apply(&one), stack.ack.apply(&two), stack.tracking.seal(fanout));
-        let seen = one.unwrap().fanouts[0].complete || two.unwrap().fanouts[0].complete || seal.unwrap().complete();
-        assert!(seen, "one of them saw the end");
+        // Each begins some requests after the others.
+        let (one, two, seal) = futures::join!(
+            after(seed % 4 * 2, stack.ack.apply(&one)),
+            after(seed / 4 % 4 * 2, stack.ack.apply(&two)),
+            after(seed / 16 * 4, stack.tracking.seal(fanout))
+        );
+        let ends = [one.unwrap().fanouts[0].complete, two.unwrap().fanouts[0].complete, seal.unwrap().complete()];
+        assert!(ends.contains(&true), "seed {seed}: one of them saw the end");
+        for (seen, end) in seen.iter_mut().zip(ends) {
+            *seen += u32::from(end);
+        }
         stack.drain().await;
-        assert_eq!(stack.completions().await.len(), 1);
+        assert_eq!(stack.completions().await.len(), 1, "seed {seed}");
     }
+    assert!(seen.iter().all(|times| *times > 0), "each of them is last sometimes: {seen:?}");
+}
+
+/// Begins after others had so many turns.
+async fn after<T>(turns: u64, work: impl Future<Output = T>) -> T {
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
+    }
+    work.await
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,17 +176,13 @@ async fn an_item_that_does_not_exist_spoils_no_other() {
     let beyond = ItemId { index: 3, ..ids[0] };
     let elsewhere = ItemId { fanout: Uuid::from_u128(5), ..ids[0] };
     let nowhere = ItemId { group: Uuid::from_u128(6), ..ids[0] };
-    let ack = |id: &str, items: &[ItemId]| Delivery {
-        message_id: id.to_owned(),
-        body: serde_json::to_string(&done(items)).unwrap(),
-        receive_count: 1,
-    };
+    let ack = |id: &str, items: &[ItemId]| message(id, &done(items));
     let deliveries = vec![
         ack("beyond", &[beyond, ids[0]]),
         ack("good", &ids[1..]),
         ack("elsewhere", &[elsewhere]),
         ack("nowhere", &[nowhere]),
-        Delivery { message_id: "garbage".to_owned(), body: "{\"items\":[\"x\"]}".to_owned(), receive_count: 1 },
+        delivery("garbage", json!({"items": ["x"]})),
     ];
     let mut refused = stack.hand(QueueName::Ack, deliveries).await;
     refused.sort_unstable();

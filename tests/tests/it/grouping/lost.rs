@@ -83,7 +83,7 @@ async fn sweeps_do_not_pile_up_messages_for_one_batch() {
         stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
     }
     let messages = stack.take(QueueName::Handle).await.len();
-    assert!(messages <= 10, "{messages} messages for one batch");
+    assert!((2..=10).contains(&messages), "{messages} messages for one batch");
 }
 
 /// Whether failures are reported is asked of the policy each time. A batch is closed even if the answer changed.

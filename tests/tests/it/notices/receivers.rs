@@ -32,7 +32,7 @@ async fn sixty_that_hang_do_not_delay_another() {
 
 /// A notice that waits for a place uses up no try, and is delivered once there is one.
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_place_waits_for_one() {
+async fn a_notice_without_a_place_waits_for_one() {
     let stack = stack().await;
     let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap());
     let now = stack.world.now();

@@ -3,22 +3,13 @@
 use std::time::Duration;
 
 use fanfold::ids::ItemId;
-use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::policy::Destination;
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
-use serde_json::{Value, json};
 
-use super::{Case, ack, add, open, policy, seal};
+use super::{Case, ack, add, open, plain, queue, seal};
 use crate::small::{Actor, Stage};
 use crate::webhooks::RECEIVERS;
-
-fn plain() -> Value {
-    policy(&json!({}))
-}
-
-fn queue() -> Option<Destination> {
-    Some(Destination::Queue(NoticesQueue::Notices))
-}
 
 /// A fan-out that is done. Returns the message that asks for the notice of its end.
 async fn completed(stage: &Stage, notify: Option<Destination>) -> Result<(String, String), String> {

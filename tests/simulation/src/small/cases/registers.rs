@@ -7,7 +7,7 @@ use fanfold::limits::BUNDLE_FILLING_MAX;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Case, elected, open, policy, registration, single, task, tasks};
+use super::{Case, elected, open, plain, policy, registration, single, task, tasks};
 use crate::small::{Actor, Stage};
 
 fn keyed() -> Value {
@@ -17,10 +17,6 @@ fn keyed() -> Value {
 /// The worker that registers a task makes its lane's leader at once, if there is none.
 fn hasty() -> Value {
     policy(&json!({"linger": 0}))
-}
-
-fn plain() -> Value {
-    policy(&json!({}))
 }
 
 /// One message of two tasks for two workers.
