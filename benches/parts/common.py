@@ -102,7 +102,7 @@ def measure(command, good=(0,), **options):
 
 
 class Watched:
-    """What a process and those it starts take. (What `wait` says of memory begins with that of whoever started the process.)"""
+    """What a process and those it starts take. (What `wait` says of memory begins with that of the parent process.)"""
 
     def __init__(self, process):
         self.process, self.peaks, self.over = process, {}, threading.Event()

@@ -21,7 +21,7 @@ STORAGE = {"memory": ["--save", "", "--appendonly", "no"],
 def run(bench):
     with scratch() as folder:
         items = orders(bench, folder, bench.of(usual=None, smallest=200))
-        # A chord makes one request after the other for each item: a part of them tells the rate.
+        # A chord makes one request after the other for each item: a part of them shows the rate.
         few = orders(bench, folder, bench.of(usual=2_000, full=None, smallest=50), "few.json")
         measured, skipped = {"fanfold, memory": lambda: example.in_memory(bench),
                              "fanfold, disk": lambda: example.on_disk(bench)}, {}
@@ -45,7 +45,7 @@ def run(bench):
         lines = (bench.root / "benches/peers/celery/requirements.txt").read_text().splitlines()
         pinned |= dict(line.split("==") for line in lines if line.startswith(("celery=", "redis=")))
         return {"rows": rows, "skipped": skipped, "versions": {
-            "redis-server": redis, "node": tell(["node", "--version"]), "python": sys.version.split()[0],
+            "redis-server": redis, "node": output_of(["node", "--version"]), "python": sys.version.split()[0],
             "bullmq": pinned["bullmq"], "celery": pinned["celery"]}}
 
 
@@ -61,7 +61,7 @@ def orders(bench, folder, most, name="items.json"):
     return path
 
 
-def tell(command):
+def output_of(command):
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().lstrip("v")
     except (OSError, subprocess.CalledProcessError):
@@ -69,7 +69,7 @@ def tell(command):
 
 
 def redis_version():
-    said = tell(["redis-server", "--version"])
+    said = output_of(["redis-server", "--version"])
     if not said:
         raise Missing("there is no redis-server")
     return dict(word.split("=", 1) for word in said.split() if "=" in word)["v"]
@@ -123,7 +123,7 @@ def with_redis(storage, peer, items):
         redis = subprocess.Popen(["redis-server", "--bind", "127.0.0.1", *options], stdout=subprocess.DEVNULL)
         with Watched(redis) as watched:
             try:
-                while tell(["redis-cli", "-p", str(port), "ping"]) != "PONG":
+                while output_of(["redis-cli", "-p", str(port), "ping"]) != "PONG":
                     time.sleep(0.05)
                 run = peer.measure(port, items)
             finally:

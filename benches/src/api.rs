@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::Outcome;
 
-/// Serves it until standard input ends: whoever started it is gone then.
+/// Serves it until standard input ends: its parent process is gone then.
 pub(crate) async fn serve() -> Outcome<()> {
     let port: u16 = std::env::var("PORT")?.parse()?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;

@@ -74,7 +74,7 @@ pub(crate) async fn get_all(client: &Client, table: &str, ids: &[String]) -> Out
     Ok(items.into_iter().flatten().map(|item| (text_of(&item, "id"), item)).collect())
 }
 
-/// Runs a PartiQL statement once for each list of parameters, and tells for which the condition held.
+/// Runs a PartiQL statement once for each list of parameters, and returns for which the condition held.
 pub(crate) async fn statements(
     client: &Client,
     statement: &str,

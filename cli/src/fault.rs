@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use crate::failure::Failure;
 
 /// Different faults that are shown; there may be one per row.
-const TOLD: usize = 10;
+const SHOWN: usize = 10;
 
 /// Rows named of those that share a fault.
 const NAMED: usize = 5;
@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
 /// Faults, of which only the first are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    told: Vec<Shared>,
+    shown: Vec<Shared>,
     more: u64,
 }
 
@@ -79,18 +79,18 @@ impl Faults {
         let same = |shared: &&mut Shared| {
             line.is_some() && shared.first.problem == fault.problem && shared.first.place == fault.place
         };
-        if let Some(shared) = self.told.iter_mut().find(same) {
+        if let Some(shared) = self.shown.iter_mut().find(same) {
             shared.count += 1;
             shared.lines.extend(line.filter(|_| shared.lines.len() < NAMED));
-        } else if self.told.len() < TOLD {
-            self.told.push(Shared { first: fault, count: 1, lines: line.into_iter().collect() });
+        } else if self.shown.len() < SHOWN {
+            self.shown.push(Shared { first: fault, count: 1, lines: line.into_iter().collect() });
         } else {
             self.more += 1;
         }
     }
 
     pub(crate) fn check(self) -> Result<(), Failure> {
-        if self.told.is_empty() { Ok(()) } else { Err(Failure::Unusable(self)) }
+        if self.shown.is_empty() { Ok(()) } else { Err(Failure::Unusable(self)) }
     }
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Shared {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, shared) in self.told.iter().enumerate() {
+        for (n, shared) in self.shown.iter().enumerate() {
             if n > 0 {
                 writeln!(f)?;
             }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_that_rows_share_is_told_once() {
+    fn a_fault_that_rows_share_is_shown_once() {
         let file = Path::new("r.csv");
         let mut faults = Faults::default();
         for line in 2..1_002 {
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn of_different_faults_only_the_first_are_told() {
+    fn only_the_first_of_different_faults_are_shown() {
         let mut faults = Faults::default();
         for line in 0..25 {
             faults.add(Fault::row(Path::new("r.csv"), line, line));
         }
         let text = faults.to_string();
-        assert_eq!(text.lines().count(), TOLD + 1);
+        assert_eq!(text.lines().count(), SHOWN + 1);
         assert!(text.ends_with("… and 15 more problems"), "{text}");
     }
 }

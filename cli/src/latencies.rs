@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use metrics::HistogramFn;
 use serde::{Deserialize, Serialize};
 
-/// The least time that is told from none, in seconds.
+/// The least time that is kept apart from none, in seconds.
 const LEAST: f64 = 0.001;
 /// What is counted together differs by this factor at most.
 const FACTOR: f64 = 1.02;

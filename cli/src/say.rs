@@ -1,4 +1,4 @@
-//! Lines for people, on standard error. Whoever stopped listening is no error, and ends nothing.
+//! Lines for people, on standard error. A reader that is gone is no error, and ends nothing.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};

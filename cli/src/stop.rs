@@ -37,32 +37,32 @@ pub(crate) struct Stop(watch::Receiver<Vec<Signal>>);
 impl Stop {
     /// Listens from now on; until now signals ended the process by themselves.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        let (tell, told) = watch::channel(Vec::new());
+        let (sender, received) = watch::channel(Vec::new());
         let mut signals = Signals::new().map_err(|error| Failure::io("signals cannot be waited for", error))?;
         tokio::spawn(async move {
             loop {
                 let signal = signals.next().await;
-                tell.send_modify(|told| told.push(signal));
-                if tell.borrow().len() > 1 {
+                sender.send_modify(|signals| signals.push(signal));
+                if sender.borrow().len() > 1 {
                     tokio::time::sleep(AT_ONCE).await;
                     std::process::exit(signal.status().into());
                 }
             }
         });
-        Ok(Self(told))
+        Ok(Self(received))
     }
 
-    /// Waits until somebody asks.
+    /// Waits until a signal asks.
     pub(crate) async fn asked(&self) -> Signal {
         self.times(1).await
     }
 
-    /// Waits until somebody asks again: now nothing is waited for any more.
+    /// Waits until a second signal asks: from then on the process waits for nothing.
     pub(crate) async fn asked_twice(&self) {
         self.times(2).await;
     }
 
-    /// Works until it is done or somebody asks.
+    /// Works until it is done or a signal asks.
     pub(crate) async fn or<T>(&self, kept: bool, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             result = work => result,
@@ -71,11 +71,11 @@ impl Stop {
     }
 
     async fn times(&self, times: usize) -> Signal {
-        let mut told = self.0.clone();
-        let asked = told.wait_for(|told| told.len() >= times).await.map(|told| told.last().copied());
+        let mut received = self.0.clone();
+        let asked = received.wait_for(|signals| signals.len() >= times).await.map(|signals| signals.last().copied());
         match asked {
             Ok(Some(signal)) => signal,
-            // Nobody listens any more, so nobody will ask.
+            // Signals are no longer listened for, so none will ask.
             _ => pending().await,
         }
     }

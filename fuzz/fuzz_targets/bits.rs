@@ -64,18 +64,18 @@ fn sets(bytes: &[u8]) {
 
 /// What an ack says of an item; of several in one request the last of these counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Told {
+enum Reported {
     Succeeded,
     Missing,
     Duplicate,
     Failed,
 }
 
-/// A group's acks, in any order and number: an item has the outcome that was told first, and is counted once.
+/// A group's acks, in any order and number: an item has the outcome that was reported first, and is counted once.
 fn acks(bytes: &[u8]) {
     let Some((size, rest)) = bytes.split_first_chunk::<2>() else { return };
     let size = usize::from(u16::from_be_bytes(*size)) % (GROUP_ITEMS_MAX as usize + 1);
-    let mut outcomes: Vec<Option<Told>> = vec![None; size];
+    let mut outcomes: Vec<Option<Reported>> = vec![None; size];
     let mut group = GroupRecord {
         id: Uuid::nil(),
         fanout: Uuid::nil(),
@@ -91,25 +91,25 @@ fn acks(bytes: &[u8]) {
     };
     let mut newly = 0;
     for acks in rest.chunks(12) {
-        let (mut mask, mut told) = (Mask::default(), BTreeMap::new());
+        let (mut mask, mut reported) = (Mask::default(), BTreeMap::new());
         for (what, index) in steps(acks) {
             mask.done.set(index);
             let what = match what % 4 {
-                0 => Told::Succeeded,
-                1 => Told::Duplicate,
-                2 => Told::Missing,
-                _ => Told::Failed,
+                0 => Reported::Succeeded,
+                1 => Reported::Duplicate,
+                2 => Reported::Missing,
+                _ => Reported::Failed,
             };
             match what {
-                Told::Succeeded => {}
-                Told::Missing => mask.missing.set(index),
-                Told::Duplicate => mask.duplicates.set(index),
-                Told::Failed => mask.failed.set(index),
+                Reported::Succeeded => {}
+                Reported::Missing => mask.missing.set(index),
+                Reported::Duplicate => mask.duplicates.set(index),
+                Reported::Failed => mask.failed.set(index),
             }
-            let strongest = told.entry(index).or_insert(what);
+            let strongest = reported.entry(index).or_insert(what);
             *strongest = (*strongest).max(what);
         }
-        for (index, what) in told.into_iter().filter(|(index, _)| *index < size) {
+        for (index, what) in reported.into_iter().filter(|(index, _)| *index < size) {
             outcomes[index].get_or_insert(what);
         }
         let cleared = clear(&group, &mask);
@@ -119,9 +119,9 @@ fn acks(bytes: &[u8]) {
     }
     for (index, outcome) in outcomes.iter().enumerate() {
         assert_eq!(group.pending.get(index), outcome.is_none());
-        assert_eq!(group.failed.get(index), *outcome == Some(Told::Failed));
-        assert_eq!(group.duplicates.get(index), *outcome == Some(Told::Duplicate));
-        assert_eq!(group.missing.get(index), *outcome == Some(Told::Missing));
+        assert_eq!(group.failed.get(index), *outcome == Some(Reported::Failed));
+        assert_eq!(group.duplicates.get(index), *outcome == Some(Reported::Duplicate));
+        assert_eq!(group.missing.get(index), *outcome == Some(Reported::Missing));
     }
     assert_eq!(newly, outcomes.iter().flatten().count() as u64);
     assert_eq!(group.pending.count() + newly, size as u64);

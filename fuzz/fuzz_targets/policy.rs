@@ -1,4 +1,4 @@
-//! Policies: the first line is a policy as JSON, the rest a task's content. Whatever passes the check can be stored, read
+//! Policies: the first line is a policy as JSON, the rest a task's content. What passes the check can be stored, read
 //! again and used.
 #![no_main]
 

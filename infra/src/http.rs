@@ -31,7 +31,7 @@ pub struct Timeouts {
     pub headers: Duration,
     /// For all of a request's body, from its headers.
     pub body: Duration,
-    /// For the rest of a body that nobody reads, after the answer: a client that still sends would lose the answer.
+    /// For the rest of a body that the routes do not read, after the answer: a client that still sends would lose the answer.
     pub drain: Duration,
 }
 
@@ -87,6 +87,6 @@ async fn drain(mut stream: TcpStream, timeout: Duration) {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
-    // The answer was given, whatever becomes of the rest.
+    // The answer was given; the rest does not change it.
     let _ = tokio::time::timeout(timeout, taken).await;
 }

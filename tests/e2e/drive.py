@@ -29,7 +29,7 @@ DELIVERED = re.compile(r"processed (\d+) SQS messages from (\S+)(?: \((\d+) part
 
 
 def deliveries(stack):
-    """Messages and invocations of each queue, as the emulator tells in its log."""
+    """Messages and invocations of each queue, as the emulator logs them."""
     names = {url.rsplit("/", 1)[-1]: name for name, url in stack.physical.items() if name.endswith("Queue")}
     invocations, messages, failures = Counter(), Counter(), Counter()
     with open(os.environ["EMULATOR_LOG"]) as log:
@@ -48,8 +48,8 @@ def run(stack, api, scenario):
     try:
         scenario(stack, api)
     except (AssertionError, ClientError, OSError) as error:
-        told = [f"denied: {action} on {resource} to {who}" for action, resource, who in denials(stack.mode)]
-        sys.exit("\n".join([f"{scenario.__name__} failed: {error}", *told]))
+        denied = [f"denied: {action} on {resource} to {who}" for action, resource, who in denials(stack.mode)]
+        sys.exit("\n".join([f"{scenario.__name__} failed: {error}", *denied]))
     stack.figures.end()
     return stack.figures
 

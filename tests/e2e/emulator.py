@@ -16,7 +16,7 @@ HEALTH = "/_ministack/health"
 
 
 def serve():
-    # Its socket servers wait 40 ms for more to send unless they are told not to.
+    # Its socket servers wait 40 ms for more to send unless that is turned off.
     import socketserver
 
     socketserver.StreamRequestHandler.disable_nagle_algorithm = True

@@ -84,7 +84,7 @@ class Stack:
             self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return [json.loads(message["Body"]) for message in messages]
 
-    def told(self, id, seconds=1):
+    def notices_of(self, id, seconds=1):
         """The ids of the notices of a fan-out that came until now: one notice may come again, but under its id."""
         self.notices += self.receive("NoticesQueue", seconds)
         return {notice["id"] for notice in self.notices if notice["source"] == f"/fanouts/{id}"}

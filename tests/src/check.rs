@@ -93,7 +93,7 @@ impl TestStack {
         gates.iter().map(|gate| gate.held(self.world.now())).sum()
     }
 
-    /// The notices of ends that were delivered, by id; a notice told again must say the same.
+    /// The notices of ends that were delivered, by id; a notice delivered again must say the same.
     pub async fn completions(&self) -> Vec<FanoutEnded> {
         let mut notices: BTreeMap<Uuid, Notice> = BTreeMap::new();
         for delivery in self.take(QueueName::Notices).await {

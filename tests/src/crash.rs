@@ -16,7 +16,7 @@ pub enum Moment {
     After,
     /// It is applied and the worker lives on, but the answer is lost: the SDK sends the request again.
     AnswerLost,
-    /// Nobody dies: it is applied so much later.
+    /// The worker lives; the request is applied so much later.
     Late(Duration),
 }
 
@@ -69,7 +69,7 @@ impl Crash {
         Self::new(u64::MAX, Moment::Before)
     }
 
-    /// Nobody dies; requests meet this.
+    /// The worker lives; its requests meet this.
     pub fn meeting(next: Arc<dyn Interceptor>) -> Self {
         Self { next: Some(next), ..Self::never() }
     }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId, expand};
-use fanfold::messages::{AckRequest, TaskRequest};
+use fanfold::messages::{AckEntry, AckRequest, TaskRequest};
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::Fanout;
-use fanfold::tracking::OpenRequest;
+use fanfold::tracking::{ItemState, OpenRequest};
 use fanfold_sweep::{SweepReport, SweepRequest};
 use uuid::Uuid;
 
@@ -38,13 +38,23 @@ impl TestStack {
     /// Opens a fan-out as it is asked for, with a notice of its end to the stack's queue.
     pub async fn open_with(&self, request: OpenRequest) -> (Uuid, Vec<ItemId>) {
         let request = OpenRequest { notify: Some(Destination::Queue(NoticesQueue::Notices)), ..request };
-        let opened = self.insist(async || self.tracking.open(request.clone(), Some("open")).await).await;
+        self.open_as(&request, "open").await
+    }
+
+    /// Opens a fan-out under this idempotency key. Returns the ids of its items, too.
+    pub async fn open_as(&self, request: &OpenRequest, key: &str) -> (Uuid, Vec<ItemId>) {
+        let opened = self.insist(async || self.tracking.open(request.clone(), Some(key)).await).await;
         (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect())
     }
 
     /// The header of a fan-out.
     pub async fn header(&self, fanout: Uuid) -> Fanout {
         self.insist(async || self.tracking.fanouts.get(fanout).await).await.unwrap()
+    }
+
+    /// The state of an item.
+    pub async fn item(&self, item: &ItemId) -> ItemState {
+        self.insist(async || self.tracking.item(item).await).await
     }
 
     /// Adds items to a fan-out.
@@ -93,6 +103,9 @@ impl TestStack {
     }
 }
 
+/// An id that nothing has.
+pub const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
+
 /// A task: order `number` for `depot`.
 pub fn order(id: Option<ItemId>, depot: &str, number: usize) -> TaskRequest {
     TaskRequest {
@@ -104,5 +117,14 @@ pub fn order(id: Option<ItemId>, depot: &str, number: usize) -> TaskRequest {
 
 /// Acks of items that succeeded.
 pub fn done(items: &[ItemId]) -> AckRequest {
-    AckRequest { items: items.iter().copied().map(Into::into).collect(), ..AckRequest::default() }
+    AckRequest { items: entries(items), ..AckRequest::default() }
+}
+
+/// Acks of items that failed.
+pub fn failed(items: &[ItemId]) -> AckRequest {
+    AckRequest { failed: entries(items), ..AckRequest::default() }
+}
+
+fn entries(items: &[ItemId]) -> Vec<AckEntry> {
+    items.iter().copied().map(AckEntry::Item).collect()
 }

@@ -37,7 +37,7 @@ pub struct Posted {
 
 type Script = Arc<dyn Fn(&Posted, usize) -> WebhookAnswer + Send + Sync>;
 
-/// Answers by a script, which is told the call and how often the notice came before.
+/// Answers by a script, which gets the call and how often the notice came before.
 pub struct ScriptedWebhooks {
     script: Mutex<Script>,
     posted: Mutex<Vec<Posted>>,
@@ -50,12 +50,12 @@ impl Default for ScriptedWebhooks {
 }
 
 impl ScriptedWebhooks {
-    /// Answers by this script from now on, which is told the URL and how often the notice came before.
+    /// Answers by this script from now on, which gets the URL and how often the notice came before.
     pub fn answer(&self, script: impl Fn(&str, usize) -> WebhookAnswer + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(move |posted, before| script(&posted.url, before));
     }
 
-    /// The same by a script that is told the notice.
+    /// The same by a script that gets the notice.
     pub fn answer_to(&self, script: impl Fn(&Notice, usize) -> WebhookAnswer + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(move |posted, before| script(&posted.notice, before));
     }

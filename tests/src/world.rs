@@ -13,7 +13,7 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// Lets time pass that nobody sleeps through: the engine's queues wake up in each second of tokio's, so weeks take long.
+    /// Lets time pass without sleeping through it: the engine's queues wake up in each second of tokio's, so weeks take long.
     pub fn skip(&self, time: Duration) {
         *self.skipped.lock().unwrap() += time;
     }

@@ -1,6 +1,6 @@
 //! What the simpler trackers have in common: a header that counts what is open, and a step that gathers the acks of an
 //! invocation. They are as exact as ours: a count changes in the transaction that changes what it counts. What they leave out: nothing makes a lost
-//! message again, and whoever dies between the end and its notice takes the notice along.
+//! message again, and a worker that dies between the end and its notice loses the notice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -137,7 +137,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn of_a_program_that_takes_too_long_its_last_words_are_told() {
+    async fn the_error_of_a_program_that_takes_too_long_has_its_last_lines() {
         let call = Call {
             batch_id: uuid::Uuid::nil(),
             kind: "row".to_owned(),
@@ -151,11 +151,11 @@ mod tests {
             let request = Request { call: &call, key: "k", timeout: Duration::from_secs(1) };
             api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };
-        let told = |text: &str| Err((Cause::Silence, text.to_owned()));
-        assert_eq!(run("sleep 60").await, told("the batch API did not answer in time"));
+        let silence = |text: &str| Err((Cause::Silence, text.to_owned()));
+        assert_eq!(run("sleep 60").await, silence("the batch API did not answer in time"));
         assert_eq!(
             run("echo connecting >&2; echo no licence >&2; sleep 60").await,
-            told("the batch API did not answer in time; standard error: connecting no licence")
+            silence("the batch API did not answer in time; standard error: connecting no licence")
         );
     }
 }

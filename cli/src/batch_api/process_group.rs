@@ -1,4 +1,4 @@
-//! A program and whatever it started: on Unix a process group of its own, so that all of it can be ended.
+//! A program and all that it started: on Unix a process group of its own, so that all of it can be ended.
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_be_executed_is_told() {
+    fn a_program_that_cannot_be_executed_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str, mode: u32| {
             let file = folder.path().join(name);

@@ -146,15 +146,15 @@ mod tests {
     #[test]
     fn an_expression_that_must_be_quoted_is_shown_quoted() {
         let target = "double(content.weight_kg) > 30.0 ? \"heavy\" : \"light\"";
-        let told = problem(&format!("kind: row\ntarget: {target}\n"));
-        assert!(told.starts_with("p.yaml:2:"), "{told}");
-        assert!(told.contains(&format!("quote the whole value: target: '{target}'")), "{told}");
-        let told = problem("kind: row\ntarget: \"a\" + content.shop\n");
-        assert!(told.ends_with("target: '\"a\" + content.shop'"), "{told}");
-        let told = problem("kind: row\ntarget: 'a' + content.shop\n");
-        assert!(told.ends_with("target: '''a'' + content.shop'"), "{told}");
+        let message = problem(&format!("kind: row\ntarget: {target}\n"));
+        assert!(message.starts_with("p.yaml:2:"), "{message}");
+        assert!(message.contains(&format!("quote the whole value: target: '{target}'")), "{message}");
+        let message = problem("kind: row\ntarget: \"a\" + content.shop\n");
+        assert!(message.ends_with("target: '\"a\" + content.shop'"), "{message}");
+        let message = problem("kind: row\ntarget: 'a' + content.shop\n");
+        assert!(message.ends_with("target: '''a'' + content.shop'"), "{message}");
         // What is shown is valid.
-        let shown = told.split("value: ").nth(1).unwrap();
+        let shown = message.split("value: ").nth(1).unwrap();
         let value: Value = serde_saphyr::from_str(shown).unwrap();
         assert_eq!(value["target"], "'a' + content.shop");
     }

@@ -9,8 +9,8 @@ use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
 
 use super::Run;
+use super::meter::Meter;
 use super::produce::{self, Opened};
-use super::progress::Meter;
 use super::record::Record;
 use super::take_up::take_up;
 use super::tally::Auditor;

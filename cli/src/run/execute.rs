@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::begin::Begun;
+use super::meter::Meter;
 use super::notices::Notices;
-use super::progress::Meter;
 use super::record::Place;
 use super::report::{End, Report, receiver};
 use super::summary::{Ended, Summary};

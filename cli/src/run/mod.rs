@@ -2,6 +2,7 @@
 
 mod begin;
 mod execute;
+mod meter;
 mod notices;
 mod produce;
 mod progress;
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     };
     let checked = {
         let waiting = Waiting::begin("checking every task", how);
-        check(&job, |rows| waiting.tell(&format!("checking every task, {rows} so far")))?
+        check(&job, |rows| waiting.show(&format!("checking every task, {rows} so far")))?
     };
     let stop = Stop::listen()?;
     let mut process = None;
@@ -109,7 +110,7 @@ impl Run<'_> {
         if let Some(server) = &job.server {
             let waiting = Waiting::begin("starting the batch API", self.how);
             let process = process.insert(Process::start(server, &job.folder)?);
-            self.stop.or(kept, process.listening(|what| waiting.tell(what))).await?;
+            self.stop.or(kept, process.listening(|what| waiting.show(what))).await?;
         }
         let there = async { Ok(batch_api::check(&job.policy.policy.batch_api, &job.folder).await) };
         let there = self.stop.or(kept, there).await?;

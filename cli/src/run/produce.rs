@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::begin::Begun;
-use super::progress::Meter;
+use super::meter::Meter;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::Job;

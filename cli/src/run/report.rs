@@ -122,8 +122,8 @@ impl Report<'_> {
     fn latency(&self) -> BTreeMap<String, Percentiles> {
         let percentiles = |name: &str| self.begun.meter.counters.latencies(name).percentiles();
         let histograms = [REGISTERED_TO_CALLED, CALLED_TO_ANSWERED, ANSWERED_TO_ACKED];
-        let told = WAYS.into_iter().zip(histograms);
-        told.filter_map(|(way, histogram)| Some((way.to_owned(), percentiles(histogram)?))).collect()
+        let measured = WAYS.into_iter().zip(histograms);
+        measured.filter_map(|(way, histogram)| Some((way.to_owned(), percentiles(histogram)?))).collect()
     }
 
     fn undelivered(&self, tally: &Tally) -> Vec<Undelivered> {

@@ -13,12 +13,12 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Looks until it is dropped.
 pub(super) async fn watch(gates: &Gates, job: &Job) {
     let kind = job.policy.policy.kind.as_str();
-    let mut told = false;
+    let mut shown = false;
     loop {
         tokio::time::sleep(LOOK).await;
         let Ok(gates) = gates.get_many(&[kind]).await else { continue };
         let stopped = gates.into_iter().find_map(|gate| gate.stopped);
-        match (&stopped, told) {
+        match (&stopped, shown) {
             (Some(stopped), false) => say(format_args!(
                 "fanfold: {}; check `batch_api` in {}. Tasks wait, none fails because of this; the batch API is probed again and \
                  again, and the run goes on when it works",
@@ -28,6 +28,6 @@ pub(super) async fn watch(gates: &Gates, job: &Job) {
             (None, true) => say("fanfold: the batch API works again: the run goes on"),
             _ => {}
         }
-        told = stopped.is_some();
+        shown = stopped.is_some();
     }
 }

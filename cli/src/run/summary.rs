@@ -152,5 +152,5 @@ pub(crate) struct FailedTask {
     pub(crate) error: String,
 }
 
-/// The ways of a task whose times are told.
+/// The ways of a task whose times are reported.
 pub(crate) const WAYS: [&str; 3] = ["registered_to_called", "called_to_answered", "answered_to_acked"];

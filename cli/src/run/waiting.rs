@@ -28,7 +28,7 @@ impl Waiting {
     }
 
     /// Shows the progress.
-    pub(super) fn tell(&self, message: &str) {
+    pub(super) fn show(&self, message: &str) {
         if let Some(spinner) = &self.spinner {
             spinner.set_message(message.to_owned());
         } else if self.lines && self.last.get().elapsed() >= LINE {

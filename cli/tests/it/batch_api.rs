@@ -1,4 +1,4 @@
-//! Batch APIs that the runner starts: they are given up, ended, and what they said is told.
+//! Batch APIs that the runner starts: they are given up, ended, and their last lines are shown.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -46,15 +46,15 @@ fn a_server_that_never_listens_is_given_up() {
     let folder = with_server("print('warming up', flush=True)\ntime.sleep(1000)\n", "start_timeout: 2s\n");
     let output = folder.run(&["--check"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = stderr(&output);
+    let printed = stderr(&output);
     for part in ["run.yaml", "did not open port", "127.0.0.1", "within 2s", "start_timeout", "warming up"] {
-        assert!(told.contains(part), "`{part}` is not in: {told}");
+        assert!(printed.contains(part), "`{part}` is not in: {printed}");
     }
     wait_for_its_end(&folder);
 }
 
 #[test]
-fn a_server_that_ends_by_itself_is_told_with_its_last_lines() {
+fn a_server_that_ends_by_itself_is_reported_with_its_last_lines() {
     let folder = with_server(
         "print('x' * 100000)\nprint('bytes', flush=True)\nos.write(1, b'\\xff\\n')\n\
          sys.exit('cannot bind: no licence')\n",
@@ -62,19 +62,19 @@ fn a_server_that_ends_by_itself_is_told_with_its_last_lines() {
     );
     let output = folder.run(&[]);
     assert_eq!(output.status.code(), Some(2));
-    let told = stderr(&output);
-    assert!(told.contains("exit status: 1") && told.contains("no licence"), "{told}");
-    assert!(told.len() < 5_000, "{} bytes", told.len());
+    let printed = stderr(&output);
+    assert!(printed.contains("exit status: 1") && printed.contains("no licence"), "{printed}");
+    assert!(printed.len() < 5_000, "{} bytes", printed.len());
     // In the middle of the run, too.
     let dying =
         SERVE.replace("self.send_response(200)", "print('out of paper', file=sys.stderr, flush=True); os._exit(7)");
     let output = with_server(&dying, "").run(&[]);
     assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
-    assert!(told.contains("exit status: 7") && told.contains("out of paper"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("exit status: 7") && printed.contains("out of paper"), "{printed}");
 }
 
-/// Neither the end of its standard input nor SIGTERM ends it. The summary is larger than a pipe, so it is told only as far as
+/// Neither the end of its standard input nor SIGTERM ends it. The summary is larger than a pipe, so it is printed only as far as
 /// it is read; until then the server's standard input must not have ended.
 #[test]
 fn a_server_that_does_not_want_to_end_does_not_hold_the_summary_back() {
@@ -98,10 +98,10 @@ threading.Thread(target=lambda: (sys.stdin.read(), open('ended', 'w')), daemon=T
     let text = std::fs::read_to_string(folder.path().join("policy.yaml")).unwrap();
     folder.write("policy.yaml", text.replace("max_batch: 8", "max_batch: 200"));
     let mut child = folder.command(&["--json"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut told = child.stdout.take().unwrap();
-    told.read_exact(&mut [0; 1]).unwrap();
-    assert!(!folder.path().join("ended").exists(), "the server was ended before the summary was told");
-    told.read_to_end(&mut Vec::new()).unwrap();
+    let mut printed = child.stdout.take().unwrap();
+    printed.read_exact(&mut [0; 1]).unwrap();
+    assert!(!folder.path().join("ended").exists(), "the server was ended before the summary was printed");
+    printed.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3));
     assert!(folder.path().join("asked").exists(), "it was killed without having been asked");
     wait_for_its_end(&folder);

@@ -1,88 +1,16 @@
 //! The command as a client of `fanfold serve`, as scripts and people use it.
 
+mod stack;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, stderr};
-use crate::serve::Server;
-
-/// An id that nothing has.
-const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
-
-fn command(endpoint: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
-    command.args(arguments).env("FANFOLD_ENDPOINT", endpoint).env_remove("RUST_LOG");
-    for variable in
-        ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION"]
-    {
-        command.env_remove(variable);
-    }
-    command
-}
-
-/// A stack, and the command that asks it.
-struct Stack {
-    server: Server,
-    _folder: Folder,
-}
-
-impl Stack {
-    fn start() -> Self {
-        let folder = Folder::new();
-        Self { server: Server::start(&folder), _folder: folder }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        command(&format!("http://{}", self.server.address), arguments)
-    }
-
-    /// Runs the command to its end.
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    /// What it prints, as it succeeds.
-    #[track_caller]
-    fn ok(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
-        assert_eq!(stderr(&output), "", "{arguments:?}");
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    }
-
-    /// The JSON document that it prints.
-    #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(&[arguments, &["--json"]].concat())).unwrap()
-    }
-
-    /// Runs it with these lines on standard input.
-    fn fed(&self, arguments: &[&str], lines: &str) -> Output {
-        let mut command = self.command(arguments);
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        process.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-        process.wait_with_output().unwrap()
-    }
-
-    fn open(&self, arguments: &[&str]) -> String {
-        self.ok(&[&["open"], arguments].concat())
-    }
-
-    /// The ids of a list.
-    #[track_caller]
-    fn list(&self, arguments: &[&str]) -> Vec<String> {
-        let listed = self.json(&[&["list"], arguments].concat());
-        listed["fanouts"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
-    }
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
+use crate::folder::stderr;
+use stack::{NOBODY, Stack, code, command};
 
 #[test]
 fn a_script_opens_acks_and_waits() {
@@ -194,8 +122,8 @@ fn fan_outs_are_listed_as_they_are_asked_for() {
     let listed = stack.json(&["list", "--limit", "2"]);
     assert_eq!((listed["fanouts"].as_array().unwrap().len(), &listed["more"]), (2, &json!(true)));
     assert_eq!(stack.json(&["list", "--limit", "3"])["more"], false);
-    let told = stack.run(&["list", "--limit", "1"]);
-    assert!(stderr(&told).contains("There are more: --limit 1"));
+    let listed = stack.run(&["list", "--limit", "1"]);
+    assert!(stderr(&listed).contains("There are more: --limit 1"));
 }
 
 #[test]
@@ -285,7 +213,7 @@ fn what_cannot_be_used_is_named() {
 }
 
 #[test]
-fn where_nobody_answers_the_error_says_what_to_do() {
+fn without_a_server_the_error_says_what_to_do() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let output = command(&format!("http://{free}"), &["list"]).output().unwrap();
     assert_eq!(code(&output), 1);

@@ -24,9 +24,9 @@ fn a_folder_of_another_version_is_refused_and_left_as_it_is() {
     std::fs::write(&format, "99\n").unwrap();
     let output = folder.run(&["--data", folder.data().to_str().unwrap(), "--again"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
+    let printed = stderr(&output);
     for part in ["99", ours.trim(), folder.data().to_str().unwrap()] {
-        assert!(told.contains(part), "`{part}` is not in: {told}");
+        assert!(printed.contains(part), "`{part}` is not in: {printed}");
     }
     assert_eq!(std::fs::read(&database).unwrap(), before);
     std::fs::write(&format, ours).unwrap();
@@ -35,7 +35,7 @@ fn a_folder_of_another_version_is_refused_and_left_as_it_is() {
 
 /// A limit on the size of files does what a full disk does, wherever this runs.
 #[test]
-fn what_can_not_be_written_is_told_and_the_next_run_goes_on() {
+fn a_failed_write_is_reported_and_the_next_run_goes_on() {
     let folder = Folder::with_rows(ROWS, RECORD);
     let script = "trap '' XFSZ; ulimit -f 400; exec \"$0\" run \"$1\" --data \"$2\"";
     let output = Command::new("bash")
@@ -75,15 +75,15 @@ fn a_disk_that_gets_full_in_the_middle_loses_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut printed = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut lines = Vec::new();
     let full = |line: &String| line.contains("database or disk is full") || line.contains("No space left on device");
-    let full = told.by_ref().inspect(|line| lines.push(line.clone())).any(|line| full(&line));
-    assert!(full, "the run does not tell why it gets no further: {lines:#?}");
+    let full = printed.by_ref().inspect(|line| lines.push(line.clone())).any(|line| full(&line));
+    assert!(full, "the run does not say why it gets no further: {lines:#?}");
     let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
     // It may have ended by itself meanwhile.
     Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap();
-    let rest = std::thread::spawn(move || told.collect::<Vec<_>>().join("\n"));
+    let rest = std::thread::spawn(move || printed.collect::<Vec<_>>().join("\n"));
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", rest.join().unwrap());
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();

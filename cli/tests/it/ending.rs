@@ -17,7 +17,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn the_exit_status_tells_whether_tasks_failed() {
+fn the_exit_status_shows_whether_tasks_failed() {
     assert_eq!(Folder::with_rows(9, RECORD).run(&[]).status.code(), Some(0));
     let folder = Folder::with_rows(9, "echo no >&2; exit 3");
     let [option, value] = data(&folder);
@@ -32,7 +32,7 @@ fn the_exit_status_tells_whether_tasks_failed() {
 }
 
 #[test]
-fn too_many_failures_stop_a_run_which_goes_on_when_told_to() {
+fn too_many_failures_stop_a_run_which_the_next_one_continues() {
     // Calls of small targets, of up to eight tasks each, fail for good; those after them are not begun.
     let folder = Folder::with_rows(ROWS, &format!("{RECORD}; exit 1"));
     let one_try = policy("content.shop", &format!("{RECORD}; sleep 0.2; exit 1"))
@@ -91,9 +91,9 @@ fn stop(name: &str, status: i32) {
     signal(&child, name);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(status));
-    let told = stderr(&output);
-    let told: Vec<&str> = told.lines().filter(|line| !line.starts_with("waiting for the calls")).collect();
-    assert_eq!(told, ["fanfold: stopped; repeat the command with the same --data to resume"]);
+    let printed = stderr(&output);
+    let printed: Vec<&str> = printed.lines().filter(|line| !line.starts_with("waiting for the calls")).collect();
+    assert_eq!(printed, ["fanfold: stopped; repeat the command with the same --data to resume"]);
     let [option, value] = data(&folder);
     let summary = folder.summary(&[&option, &value]);
     // Calls in progress came to their end: none was made twice.
@@ -126,15 +126,15 @@ fn a_second_ctrl_c_waits_for_nothing() {
 }
 
 #[test]
-fn whoever_waits_for_a_receiver_of_notices_is_told_so() {
+fn a_run_that_waits_for_a_receiver_of_notices_says_so() {
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = Folder::with_rows(2, "exit 1");
     let hook = format!("http://{}/hook", deaf.local_addr().unwrap());
     let policy = policy("content.shop", "exit 1").replace("max_attempts: 4", "max_attempts: 1");
     folder.write("policy.yaml", format!("{policy}notify: {{url: '{hook}'}}\n"));
     let mut child = folder.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let line = told.into_iter().find(|line| line.contains("every task is done")).unwrap();
+    let printed = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = printed.into_iter().find(|line| line.contains("every task is done")).unwrap();
     assert!(line.contains("waiting up to 30 s") && line.contains(&hook), "{line}");
     signal(&child, "-INT");
     let output = child.wait_with_output().unwrap();
@@ -174,14 +174,14 @@ fn a_server_is_ended_by_sigterm_as_by_ctrl_c() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut printed = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        told.read_line(&mut line).unwrap();
+        printed.read_line(&mut line).unwrap();
         assert!(line.contains("http://127.0.0.1:"), "{line}");
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(0));
         let mut rest = String::new();
-        told.read_to_string(&mut rest).unwrap();
+        printed.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "");
     }
 }

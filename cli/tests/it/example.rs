@@ -87,7 +87,7 @@ fn number(variable: &str, default: u64) -> u64 {
 /// Kills at random moments, `KILLS` of them, of as many runs as that takes; each run that comes to its end is checked.
 #[test]
 #[ignore = "kills the example a hundred times, which takes minutes: `just kills`"]
-#[allow(clippy::disallowed_methods, reason = "each run kills at other moments, and tells how to repeat them")]
+#[allow(clippy::disallowed_methods, reason = "each run kills at other moments, and says how to repeat them")]
 fn killed_at_random_moments_it_loses_and_doubles_nothing() {
     let (kills, seed) = (number("KILLS", 100), number("KILLS_SEED", fastrand::u64(..)));
     eprintln!("{kills} kills, KILLS_SEED={seed}");

@@ -77,8 +77,8 @@ fn a_finished_run_is_not_run_again_unless_asked_to() {
     assert_eq!((&first["shown_again"], &shown["shown_again"]), (&json!(false), &json!(true)));
     shown["shown_again"] = json!(false);
     assert_eq!(shown, first);
-    let told = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
-    assert!(told.contains("finished before, at 20") && told.contains("--again"), "{told}");
+    let printed = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
+    assert!(printed.contains("finished before, at 20") && printed.contains("--again"), "{printed}");
     assert_eq!(folder.calls(), calls);
     let again = folder.summary(&[&option, &value, "--again"]);
     assert_ne!(again["fanout"], first["fanout"]);
@@ -151,9 +151,9 @@ fn rates_and_units_after_a_resume_are_of_the_last_leg() {
     let done = summary["done_in_last_leg"].as_u64().unwrap();
     // What was called before need not have been acked by then.
     assert!((1..=ROWS as u64).contains(&done), "{done} of {ROWS}");
-    let told = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
+    let printed = String::from_utf8(folder.run(&[&option, &value]).stdout).unwrap();
     let leg = format!("{ROWS} tasks, {done} of them in this last leg");
-    assert!(done == ROWS as u64 || told.contains(&leg), "{told}");
+    assert!(done == ROWS as u64 || printed.contains(&leg), "{printed}");
 }
 
 #[test]

@@ -63,12 +63,12 @@ fn people_get_a_summary_and_progress() {
 
 /// Long enough for some lines.
 #[test]
-fn progress_is_told_in_lines_that_can_be_trusted() {
+fn progress_is_reported_in_lines_that_can_be_trusted() {
     let folder = Folder::with_rows(400, "sleep 1");
     let output = folder.run(&[]);
-    let told = stderr(&output);
-    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("registered")).collect();
-    assert!(!lines.is_empty(), "{told}");
+    let printed = stderr(&output);
+    let lines: Vec<&str> = printed.lines().filter(|line| line.starts_with("registered")).collect();
+    assert!(!lines.is_empty(), "{printed}");
     for line in lines {
         let count = |name: &str| -> u64 {
             let rest = line.split(&format!("{name} ")).nth(1).unwrap();
@@ -83,7 +83,7 @@ fn progress_is_told_in_lines_that_can_be_trusted() {
 }
 
 #[test]
-fn outcomes_are_told_by_row_and_reason() {
+fn outcomes_are_reported_by_row_and_reason() {
     let folder = Folder::new();
     let rows = (0..12).map(|n| json!({"n": n, "shop": {"name": "a"}}).to_string()).collect::<Vec<_>>().join("\n");
     folder.write("rows.ndjson", rows);
@@ -116,7 +116,7 @@ fn outcomes_are_told_by_row_and_reason() {
 }
 
 #[test]
-fn a_notice_that_is_not_delivered_is_told_with_url_and_cause() {
+fn a_notice_that_is_not_delivered_is_reported_with_url_and_cause() {
     let folder = Folder::with_rows(9, "echo no >&2; exit 1");
     let text = policy("content.shop", "exit 1").replace("max_attempts: 4", "max_attempts: 1");
     folder.write("policy.yaml", format!("{text}notify: {{url: 'http://127.0.0.1:9/hook'}}\n"));
@@ -126,8 +126,8 @@ fn a_notice_that_is_not_delivered_is_told_with_url_and_cause() {
     assert_eq!(undelivered["notices"], summary["batches"]);
     assert!(undelivered["error"].as_str().unwrap().contains("refused"), "{undelivered}");
     let output = folder.run(&[]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("notices of failed tasks to http://127.0.0.1:9/hook: "), "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("notices of failed tasks to http://127.0.0.1:9/hook: "), "{printed}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_file_without_rows_is_done_at_once() {
 }
 
 #[test]
-fn other_delimiters_are_seen_and_told() {
+fn other_delimiters_are_recognised_and_reported() {
     for (delimiter, name) in [(";", "semicolons"), ("\t", "tabs")] {
         let folder = Folder::new();
         folder.write("rows.csv", "ref,shop,weight\n1,a,\"2,5\"\n2,b,3\n".replace(',', delimiter));

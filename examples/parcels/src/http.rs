@@ -40,7 +40,7 @@ async fn book(
     if call.is_turned_away() {
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "the depot is busy, call again in a second"));
     }
-    // The manifest comes before the answer: whoever was told that an order is loaded will find it there.
+    // The manifest comes before the answer: a caller whose order is answered as loaded finds it there.
     let answer = tokio::task::spawn_blocking(move || {
         let (answer, manifests) = call.book()?;
         for manifest in manifests {

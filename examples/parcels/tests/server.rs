@@ -120,7 +120,7 @@ fn a_busy_depot_says_when_to_come_again() {
 }
 
 #[test]
-fn a_bad_call_is_told_what_is_wrong_and_leaves_nothing() {
+fn a_bad_call_is_answered_with_what_is_wrong_and_leaves_nothing() {
     let manifests = tempfile::tempdir().unwrap();
     let server = Server::start(manifests.path());
     for (key, body, word) in [

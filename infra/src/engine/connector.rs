@@ -31,7 +31,7 @@ pub(crate) struct Services {
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
 }
 
-/// An answer, and the header SQS errors need to be told apart by the SDK.
+/// An answer, and the header by which the SDK keeps SQS errors apart.
 pub(crate) struct Answer {
     pub(crate) reply: ServiceAnswer,
     pub(crate) query_error: Option<String>,

@@ -77,7 +77,7 @@ impl Database {
         done.and_then(|done| ended.map(|()| done).map_err(failed))
     }
 
-    /// Runs what is done without the engine; none if the engine has to. An error, whatever it is, left everything as it was: the
+    /// Runs what is done without the engine; none if the engine has to. Every error left everything as it was: the
     /// engine finds it again and says what is wrong.
     pub(super) fn direct<T>(&self, operation: impl FnOnce(&Storage, &mut Known) -> Answer<Option<T>>) -> Option<T> {
         let mut database = self.storage.lock().ok()?;
@@ -129,7 +129,7 @@ impl Database {
         let Some(token) = request.client_request_token.clone() else {
             return self.run(async |storage| transact_write_items::execute(storage, request).await);
         };
-        // Held until the transaction is through: whoever repeats it meanwhile waits for its answer.
+        // Held until the transaction is through: a repetition meanwhile waits for its answer.
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = tokens.answer(&token, &request)? {
             return Ok(answer);

@@ -1,4 +1,4 @@
-//! What requests need no more that never leave the process: signatures, a search for their endpoint, headers that nobody reads.
+//! What requests need no more that never leave the process: signatures, a search for their endpoint, headers that are not read.
 
 use aws_runtime::invocation_id::InvocationIdInterceptor;
 use aws_runtime::request_info::RequestInfoInterceptor;

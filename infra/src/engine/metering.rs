@@ -144,7 +144,7 @@ macro_rules! asks {
 }
 
 /// Answers with one consumed capacity, or with a list of them by table.
-macro_rules! tells {
+macro_rules! reports {
     ($($response:ident)*) => {$(
         impl Report for $response {
             fn consumed(&self, visit: &mut dyn FnMut(&ConsumedCapacity)) {
@@ -173,9 +173,9 @@ asks!(true: GetItemRequest BatchGetItemRequest QueryRequest ScanRequest);
 asks!(false: BatchWriteItemRequest);
 asks!(old item: PutItemRequest UpdateItemRequest DeleteItemRequest);
 
-tells!(GetItemResponse PutItemResponse UpdateItemResponse DeleteItemResponse QueryResponse ScanResponse);
-tells!(ExecuteStatementResponse);
-tells!(by table: BatchGetItemResponse BatchWriteItemResponse TransactGetItemsResponse TransactWriteItemsResponse);
+reports!(GetItemResponse PutItemResponse UpdateItemResponse DeleteItemResponse QueryResponse ScanResponse);
+reports!(ExecuteStatementResponse);
+reports!(by table: BatchGetItemResponse BatchWriteItemResponse TransactGetItemsResponse TransactWriteItemsResponse);
 
 impl Ask for TransactGetItemsRequest {
     fn capacity(&mut self) -> &mut Option<String> {

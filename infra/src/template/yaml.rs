@@ -143,7 +143,7 @@ h: !Equals
     }
 
     #[test]
-    fn an_error_tells_the_line() {
+    fn an_error_names_the_line() {
         let error = parse("a: 1\nb: [1, 2\nc: 3\n").unwrap_err().to_string();
         assert!(error.contains("line 3") || error.contains("line 2"), "{error}");
     }

@@ -32,7 +32,7 @@ async fn a_refused_update_brings_the_old_item() {
 }
 
 #[tokio::test]
-async fn a_refused_put_of_one_who_did_not_ask_brings_no_item() {
+async fn a_refused_put_returns_no_item_unless_it_is_asked_for() {
     let db = engine().await.dynamodb();
     put(&db, item([("id", s("a"))])).await;
     let again = db.put_item().table_name(TABLE).item("id", s("a")).condition_expression("attribute_not_exists(id)");
@@ -69,7 +69,7 @@ fn new(id: &str) -> TransactWriteItem {
 }
 
 #[tokio::test]
-async fn a_cancelled_transaction_tells_which_action_and_changes_nothing() {
+async fn a_cancelled_transaction_names_the_action_and_changes_nothing() {
     let db = engine().await.dynamodb();
     put(&db, item([("id", s("b")), ("note", s("first"))])).await;
     let transaction = db.transact_write_items().set_transact_items(Some(vec![new("a"), new("b")]));

@@ -9,7 +9,7 @@ use fanfold_local::{Engine, EngineError};
 
 use crate::stack::{get, item, pending, put, s, template};
 
-/// Tells the child of a test its folder.
+/// The folder of a test's child process.
 const FOLDER: &str = "FANFOLD_TEST_FOLDER";
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_folder_of_another_format_is_refused_and_left_alone() {
     drop(Engine::open(folder.path()).unwrap());
     let file = folder.path().join("format");
     let own: u32 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
-    for (written, told) in [(Some("1\n"), "format 1"), (Some("new-9"), "format new-9"), (None, "format none")] {
+    for (written, named) in [(Some("1\n"), "format 1"), (Some("new-9"), "format new-9"), (None, "format none")] {
         match written {
             Some(text) => fs::write(&file, text).unwrap(),
             None => fs::remove_file(&file).unwrap(),
@@ -59,7 +59,7 @@ async fn a_folder_of_another_format_is_refused_and_left_alone() {
         let error = Engine::open(folder.path()).unwrap_err();
         assert!(matches!(error, EngineError::Format { expected, .. } if expected == own), "{error}");
         let text = error.to_string();
-        assert!(text.contains(told) && text.contains(&format!("reads format {own}")), "{text}");
+        assert!(text.contains(named) && text.contains(&format!("reads format {own}")), "{text}");
         assert_eq!(fs::read_to_string(&file).ok().as_deref(), written);
     }
 }

@@ -75,11 +75,11 @@ async fn an_answer_before_the_body_says_that_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_closes_is_left_after_a_while() {
+async fn a_connection_that_the_client_keeps_open_is_closed_after_a_while() {
     let (mut stream, _server) = connect(Timeouts { drain: SHORT, ..ALL_LONG }).await;
     let request = "POST /unread HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nabc";
     assert!(exchange(&mut stream, request).await.contains("did not look"));
-    // More than the buffers between the two hold: it fails once nobody takes it.
+    // More than the buffers between the two hold: it fails once the server takes no more.
     while stream.write_all(&[b'x'; 65_536]).await.is_ok() {}
 }
 

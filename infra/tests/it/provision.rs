@@ -39,7 +39,7 @@ async fn the_same_definition_in_another_order_is_the_same() {
 }
 
 #[tokio::test]
-async fn another_definition_is_an_error_that_tells_both() {
+async fn another_definition_is_an_error_that_names_both() {
     let changes = [
         ("KeySchema: [{AttributeName: id", "KeySchema: [{AttributeName: lane", "KeySchema"),
         ("AttributeName: lane, AttributeType: S", "AttributeName: lane, AttributeType: N", "AttributeDefinitions"),

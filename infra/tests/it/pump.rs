@@ -257,8 +257,9 @@ async fn delayed_messages_are_delivered_when_they_are_due() {
     }
     drained(&engine).await;
     pump.stop().await;
-    let told: Vec<_> = worker.invocations().into_iter().map(|(at, bodies)| (at.as_secs(), bodies[0].clone())).collect();
-    assert_eq!(told, [(3, "3".to_owned()), (30, "30".to_owned()), (90, "90".to_owned())]);
+    let received: Vec<_> =
+        worker.invocations().into_iter().map(|(at, bodies)| (at.as_secs(), bodies[0].clone())).collect();
+    assert_eq!(received, [(3, "3".to_owned()), (30, "30".to_owned()), (90, "90".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,12 +119,12 @@ async fn a_read_costs_a_unit_or_a_half_also_if_there_is_nothing() {
 }
 
 #[tokio::test]
-async fn capacity_is_told_to_those_who_ask() {
+async fn capacity_is_reported_on_request() {
     let db = engine().await.dynamodb();
     let put = db.put_item().table_name(TABLE).item("id", s("a"));
     assert_eq!(put.clone().send().await.unwrap().consumed_capacity, None);
-    let told = put.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await.unwrap();
-    assert_eq!(told.consumed_capacity.unwrap().capacity_units, Some(1.0));
+    let reported = put.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await.unwrap();
+    assert_eq!(reported.consumed_capacity.unwrap().capacity_units, Some(1.0));
 }
 
 #[tokio::test]

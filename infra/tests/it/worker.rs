@@ -23,7 +23,7 @@ type Script = Box<dyn Fn(&[Delivery]) -> Deed + Send + Sync>;
 /// An invocation: when it began, and the bodies it was given.
 pub(crate) type Invocation = (Duration, Vec<String>);
 
-/// A step that does what a test says, and tells what it was given.
+/// A step that does what a test says, and keeps what it was given.
 pub(crate) struct Worker {
     script: Script,
     start: Instant,
@@ -78,7 +78,7 @@ impl Worker {
     }
 }
 
-/// Counts an invocation as running until it ends, in whatever way.
+/// Counts an invocation as running until it ends or is dropped.
 struct Running<'a>(&'a AtomicUsize);
 
 impl Drop for Running<'_> {

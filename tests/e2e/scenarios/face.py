@@ -5,7 +5,7 @@ import urllib.request
 
 
 def refusals(stack, _):
-    """Whoever does not sign is refused; what cannot be done is told as a problem document."""
+    """Requests without a signature are refused; errors are problem documents."""
     try:
         urllib.request.urlopen(stack.base + "/health", timeout=30)
         assert stack.mode == "given", "an unsigned request was answered"

@@ -113,5 +113,5 @@ FUNCTIONS = {
     },
     "Ack": {"dispatch a batch": send("HandleQueue"), "read a task": dynamodb("get_item", "TasksTable", Key=NOBODY)},
     "Notify": {"ack": send("AckQueue"), "read all policies": dynamodb("scan", "PoliciesTable")},
-    "Sweep": {"make a task": dynamodb("put_item", "TasksTable", Item=NOBODY), "tell": send("NoticesQueue")},
+    "Sweep": {"make a task": dynamodb("put_item", "TasksTable", Item=NOBODY), "send a notice": send("NoticesQueue")},
 }

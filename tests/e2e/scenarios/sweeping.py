@@ -35,10 +35,10 @@ class Lost:
     def sweeping(self, stack, api):
         """Each is made again by the scheduled sweep, and what hung on it completes."""
         for step, id in self.fanouts.items():
-            until(f"what the message to {step} was about is told", 330, lambda: stack.told(id))
+            until(f"the notice after a lost message to {step} is delivered", 330, lambda: stack.notices_of(id))
         healed = time.time() - self.since
         for step, id in self.fanouts.items():
-            assert len(stack.told(id)) == 1, stack.told(id)
+            assert len(stack.notices_of(id)) == 1, stack.notices_of(id)
             ended = stack.fanout(id)
             assert (ended["complete"], ended["total"], ended["failed"]) == (True, 3, 0), (step, ended)
         for kind in ("lost-elect", "lost-group", "lost-handle"):

@@ -1,4 +1,4 @@
-"""Tracking alone: whoever has workers of their own acks items."""
+"""Tracking alone: users' own workers ack items."""
 
 import time
 

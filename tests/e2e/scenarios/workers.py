@@ -33,7 +33,7 @@ await consumer.poll(jobs, { signal: stop.signal });
 
 def workers(stack, _, count=200):
     """A fan-out per language: jobs over a queue, a poller that acks what succeeded, and what failed for the second time."""
-    logging.getLogger("fanfold").disabled = True  # it tells of each job that fails
+    logging.getLogger("fanfold").disabled = True  # it logs each job that fails
     fanfold = Fanfold(stack.base, session=stack.session, sign=True)
     for language, started in [("python", python), ("typescript", typescript)]:
         jobs = stack.sqs.create_queue(QueueName=f"fanfold-e2e-{language}", Attributes={"VisibilityTimeout": "5"})["QueueUrl"]

@@ -108,10 +108,10 @@ def prepare(server, journal):
         kind = list(POLICIES)[number % 3]
         registered = done("POST", "/tasks", {"tasks": [{"kind": kind, "content": number}]})
         task = f"/tasks/{registered['tasks'][0]['id']}"
-        while "batch" not in (told := server.call("GET", task)[1]):
+        while "batch" not in (shown := server.call("GET", task)[1]):
             time.sleep(0.05)
         done("GET", task, None)
-        assert told["kind"] == kind, told
+        assert shown["kind"] == kind, shown
 
 
 def main():

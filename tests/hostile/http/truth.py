@@ -56,47 +56,47 @@ def remember(entry, fanouts, tasks):
         fanouts[answer["id"]]["ends"].add("cancelled")
     elif route == "POST /tasks":
         step, last = 1 + len(body["tasks"]) // TASKS, len(body["tasks"]) - 1
-        for at, (task, told) in enumerate(zip(body["tasks"], answer["tasks"], strict=True)):
-            if told["outcome"] == "registered" and (at % step == 0 or at == last):
-                tasks[told["id"]] = task
+        for at, (task, shown) in enumerate(zip(body["tasks"], answer["tasks"], strict=True)):
+            if shown["outcome"] == "registered" and (at % step == 0 or at == last):
+                tasks[shown["id"]] = task
 
 
 def fanout_lost(server, id, fanout):
     """A fan-out has all its items; sealed and acked, it completes with exact counts, unless it may end otherwise."""
-    status, told = server.get(f"/fanouts/{id}")
+    status, shown = server.get(f"/fanouts/{id}")
     total = sum(fanout["groups"].values())
     if status != 200:
-        return [f"fan-out {id}: {status} {told}"]
+        return [f"fan-out {id}: {status} {shown}"]
     if "counted" in fanout:
-        return estimate_lost(id, fanout, told)
-    if (told["total"], told["user_key"]) != (total, fanout["user_key"]):
-        return [f"fan-out {id}: {total} items of {fanout['user_key']!r} were accepted, it is {told}"]
-    if (told.get("parent"), told.get("then", {}).get("kind")) != (fanout["parent"], fanout["then"]):
-        return [f"fan-out {id}: its end was to lead to {fanout['parent']!r} and {fanout['then']!r}, it is {told}"]
-    if told["state"] in ("cancelled", "expired", "failed"):
-        return [] if told["state"] in fanout["ends"] else [f"fan-out {id} ended so for no reason: {told}"]
+        return estimate_lost(id, fanout, shown)
+    if (shown["total"], shown["user_key"]) != (total, fanout["user_key"]):
+        return [f"fan-out {id}: {total} items of {fanout['user_key']!r} were accepted, it is {shown}"]
+    if (shown.get("parent"), shown.get("then", {}).get("kind")) != (fanout["parent"], fanout["then"]):
+        return [f"fan-out {id}: its end was to lead to {fanout['parent']!r} and {fanout['then']!r}, it is {shown}"]
+    if shown["state"] in ("cancelled", "expired", "failed"):
+        return [] if shown["state"] in fanout["ends"] else [f"fan-out {id} ended so for no reason: {shown}"]
     if "cancelled" in fanout["ends"]:
-        return [f"fan-out {id} was cancelled, it is {told}"]
-    if (told["state"] != "open") != fanout["sealed"]:
-        return [f"fan-out {id}: sealed is {fanout['sealed']}, it is {told}"]
+        return [f"fan-out {id} was cancelled, it is {shown}"]
+    if (shown["state"] != "open") != fanout["sealed"]:
+        return [f"fan-out {id}: sealed is {fanout['sealed']}, it is {shown}"]
     if total > ITEMS:
         return []
     server.call("POST", f"/fanouts/{id}/seal")
     items = [f"{id}:{group}:{index}" for group, upto in fanout["groups"].items() for index in range(upto)]
     server.call("POST", "/acks", {"items": items})
-    status, told = server.get(f"/fanouts/{id}")
-    ended = [told.get(count) for count in ("succeeded", "failed", "duplicates")]
-    if status != 200 or not told["complete"] or told["done"] != total or sum(ended) != total:
-        return [f"fan-out {id} does not complete: {told}"]
+    status, shown = server.get(f"/fanouts/{id}")
+    ended = [shown.get(count) for count in ("succeeded", "failed", "duplicates")]
+    if status != 200 or not shown["complete"] or shown["done"] != total or sum(ended) != total:
+        return [f"fan-out {id} does not complete: {shown}"]
     return []
 
 
-def estimate_lost(id, fanout, told):
+def estimate_lost(id, fanout, shown):
     """An estimated fan-out has what was counted, until it has ended: from then on its counters stand still."""
-    counts = [told["total"], told["done"], told["failed"]]
+    counts = [shown["total"], shown["done"], shown["failed"]]
     ends = fanout["ends"] | ({"completed"} if fanout["sealed"] and counts[1] >= counts[0] else set())
-    right = counts == fanout["counted"] if not told["ended"] else told["state"] in ends
-    return [] if right else [f"fan-out {id}: {fanout} was counted, it is {told}"]
+    right = counts == fanout["counted"] if not shown["ended"] else shown["state"] in ends
+    return [] if right else [f"fan-out {id}: {fanout} was counted, it is {shown}"]
 
 
 def tasks_lost(server, tasks, cut_short):
@@ -104,11 +104,11 @@ def tasks_lost(server, tasks, cut_short):
     failures, waiting, until = [], dict(tasks), time.monotonic() + PATIENCE
     while waiting and time.monotonic() < until:
         for id, task in list(waiting.items()):
-            status, told = server.get(f"/tasks/{id}")
-            if status != 200 or not alike(told["content"], task["content"]):
-                failures.append(f"task {id} was accepted as {task}, it is {told}")
-            elif task["kind"] in PROMPT and told["status"] != "succeeded":
-                if told["status"] != "dropped" or id.split(":")[0] not in cut_short:
+            status, shown = server.get(f"/tasks/{id}")
+            if status != 200 or not alike(shown["content"], task["content"]):
+                failures.append(f"task {id} was accepted as {task}, it is {shown}")
+            elif task["kind"] in PROMPT and shown["status"] != "succeeded":
+                if shown["status"] != "dropped" or id.split(":")[0] not in cut_short:
                     continue
             del waiting[id]
         time.sleep(0.2)
@@ -142,9 +142,9 @@ def ordinary(server):
         return [f"ordinary tasks are not registered: {status} {registered}"]
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        status, told = server.get(path)
-        if status == 200 and told["complete"]:
-            counts = (told["total"], told["succeeded"], told["failed"], told["user_key"])
-            return [] if counts == (25, 25, 0, "ordinary") else [f"an ordinary fan-out ended as {told}"]
+        status, shown = server.get(path)
+        if status == 200 and shown["complete"]:
+            counts = (shown["total"], shown["succeeded"], shown["failed"], shown["user_key"])
+            return [] if counts == (25, 25, 0, "ordinary") else [f"an ordinary fan-out ended as {shown}"]
         time.sleep(0.1)
-    return [f"an ordinary fan-out does not complete: {told}"]
+    return [f"an ordinary fan-out does not complete: {shown}"]

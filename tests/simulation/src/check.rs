@@ -68,7 +68,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     crate::ends::failures(sim, &model, &batches);
     crate::listed::complete(engine, sim).await?;
     crate::estimated::check::rested(engine, sim, &model).await?;
-    crate::kinds::told(engine, sim, &model).await?;
+    crate::kinds::reported(engine, sim, &model).await?;
     crate::produced::check(engine, sim, &model).await?;
     Ok(())
 }

@@ -80,7 +80,7 @@ impl Clients {
         });
     }
 
-    /// Makes a call until it is answered; none if it was refused, which is told.
+    /// Makes a call until it is answered; none if it was refused, which is a violation.
     pub(crate) async fn until_done<T, E, F>(&self, step: &'static str, what: &str, call: F) -> Option<T>
     where
         T: Send + 'static,
@@ -120,7 +120,7 @@ impl Clients {
                 Some(Err(error)) => sim.trace.line("user", &format!("{what} failed: {error}")),
                 None => sim.trace.line("user", &format!("{what} got no answer")),
             }
-            // Some are away for long, so that nobody but a sweep goes on with what they began.
+            // Some are away for long, so that only a sweep goes on with what they began.
             let away = self.dice.chance(1_500);
             let (least, most) = if away { (400_000, 1_800_000) } else { (100, 60_000) };
             tokio::time::sleep(self.dice.skewed(Duration::from_millis(least), Duration::from_millis(most))).await;

@@ -44,7 +44,7 @@ pub(crate) fn small(names: &[String], args: &Args) -> ExitCode {
                     let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
                     sum.schedules += report.as_ref().map_or(0, Report::schedules);
                     sum.cases += 1;
-                    sum.failed += u64::from(!tell(case, report));
+                    sum.failed += u64::from(!print(case, report));
                     if args.stop && sum.failed > 0 {
                         sum.report(args.faults);
                         std::process::exit(1);
@@ -59,7 +59,7 @@ pub(crate) fn small(names: &[String], args: &Args) -> ExitCode {
 }
 
 /// Prints what came of a case; whether all is well.
-fn tell(case: &Case, report: Result<Report, String>) -> bool {
+fn print(case: &Case, report: Result<Report, String>) -> bool {
     let report = match report {
         Ok(report) => report,
         Err(problem) => {

@@ -1,4 +1,4 @@
-//! When everything is quiet: did fan-outs end as they must, and was everybody told?
+//! When everything is quiet: did fan-outs end as they must, and was each end reported?
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,10 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
     for (id, asked) in &model.fanouts {
         *lock(&sim.stats).brought.entry("fan-outs").or_default() += 1;
         let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else {
-            // Its user was told off, which is a violation of its own.
+            // Its user was refused, which is a violation of its own, or never answered.
+            if asked.opened {
+                sim.violate(format!("fan-out {id} is gone: {asked:?}"));
+            }
             continue;
         };
         let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
@@ -96,20 +99,20 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
             FanoutState::Failed => asked.failing,
             _ => false,
         };
-        // What nobody works on is closed by sweeps, which a calm run has none of.
+        // Items that no worker has are closed by sweeps, which a calm run has none of.
         let right = right && (done || !sim.plan.calm);
         let ends = asked.sealing && done || right;
         let notice = model.notices.get(&derived::end_notice(*id));
         let gone = model.hooks.gone(&derived::end_notice(*id));
-        let wanted = asked.told_as(&fanout, counts.failed).filter(|_| ends);
+        let wanted = asked.notice_type(&fanout, counts.failed).filter(|_| ends);
         ended(sim, &fanout, counts, ends);
-        told(sim, &fanout, asked, counts, wanted, notice);
-        crate::told::marked(sim, &fanout, wanted.is_some(), gone);
-        crate::told::at_rest(sim, model, &fanout, asked);
+        reported(sim, &fanout, asked, counts, wanted, notice);
+        crate::notices::marked(sim, &fanout, wanted.is_some(), gone);
+        crate::notices::at_rest(sim, model, &fanout, asked);
         if let Some(end) = notice.and_then(|notice| notice.event.end()) {
             let items = asked.items.iter().zip(&outcomes);
             let missing = items.filter(|(_, outcome)| **outcome == Some(End::Missing)).map(|(item, _)| *item);
-            crate::told::names(sim, end, &missing.collect());
+            crate::notices::names(sim, end, &missing.collect());
         }
         bits(sim, &fanout, &records, counts);
         tolerated(sim, &fanout, asked, counts);
@@ -129,7 +132,7 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         if let Some(end) = notice.event.end()
             && *id != derived::end_notice(end.fanout)
         {
-            sim.violate(format!("fan-out {} was told under another id: {notice:?}", end.fanout));
+            sim.violate(format!("fan-out {} was reported under another id: {notice:?}", end.fanout));
         }
     }
     Ok(())
@@ -184,7 +187,7 @@ fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, ends: bool) {
     }
 }
 
-fn told(
+fn reported(
     sim: &Sim,
     fanout: &Fanout,
     asked: &FanoutModel,
@@ -195,23 +198,23 @@ fn told(
     let right = |notice: &Notice| {
         notice.event.end().is_some_and(|end| {
             let FanoutEnded { total, succeeded, failed, duplicates, missing, .. } = *end;
-            let told = Counts { total, succeeded, failed, duplicates, missing };
+            let said = Counts { total, succeeded, failed, duplicates, missing };
             let about = end.fanout == fanout.id && end.user_key.as_ref() == Some(&asked.user_key);
-            let kind = wanted.is_some_and(|wanted| FanoutModel::is_told_as(notice, wanted));
-            about && kind && told == counts && end.state == fanout.state
+            let kind = wanted.is_some_and(|wanted| FanoutModel::notice_says(notice, wanted));
+            about && kind && said == counts && end.state == fanout.state
         })
     };
     if wanted.is_some() != notice.is_some() || !notice.is_none_or(right) {
-        sim.violate(format!("a fan-out of {counts:?}, to be told: {wanted:?}, was told by {notice:?}"));
+        sim.violate(format!("a fan-out of {counts:?}, to be reported: {wanted:?}, was reported by {notice:?}"));
     }
 }
 
-/// Every failure was told where the policy says so, and nothing else was.
+/// Every failure was reported where the policy says so, and nothing else was.
 pub(crate) fn failures(sim: &Sim, model: &Model, batches: &ByTask) {
-    let mut told: BTreeSet<(Uuid, TaskId)> = BTreeSet::new();
+    let mut reported: BTreeSet<(Uuid, TaskId)> = BTreeSet::new();
     for notice in model.notices.values() {
         if let Event::TasksFailed(failed) = &notice.event {
-            told.extend(failed.failures.iter().map(|failure| (failed.batch, failure.id)));
+            reported.extend(failed.failures.iter().map(|failure| (failed.batch, failure.id)));
         }
     }
     let mut wanted: BTreeSet<(Uuid, TaskId)> = BTreeSet::new();
@@ -221,7 +224,7 @@ pub(crate) fn failures(sim: &Sim, model: &Model, batches: &ByTask) {
             wanted.insert((batch.id, *id));
         }
     }
-    for (batch, id) in wanted.symmetric_difference(&told) {
-        sim.violate(format!("the failure of {id} in {batch}, told: {}", told.contains(&(*batch, *id))));
+    for (batch, id) in wanted.symmetric_difference(&reported) {
+        sim.violate(format!("the failure of {id} in {batch}, reported: {}", reported.contains(&(*batch, *id))));
     }
 }

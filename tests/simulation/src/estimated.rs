@@ -39,7 +39,7 @@ pub(crate) struct EstimatedModel {
     pub(crate) least: [u64; 3],
 }
 
-/// One that was asked for, or nothing if nobody did.
+/// One that was asked for, if it was.
 fn known<T>(clients: &Clients, id: Uuid, change: impl FnOnce(&mut EstimatedModel) -> T) -> Option<T> {
     lock(&clients.cluster.sim.model).estimated.get_mut(&id).map(change)
 }
@@ -59,7 +59,7 @@ pub(crate) async fn users(clients: Arc<Clients>, plan: EstimatedPlan) {
     tokio::time::sleep(plan.start).await;
     let Some(id) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.clone(), id));
-    // Whoever counts is one of several.
+    // Several workers count.
     for counts in plan.counts.chunks(plan.counts.len().div_ceil(plan.workers).max(1)) {
         clients.spawn(work(Arc::clone(&clients), plan.clone(), id, counts.to_vec()));
     }
@@ -129,7 +129,7 @@ async fn work(clients: Arc<Clients>, plan: EstimatedPlan, id: Uuid, counts: Vec<
     }
 }
 
-/// Counts over HTTP, once, whatever comes of it.
+/// Counts over HTTP, once, with or without an answer.
 async fn over_http(clients: &Arc<Clients>, id: Uuid, counts: [u32; 3]) {
     let what = format!("POST /counts {id} {counts:?}");
     let call = move |steps: Arc<crate::steps::Steps>| {
@@ -162,7 +162,7 @@ async fn seal(clients: &Arc<Clients>, id: Uuid) {
     }
 }
 
-/// Somebody cancels it, if it is to be so.
+/// A user cancels it, if the plan says so.
 async fn cancel(clients: Arc<Clients>, plan: EstimatedPlan, id: Uuid) {
     let Some(after) = plan.cancel else { return };
     tokio::time::sleep(after).await;

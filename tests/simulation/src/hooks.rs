@@ -1,4 +1,4 @@
-//! What is known of notices that are told: how often each was, when a webhook may be called again, and by how many invocations
+//! What is known of notices: how often each was delivered, when a webhook may be called again, and by how many invocations
 //! a receiver is called at once.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(crate) struct Strictness {
 }
 
 impl Hooks {
-    /// A notice is told; what is wrong with that.
+    /// A notice is delivered; what is wrong with that.
     pub(crate) fn called(&mut self, id: Uuid, strictness: Strictness) -> Option<String> {
         let known = self.notices.entry(id).or_default();
         known.calls += 1;
@@ -64,11 +64,11 @@ impl Hooks {
         if strictness.exact
             && let Some(over) = known.over
         {
-            return Some(format!("notice {id} is told again, which was {over}, although nothing failed"));
+            return Some(format!("notice {id} is delivered again, which was {over}, although nothing failed"));
         }
         let early = next?.saturating_duration_since(now + strictness.slack);
         (!early.is_zero())
-            .then(|| format!("notice {id} is told {early:?} too early, the call is number {}", known.calls))
+            .then(|| format!("notice {id} is delivered {early:?} too early, the call is number {}", known.calls))
     }
 
     /// It was answered.

@@ -19,32 +19,32 @@ pub(crate) fn transition(sim: &Sim, kind: &str, earlier: &Value, now: &Value) ->
     if after != before + u64::from(changed) {
         return Some(format!("counts {after} changes after {before}"));
     }
-    let told = |gate: &Value| !gate["notified"].is_null() || !gate["undeliverable"].is_null();
+    let over = |gate: &Value| !gate["notified"].is_null() || !gate["undeliverable"].is_null();
     if !changed {
-        return (told(earlier) && !told(now) && earlier["undeliverable"].is_null())
-            .then(|| "is to be told again".to_owned());
+        return (over(earlier) && !over(now) && earlier["undeliverable"].is_null())
+            .then(|| "is to be reported again".to_owned());
     }
     lock(&sim.stats).brought.entry("changes of kinds").and_modify(|changes| *changes += 1).or_insert(1);
     let notify = lock(&sim.model).kinds.get(kind).is_some_and(|kind| kind.notify);
     let begins =
-        !now["notice_due"].is_null() && !told(now) && now["notice_tries"].is_null() && now["notice_lease"].is_null();
-    (notify != begins).then(|| format!("changed, and is to be told: {begins}, wanted: {notify}"))
+        !now["notice_due"].is_null() && !over(now) && now["notice_tries"].is_null() && now["notice_lease"].is_null();
+    (notify != begins).then(|| format!("changed, and is to be reported: {begins}, wanted: {notify}"))
 }
 
-/// Every kind's latest change was told where its policy says so, and of no other kind anything.
-pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
+/// Every kind's latest change was reported where its policy says so, and of no other kind anything.
+pub(crate) async fn reported(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
     let kinds: Vec<&str> = model.kinds.keys().map(String::as_str).collect();
     for gate in
         Gates::new(table(engine, sim, "LOCKS_TABLE")).get_many(&kinds).await.map_err(|error| error.to_string())?
     {
         let notify = model.kinds.get(&gate.kind).is_some_and(|kind| kind.notify);
         if gate.to_notify() || gate.notice_at.is_some() != (notify && gate.notice.change.is_some()) {
-            sim.violate(format!("it is still to be told how a kind stands, or to the wrong ones: {gate:?}"));
+            sim.violate(format!("it is still to be reported how a kind stands, or to the wrong receivers: {gate:?}"));
         }
         let notice = Notice::of_kind(&gate);
         let right = model.notices.get(&notice.id) == Some(&notice);
         if gate.notice_at.is_some() && (!right || (gate.notice.given_up.is_some() && !model.hooks.gone(&notice.id))) {
-            sim.violate(format!("how a kind stands was not told, {notice:?}: {gate:?}"));
+            sim.violate(format!("how a kind stands was not reported, {notice:?}: {gate:?}"));
         }
     }
     for notice in model.notices.values() {
@@ -61,7 +61,7 @@ pub(crate) async fn told(engine: &Engine, sim: &Sim, model: &Model) -> Result<()
         };
         *lock(&sim.stats).brought.entry("notices of kinds").or_default() += 1;
         if !model.kinds.get(kind).is_some_and(|kind| kind.notify) {
-            sim.violate(format!("somebody was told of a kind whose policy names nobody: {notice:?}"));
+            sim.violate(format!("a notice came of a kind whose policy names no receiver: {notice:?}"));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Lists of fan-outs: what `GET /fanouts` tells, and what its index must say of each record.
+//! Lists of fan-outs: what `GET /fanouts` answers, and what its index must say of each record.
 
 use std::collections::BTreeSet;
 
@@ -23,16 +23,16 @@ pub(crate) fn paths(model: &Model) -> Vec<String> {
 
 /// What is wrong with a page of a list. The index may lag, so some may be left out; but none is there twice, or in another order.
 pub(crate) fn page(sim: &Sim, path: &str, body: &Value) -> Option<String> {
-    let fanouts: Vec<&Value> = body["fanouts"].as_array()?.iter().collect();
+    let Some(fanouts) = body["fanouts"].as_array() else { return Some("is no list".to_owned()) };
     let mut ids = BTreeSet::new();
     let model = lock(&sim.model);
-    for fanout in &fanouts {
-        let id: Uuid = fanout["id"].as_str()?.parse().ok()?;
+    for fanout in fanouts {
+        let id: Uuid = fanout["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or_default();
         let opened = model.fanouts.contains_key(&id) || model.estimated.contains_key(&id);
         if !ids.insert(id) || !opened {
-            return Some(format!("lists {id} twice, or nobody has opened it"));
+            return Some(format!("lists {id} twice, or no user has opened it"));
         }
-        let state = fanout["state"].as_str()?;
+        let state = fanout["state"].as_str().unwrap_or_default();
         let key = path.strip_prefix("/fanouts?user_key=");
         if path.contains("state=open,sealed") && !["open", "sealed"].contains(&state)
             || key.is_some_and(|key| fanout["user_key"] != key)
@@ -41,7 +41,7 @@ pub(crate) fn page(sim: &Sim, path: &str, body: &Value) -> Option<String> {
         }
     }
     let times: Option<Vec<u64>> = fanouts.iter().map(|fanout| fanout["created_at"].as_u64()).collect();
-    let mut times = times?;
+    let Some(mut times) = times else { return Some("does not say when fan-outs were opened".to_owned()) };
     if !path.contains("order=oldest") {
         times.reverse();
     }
@@ -51,7 +51,7 @@ pub(crate) fn page(sim: &Sim, path: &str, body: &Value) -> Option<String> {
 /// What is wrong with what the index says of a header: it is found by how it stands, and a sweep watches it until its end is decided and
 /// no longer.
 pub(crate) fn entry(now: &Value) -> Option<String> {
-    let state: FanoutState = text(now, "state").parse().ok()?;
+    let Ok(state) = text(now, "state").parse::<FanoutState>() else { return Some("has no state".to_owned()) };
     let (watched, due) = (!now["idle"].is_null(), !now["look_at"].is_null());
     let stands = match state {
         FanoutState::Open | FanoutState::Sealed if watched => "watched:",

@@ -68,7 +68,7 @@ impl Line {
         Ok(())
     }
 
-    /// A notice gets to a user. It must not come before what it tells of, and always say the same.
+    /// A notice gets to a user. It must not come before what it reports, and always say the same.
     async fn notice(&self, body: &str) -> Result<(), ConnectorError> {
         let notice: Notice = match serde_json::from_str(body) {
             Ok(notice) => notice,
@@ -80,7 +80,7 @@ impl Line {
         if let Some(end) = notice.event.end() {
             self.ended(end).await?;
         }
-        crate::told::called(&self.sim, &notice);
+        crate::notices::called(&self.sim, &notice);
         let strictness = self.sim.strictness();
         let problem = lock(&self.sim.model).hooks.called(notice.id, strictness);
         problem.into_iter().for_each(|problem| self.sim.violate(problem));
@@ -93,7 +93,7 @@ impl Line {
         Ok(())
     }
 
-    /// Whether a fan-out's end is told too early.
+    /// Whether a fan-out's end is reported too early.
     async fn ended(&self, end: &FanoutEnded) -> Result<(), ConnectorError> {
         let id = end.fanout;
         let record = ("FanoutsTable".to_owned(), id.to_string());
@@ -101,15 +101,15 @@ impl Line {
         let state = images.get(&record).map_or("", |item| text(item, "state"));
         let ended = images.get(&record).is_some_and(|item| !item["ended_at"].is_null());
         if state != end.state.as_str() || !ended {
-            self.sim.violate(format!("the end of fan-out {id} was told while it was {state}"));
+            self.sim.violate(format!("the end of fan-out {id} was reported while it was {state}"));
         }
         if lock(&self.sim.model).estimated.contains_key(&id) {
             let header = images.get(&record).unwrap_or(&Value::Null);
-            estimated::check::told(end, header).into_iter().for_each(|problem| self.sim.violate(problem));
+            estimated::check::notice(end, header).into_iter().for_each(|problem| self.sim.violate(problem));
             return Ok(());
         }
         let Some(fanout) = lock(&self.sim.model).fanouts.get(&id).cloned() else {
-            self.sim.violate(format!("the end of fan-out {id} was told, which nobody opened"));
+            self.sim.violate(format!("the end of fan-out {id} was reported, which no user opened"));
             return Ok(());
         };
         let groups: std::collections::BTreeSet<String> =
@@ -121,14 +121,14 @@ impl Line {
         let items = fanout.items.len() as u64;
         let right = match end.state {
             FanoutState::Completed => fanout.sealing && end.total == items,
-            // Whoever adds items may hear of them after they are missing.
+            // A user may get the ids of added items after they are missing.
             FanoutState::Expired => fanout.expired && end.total >= items,
             FanoutState::Failed => fanout.failing && fanout.exceeded(end.failed, end.total) && end.total >= items,
             _ => fanout.cancelling && end.total >= items,
         };
         if !left.is_empty() || !right {
             self.sim.violate(format!(
-                "the end of a fan-out of {items} items was told early: {end:?}, open groups: {left:?}, {fanout:?}"
+                "the end of a fan-out of {items} items was reported early: {end:?}, open groups: {left:?}, {fanout:?}"
             ));
         }
         Ok(())

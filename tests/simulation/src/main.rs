@@ -37,8 +37,8 @@ struct Args {
     /// Stops at the first seed that fails.
     #[arg(long)]
     stop: bool,
-    /// Fails if some request of a step was never hit by a crash, before and after it was applied, or if functions did
-    /// something else than what template.yaml allows them.
+    /// Fails if some request of a step was never hit by a crash, before and after it was applied, if no write was judged by
+    /// some contract, or if functions did something else than what template.yaml allows them.
     #[arg(long)]
     covered: bool,
     /// Runs every schedule of small cases in place of seeds: of those that are named, or of all.
@@ -76,7 +76,7 @@ fn one(seed: u64, args: &Args) -> ExitCode {
             if args.trace {
                 outcome.trace.iter().for_each(|line| println!("{line}"));
             }
-            tell(&outcome);
+            print(&outcome);
             if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(problem) => {
@@ -86,7 +86,7 @@ fn one(seed: u64, args: &Args) -> ExitCode {
     }
 }
 
-fn tell(outcome: &SeedReport) {
+fn print(outcome: &SeedReport) {
     let verdict = if outcome.violations.is_empty() { "holds" } else { "FAILS" };
     println!(
         "seed {} {verdict} after {:?} of its own time, {} lines",
@@ -117,7 +117,7 @@ impl Sum {
             Ok(outcome) => {
                 self.stats.merge(&outcome.stats);
                 if !outcome.violations.is_empty() {
-                    tell(&outcome);
+                    print(&outcome);
                     self.failed.insert(seed);
                 }
             }
@@ -150,7 +150,7 @@ fn many(args: &Args) -> ExitCode {
                     let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
                     sum.add(seed, outcome);
                     if args.stop && !sum.failed.is_empty() {
-                        // Another thread may be in the middle of a long seed; nobody waits for it.
+                        // Another thread may be in the middle of a long seed; the process does not wait for it.
                         sum.report(args.from);
                         std::process::exit(1);
                     }
@@ -169,6 +169,7 @@ fn many(args: &Args) -> ExitCode {
 fn missed(stats: &Stats) -> Vec<String> {
     let mut missed: Vec<String> =
         stats.missed().iter().map(|place| format!("no crash before or after: {place}")).collect();
+    missed.extend(stats.unjudged().iter().map(|contract| format!("no write was judged by: {contract}")));
     match Permissions::compare(stats) {
         Ok(Permissions { missing, spare }) => {
             missed.extend(missing.iter().map(|what| format!("the template does not allow {what:?}")));

@@ -1,4 +1,6 @@
-//! The reference: what was asked of Fanfold, what the batch API was told and said, and what users were told.
+//! The reference: what was asked of Fanfold, what the batch API was sent and answered, and which notices users got.
+
+mod calls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,16 +10,15 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::notice::Notice;
 use fanfold::store::fanouts::{IdleLimit, NotifyOn, Tolerance};
-use fanfold_batch_api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::estimated::EstimatedModel;
 use crate::filled::Filled;
 use crate::hooks::Hooks;
+use crate::notices::Heard;
 use crate::pace::Pace;
 use crate::produced::Produced;
-use crate::told::Heard;
 use crate::working::Working;
 
 /// Within this time a task gets to the batch API that waits for its own kind only, in a run in which nothing else hangs.
@@ -72,7 +73,7 @@ pub(crate) struct CallLimits {
 pub(crate) struct FanoutModel {
     pub(crate) user_key: String,
     pub(crate) notify: bool,
-    /// What is told, if not each end.
+    /// The ends and shares that are reported, if not each end.
     pub(crate) notify_on: NotifyOn,
     pub(crate) items: BTreeSet<ItemId>,
     /// Whether its user was answered.
@@ -107,7 +108,7 @@ pub(crate) struct Said {
     pub(crate) failed: bool,
 }
 
-/// Everything asked and told.
+/// Everything asked and answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) kinds: BTreeMap<String, KindModel>,
@@ -135,13 +136,13 @@ pub(crate) struct Model {
     attempts: BTreeMap<Uuid, u32>,
     /// When attempts began, by batch and number.
     pub(crate) begun: BTreeMap<(Uuid, u32), Instant>,
-    /// What a reader was told that may not change any more: fan-outs that are complete, tasks that ended.
-    pub(crate) told: BTreeMap<String, String>,
+    /// What a reader was shown that may not change any more: fan-outs that are complete, tasks that ended.
+    pub(crate) shown: BTreeMap<String, String>,
     /// The lane of each batch.
     pub(crate) lanes: BTreeMap<Uuid, String>,
     /// The calls that work at the batch API now.
     pub(crate) working: Working,
-    /// Notices as they are told.
+    /// Notices as they are delivered.
     pub(crate) hooks: Hooks,
     /// When batches may be called again.
     pub(crate) pace: Pace,
@@ -188,7 +189,7 @@ impl Model {
         }
     }
 
-    /// The user was told its id.
+    /// The user was answered with its id.
     pub(crate) fn answer(&mut self, id: &TaskId) {
         if let Some(task) = self.tasks.get_mut(id) {
             task.answered = true;
@@ -232,87 +233,10 @@ impl Model {
         self.fanouts.get(&item.fanout).is_some_and(|fanout| fanout.cancelling || fanout.expired || fanout.failing)
     }
 
-    /// Members of a call whose fan-outs were cancelled before its attempt began.
-    fn cancelled(&self, call: &Call) -> Vec<String> {
-        let Some(begun) = self.begun.get(&(call.batch_id, call.attempt)) else { return Vec::new() };
-        let late = |id: &TaskId| match id {
-            TaskId::Item(item) => {
-                let cancelled_at = self.fanouts.get(&item.fanout).and_then(|fanout| fanout.cancelled_at);
-                cancelled_at.is_some_and(|at| at < *begun)
-            }
-            TaskId::Single(_) => false,
-        };
-        let members = call.members.iter().filter(|member| late(&member.id));
-        members.map(|member| format!("task {} is called, whose fan-out was cancelled before", member.id)).collect()
-    }
-
     /// Whether every attempt that a task's policy allows reached the batch API.
     fn used_up(&self, id: &TaskId) -> bool {
         let most = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind)).map(|kind| kind.max_attempts);
         let attempts = self.batch_of.get(id).and_then(|batch| self.attempts.get(batch));
         most.zip(attempts).is_some_and(|(most, attempts)| *attempts >= most)
-    }
-
-    /// The batches that the batch API was called for.
-    pub(crate) fn called(&self) -> Vec<Uuid> {
-        self.attempts.keys().copied().collect()
-    }
-
-    /// Tasks that are called so late that they waited for another kind's calls.
-    fn starved(&self, call: &Call, limits: &CallLimits) -> Vec<String> {
-        if limits.hangs.as_ref().is_none_or(|hangs| *hangs == call.kind) || call.attempt > 1 {
-            return Vec::new();
-        }
-        let waited = |id| self.tasks.get(id).map_or(Duration::ZERO, |task: &TaskModel| task.asked_at.elapsed());
-        let starved = call.members.iter().filter(|member| waited(&member.id) > UNHINDERED);
-        starved.map(|member| format!("task {} waited for {:?}, {limits:?}", member.id, waited(&member.id))).collect()
-    }
-
-    /// The batch API is called; what is wrong with the call.
-    pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
-        let mut problems = self.starved(call, limits);
-        problems.extend(self.cancelled(call));
-        if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
-            problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
-        }
-        let attempts = self.attempts.entry(call.batch_id).or_default();
-        *attempts = call.attempt.max(*attempts);
-        let members: Vec<TaskId> = call.members.iter().map(|member| member.id).collect();
-        let most = self.kinds.get(&call.kind).map_or(0, |kind| kind.max_batch);
-        if members.len() > most {
-            problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
-        }
-        problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
-        let known = self.calls.entry(key.to_owned()).or_insert_with(|| members.clone());
-        if *known != members {
-            problems.push(format!("key {key} was used for {known:?} and for {members:?}"));
-        }
-        if !key.starts_with(&call.batch_id.to_string()) {
-            problems.push(format!("batch {} was called under the key {key}", call.batch_id));
-        }
-        for member in &call.members {
-            let mut content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
-            problems.extend(self.take_end(&mut content));
-            let rivals = self.rivals(&member.id);
-            let same = |task: &TaskModel| task.content == content || task.instead.as_ref() == Some(&content);
-            let asked = |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && same(task));
-            if !rivals.iter().any(asked) {
-                problems.push(format!("task {} with content {content} was never asked for", member.id));
-            }
-            if content["t"].as_str() != Some(&call.target) {
-                problems.push(format!("task {} of target {} was called for {}", member.id, content["t"], call.target));
-            }
-            self.handled_as.insert(member.id, content);
-            let batch = *self.batch_of.entry(member.id).or_insert(call.batch_id);
-            if batch != call.batch_id {
-                problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
-            }
-            let free = |id: &TaskId| self.may_be_released(id) || self.may_be_given_back(id);
-            let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !free(id);
-            if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
-                problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
-            }
-        }
-        problems
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn ends(sim: &Sim, request: &Request, record: &Record, before: Option
     None
 }
 
-/// When everything is quiet nothing is left to follow from an end. Where nobody sweeps, nobody looks whether the task is stored.
+/// When everything is quiet nothing is left to follow from an end. Without sweeps it is not seen that the task is stored.
 pub(crate) fn followed(sim: &Sim, fanout: &Fanout) {
     if fanout.leads_on() && fanout.ended() {
         *lock(&sim.stats).brought.entry("ends that something follows from").or_default() += 1;

@@ -1,4 +1,4 @@
-//! What requests tell of batches as they are applied, and what that binds others to.
+//! What requests show of batches as they are applied, and what that binds others to.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub(crate) fn expires(sim: &Sim, request: &Request, record: &Record, before: Opt
         _ => limit.sealed,
     });
     let limit = limit.flatten()?.0;
-    // What happened since its groups were read is not known to whoever decides, and clocks differ.
+    // What happened since its groups were read is not known to the worker that decides, and clocks differ.
     let idle = active.map_or(limit, |at| at.elapsed());
     let early = idle + sim.plan.skew * 2 + DECIDED_WITHIN < limit;
     early.then(|| format!("fan-out {id} expires, although something happened {idle:?} ago, its limit is {limit:?}"))
@@ -108,7 +108,7 @@ pub(crate) fn next_attempt(queue: &str, body: &str) -> Option<(Record, u32)> {
 pub(crate) fn too_early(sim: &Sim, batch: &Value, attempt: u32, delay: Duration) -> Option<Duration> {
     let time = number(&batch["retry_at"]).filter(|_| number(&batch["attempts"]) == Some(attempt.saturating_sub(1)));
     let left = Duration::from_millis(u64::saturating_sub(time?, clock::right(sim.start).0));
-    // Whoever sends may have a clock that is fast, and waits itself for what is less than a second.
+    // The sender may have a clock that is fast, and waits itself for what is less than a second.
     let early = left.min(DELAY_MAX).saturating_sub(delay + sim.plan.skew * 2);
     (early >= Duration::from_secs(1)).then_some(early)
 }

@@ -1,4 +1,4 @@
-//! An operator who pauses lanes for a while: nobody may lead one meanwhile.
+//! An operator who pauses lanes for a while: no one gets another leader meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

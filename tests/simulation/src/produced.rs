@@ -164,7 +164,7 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
 }
 
 impl Model {
-    /// The rows that a source has for whoever asks.
+    /// The rows that a source has for a question.
     pub(crate) fn rows_for(&self, ask: &Ask) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
         let theirs = |row: &&Value| share(&row["content"]["row"].to_string(), ask.of) == ask.partition;
@@ -186,7 +186,7 @@ impl Model {
         let mut parts = key.split('/');
         let (fanout, partition): (Uuid, u32) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let Some(page) = parts.next() else {
-            // Whatever else changes, the page that it is at is in the condition.
+            // Each such write has the page that the partition is at in its condition.
             let page = request.body["ExpressionAttributeValues"][":page"]["N"].as_str()?.parse::<u64>().ok()?;
             let pages = &self.produced.get(&fanout)?.pages;
             let behind: Vec<ItemId> =
@@ -241,9 +241,12 @@ pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(
 fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
     let mut seen = vec![0; produced.rows.len()];
     for item in model.fanouts.get(&fanout.id)?.items.iter() {
-        let task = model.tasks.get(&TaskId::Item(*item))?;
-        let row = task.content["row"].as_u64().and_then(|row| usize::try_from(row).ok());
-        *seen.get_mut(row?)? += 1;
+        let task = model.tasks.get(&TaskId::Item(*item));
+        let row = task.and_then(|task| usize::try_from(task.content["row"].as_u64()?).ok());
+        let Some(times) = row.and_then(|row| seen.get_mut(row)) else {
+            return Some(format!("item {item} has no row of a source: {task:?}"));
+        };
+        *times += 1;
     }
     let least = usize::from(!fanout.state.cut_short());
     let wrong = seen.iter().position(|times| !(least..=1).contains(times))?;

@@ -186,10 +186,10 @@ pub(crate) async fn seal(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid) {
     }
 }
 
-/// Somebody cancels the fan-out, if it is to be so.
+/// A user cancels the fan-out, if the plan says so.
 pub(crate) async fn cancel(clients: Arc<Clients>, after: Option<Duration>, id: Uuid) {
     let sim = &clients.cluster.sim;
-    // Where nobody sweeps, what nobody works on would never be taken for missing.
+    // Without sweeps, items that no worker has would never be taken for missing.
     let Some(after) = after.filter(|_| !sim.plan.calm) else { return };
     tokio::time::sleep(after).await;
     if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {

@@ -1,4 +1,4 @@
-//! Users who only look: what the HTTP API tells of fan-outs, tasks, batches and policies must be so, and stay so.
+//! Users who only look: what the HTTP API says of fan-outs, tasks, batches and policies must be so, and stay so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     sim.trace.line("reader", &format!("GET {path} -> {status} {body}"));
     match status {
         StatusCode::OK => check(clients, path, &body),
-        // Of a task that is dropped for its key nothing is stored if nobody was told its id.
+        // Of a task that is dropped for its key nothing is stored if no user has its id.
         StatusCode::NOT_FOUND if path.starts_with("/tasks/") && !answered => {}
         StatusCode::NOT_FOUND if path.starts_with("/fanouts/") && !opened => {}
         StatusCode::SERVICE_UNAVAILABLE => return false,
@@ -107,7 +107,7 @@ fn fanout_of(path: &str) -> Option<Uuid> {
     path.strip_prefix("/fanouts/")?.get(..36)?.parse().ok()
 }
 
-/// What is told must be possible, and what has ended stays as it ended.
+/// What is shown must be possible, and what has ended stays as it ended.
 fn check(clients: &Clients, path: &str, body: &Value) {
     let problem = if path.ends_with("/groups") {
         groups(clients, path, body)
@@ -144,7 +144,7 @@ fn ended(path: &str, body: &Value) -> Option<String> {
 
 fn changed(clients: &Clients, path: &str, end: String) -> Option<String> {
     let mut model = lock(&clients.cluster.sim.model);
-    let first = model.told.entry(path.to_owned()).or_insert_with(|| end.clone());
+    let first = model.shown.entry(path.to_owned()).or_insert_with(|| end.clone());
     (*first != end).then(|| format!("had ended as {first}"))
 }
 
@@ -168,13 +168,15 @@ fn fanout(clients: &Clients, body: &Value) -> Option<String> {
         return Some("ended but does not add up".to_owned());
     }
     let model = lock(&clients.cluster.sim.model);
-    let id: Uuid = body["id"].as_str()?.parse().ok()?;
-    let known = model.fanouts.get(&id)?;
+    let id: Option<Uuid> = body["id"].as_str().and_then(|id| id.parse().ok());
+    let Some(known) = id.and_then(|id| model.fanouts.get(&id)) else {
+        return Some("is no fan-out of a user".to_owned());
+    };
     if complete && !(known.sealing && known.items.iter().all(|item| model.may_be_done(item))) {
         return Some("is complete too early".to_owned());
     }
     let may_be_done = known.items.iter().filter(|item| model.may_be_done(item)).count() as u64;
-    // Whoever adds items hears of them after they exist.
+    // A user gets the ids of added items after they exist.
     let known_all = known.items.len() as u64 == total;
     (known_all && done > may_be_done).then(|| format!("may have {may_be_done} done"))
 }
@@ -188,7 +190,7 @@ fn groups(clients: &Clients, path: &str, body: &Value) -> Option<String> {
     let known = model.fanouts.get(&fanout_of(path)?)?;
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     known.items.iter().for_each(|item| *sizes.entry(item.group.to_string()).or_default() += 1);
-    // Whoever adds items hears of their groups after they exist.
+    // A user gets the groups of added items after they exist.
     let wrong = |(id, upto): (&&str, &u64)| sizes.get(*id).is_some_and(|size| size != upto);
     let twice = Some(named.len()) != body["groups"].as_array().map(Vec::len);
     (twice || named.iter().any(wrong)).then(|| "names groups that are others".to_owned())

@@ -113,7 +113,7 @@ impl Request {
         Self { operation: operation.to_owned(), kind, names, writes: Vec::new(), body }
     }
 
-    /// What IAM asks of whoever makes this request: actions and their resources. A transaction or a batch of statements needs
+    /// What IAM asks of the caller of this request: actions and their resources. A transaction or a batch of statements needs
     /// what its parts need; indexes are resources of their own.
     pub(crate) fn actions(&self) -> Vec<(String, String)> {
         let on = |action: &str, resource: &str| (format!("dynamodb:{action}"), resource.to_owned());

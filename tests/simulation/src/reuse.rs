@@ -25,7 +25,7 @@ pub(crate) async fn after(clients: Arc<Clients>, mut tasks: Vec<TaskRequest>, re
     }
 }
 
-/// A user gave up on a request, and nobody knows whether anything of it was stored. Its key is used for others: all of the
+/// A user gave up on a request, and cannot know whether anything of it was stored. Its key is used for others: all of the
 /// first request counts, or all of the second.
 pub(crate) async fn instead(clients: Arc<Clients>, ids: Vec<TaskId>, mut tasks: Vec<TaskRequest>, request: String) {
     wait(&clients).await;

@@ -1,5 +1,5 @@
 //! The batch API itself: it does its work, or some of it, and answers: outcomes, rubbish, "come again", "never". It goes on
-//! working when whoever called it has died or waits no more.
+//! working when its caller has died or waits no more.
 
 use std::sync::Arc;
 use std::time::Duration;

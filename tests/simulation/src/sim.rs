@@ -57,7 +57,7 @@ pub(crate) struct Sim {
     pub(crate) variables: BTreeMap<String, String>,
     /// Calls of batch APIs at once, as the stack's parameter says.
     pub(crate) calls_at_once: usize,
-    /// Told when everything is to die with a worker.
+    /// Notified when everything is to die with a worker.
     pub(crate) disaster: Notify,
     /// Where requests of a small case wait.
     pub(crate) gate: Option<Arc<Gate>>,
@@ -236,8 +236,8 @@ impl Sim {
         if first && self.plan.calm && body.contains("\"fanout\"") {
             let problem = {
                 let mut model = lock(&self.model);
-                // Whoever told a share meanwhile sends it, too.
-                let most = 1 + u32::from(model.tells_progress(&body));
+                // A worker that delivered a share meanwhile sends it, too.
+                let most = 1 + u32::from(model.reports_progress(&body));
                 model.hooks.hinted(&body, most)
             };
             problem.into_iter().for_each(|problem| self.violate(problem));

@@ -27,6 +27,8 @@ pub struct Stats {
     pub actions: BTreeSet<(&'static str, String, String)>,
     /// What the scenarios brought: tasks, fan-outs, calls.
     pub brought: BTreeMap<&'static str, u64>,
+    /// Writes that contracts applied to, by contract.
+    pub judged: BTreeMap<&'static str, u64>,
 }
 
 impl Stats {
@@ -37,6 +39,9 @@ impl Stats {
         }
         for (what, count) in &other.brought {
             *self.brought.entry(what).or_default() += count;
+        }
+        for (contract, count) in &other.judged {
+            *self.judged.entry(contract).or_default() += count;
         }
         self.actions.extend(other.actions.iter().cloned());
         for (place, reached) in &other.reached {
@@ -54,11 +59,20 @@ impl Stats {
         missed.map(|((step, kind), _)| format!("{step} {kind}")).collect()
     }
 
+    /// Contracts that no write was judged by: what they look for is not there, or has another name by now.
+    pub fn unjudged(&self) -> Vec<&'static str> {
+        crate::contracts::names().filter(|name| !self.judged.contains_key(name)).collect()
+    }
+
     /// The counts as tables for people.
     pub fn report(&self) -> String {
         let mut text = String::from("brought:");
         for (what, count) in &self.brought {
             text.push_str(&format!(" {count} {what},"));
+        }
+        text.push_str("\njudged:");
+        for (contract, count) in &self.judged {
+            text.push_str(&format!(" {count} times {contract},"));
         }
         text.push_str("\n\nfaults injected\n");
         for (kind, count) in &self.faults {

@@ -123,7 +123,7 @@ impl Line {
             for (at, record) in request.writes.iter().enumerate() {
                 if responses.and_then(|responses| responses.get(at)).is_none_or(|answer| answer["Error"].is_null()) {
                     let was = before.get(record).cloned();
-                    let problem = contracts::check(request, was.as_ref());
+                    let problem = contracts::check(&self.sim, request, was.as_ref());
                     let problem = problem.or_else(|| observe::expires(&self.sim, request, record, was.as_ref()));
                     let problem = problem.or_else(|| nested::ends(&self.sim, request, record, was.as_ref()));
                     let problem = problem.or_else(|| estimated::check::again(&self.sim, &self.worker.name, request));

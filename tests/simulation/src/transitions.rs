@@ -1,4 +1,4 @@
-//! What a record may never do, whoever writes it: looked at on every write.
+//! What a record may never do, whichever step writes it: looked at on every write.
 
 use aws_smithy_types::base64;
 use fanfold::bits::Bits;
@@ -72,7 +72,7 @@ fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Opti
     items.find(|item| !may(item)).map(|item| format!("counted item {item} too early"))
 }
 
-/// Only the leader's own batch gets in flight, and each leader has an epoch of its own. Nobody comes to lead a paused lane.
+/// Only the leader's own batch gets in flight, and each leader has an epoch of its own. A paused lane gets no other leader.
 fn leadership(earlier: &Value, now: &Value) -> Option<String> {
     let leader = binary_id(text(earlier, "holder"));
     let flying = |lock: &Value| lock["in_flight"]["BS"].as_array().cloned().unwrap_or_default();
@@ -197,7 +197,7 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
     }
     let change = |item: &Value| item["changes"]["N"].as_str().and_then(|n| n.parse::<u64>().ok());
     if change(now) < change(earlier) {
-        return Some("tells of a share that comes before another one".to_owned());
+        return Some("reports a share that comes before another one".to_owned());
     }
     let kept = ["failed", "duplicates", "missing", "open_groups", "ended_at", "updated_at"];
     if !earlier["ended_at"].is_null() && kept.iter().any(|name| earlier[name] != now[name]) {

@@ -47,7 +47,7 @@ impl SimulatedWebhooks {
             [model.hooks.called(notice.id, strictness), model.hooks.enter(url, &who, strictness), begins]
         };
         problems.into_iter().flatten().for_each(|problem| sim.violate(problem));
-        crate::told::called(sim, notice);
+        crate::notices::called(sim, notice);
         let (answer, result) = self.decide(notice).await;
         sim.trace.line(&who, &format!("{url} answers to {}: {answer:?}", notice.id));
         lock(&sim.model).hooks.leave(url, &who);
@@ -73,7 +73,7 @@ impl SimulatedWebhooks {
             let refused = DeliveryError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, retry_after: asked };
             return (Answer::Refuses(asked.unwrap_or_default()), Err(refused));
         }
-        self.is_told(notice);
+        self.remember(notice);
         if dice.chance(sim.rate(2_000)) {
             sim.count("webhook: gone");
             return (Answer::Gone, Err(DeliveryError::Refused { status: StatusCode::GONE, retry_after: None }));
@@ -81,8 +81,8 @@ impl SimulatedWebhooks {
         (Answer::Takes, Ok(()))
     }
 
-    /// A notice always says the same.
-    fn is_told(&self, notice: &Notice) {
+    /// Remembers a notice, which must always say the same.
+    fn remember(&self, notice: &Notice) {
         let known = lock(&self.sim.model).notices.entry(notice.id).or_insert_with(|| notice.clone()).clone();
         if known != *notice {
             self.sim.violate(format!("notice {} said {known:?}, and then {notice:?}", notice.id));

@@ -110,7 +110,7 @@ pub(crate) async fn singles(clients: Arc<Clients>, plan: SinglesPlan) {
         pause(&clients, plan.pace).await;
         let id = |_| named.then(|| TaskId::Single(Uuid::from_u64_pair(clients.dice.any(), clients.dice.any())));
         let tasks = chunk.iter().map(|n| task(&clients, id(n))).collect();
-        // Whoever gives up leaves keys whose tasks may never have been stored.
+        // A user that gives up leaves keys whose tasks may never have been stored.
         let tries = if clients.dice.chance(5_000) { 1 } else { usize::MAX };
         register(&clients, tries, tasks, format!("{}-{n}", plan.name)).await;
     }
@@ -152,7 +152,7 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
     TaskRequest { id, kind, content }
 }
 
-/// Registers tasks over HTTP or the queue, perhaps more than once. Whoever gets no answer in so many `tries` gives up.
+/// Registers tasks over HTTP or the queue, perhaps more than once. A user without an answer after so many `tries` gives up.
 async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>, request: String) {
     let sim = Arc::clone(&clients.cluster.sim);
     let over_http = clients.dice.chance(6_000);

@@ -71,7 +71,7 @@ impl Worker {
         let reached = sim.reach(step, whom, Fault::None);
         let fault = match &sim.gate {
             Some(gate) => {
-                let sort = if whom == WEBHOOK { Sort::Told } else { Sort::Call };
+                let sort = if whom == WEBHOOK { Sort::Notice } else { Sort::Call };
                 Some(gate.pass(&self.name, Touches::outside(sort, what)).await.fault)
             }
             None => sim.death(step, whom, reached),

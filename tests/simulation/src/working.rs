@@ -1,5 +1,5 @@
 //! Who works when at the batch API. A call works there from the moment its request arrives until its work is done or its
-//! time-out is over, whatever became of whoever made it: no server notices that a worker died.
+//! time-out is over, even if its caller is gone: no server notices that a worker died.
 
 use std::collections::BTreeMap;
 

@@ -7,12 +7,8 @@ use fanfold::delivery::Delivery;
 use fanfold::ids::{GroupId, ItemId};
 use fanfold::messages::{AckEntry, AckRequest, GroupMask};
 use fanfold_local::Usage;
-use fanfold_tests::{QueueName, TestStack};
-use serde_json::{Value, json};
-
-fn message(id: usize, body: &Value) -> Delivery {
-    Delivery { message_id: id.to_string(), body: body.to_string(), receive_count: 1 }
-}
+use fanfold_tests::{QueueName, TestStack, delivery};
+use serde_json::json;
 
 /// Requests to DynamoDB, and write units, between two moments.
 fn used(before: &Usage, after: &Usage) -> (u64, f64) {
@@ -33,7 +29,7 @@ async fn messages_of_one_item_are_a_read_and_a_write_for_each_group_of_an_invoca
     fastrand::Rng::with_seed(1).shuffle(&mut ids);
     for (at, ids) in ids[..9_000].chunks(1_000).enumerate() {
         let body = |id: &ItemId| json!({"items": [id.to_string()]});
-        let messages: Vec<Delivery> = ids.iter().enumerate().map(|(n, id)| message(n, &body(id))).collect();
+        let messages: Vec<Delivery> = ids.iter().enumerate().map(|(n, id)| delivery(n, body(id))).collect();
         let before = stack.usage();
         assert!(stack.hand(QueueName::Ack, messages.clone()).await.is_empty());
         assert_eq!(used(&before, &stack.usage()), (3, 2.0), "invocation {at}");
@@ -58,7 +54,7 @@ async fn masks_of_whole_groups_are_four_requests_and_few_units() {
     let entries: Vec<AckEntry> = names.iter().map(|group| mask(*group)).collect();
     let request = |items: &[AckEntry]| AckRequest { items: items.to_vec(), ..AckRequest::default() };
     let messages: Vec<Delivery> =
-        entries.chunks(7).enumerate().map(|(n, masks)| message(n, &json!(request(masks)))).collect();
+        entries.chunks(7).enumerate().map(|(n, masks)| delivery(n, json!(request(masks)))).collect();
     let before = stack.usage();
     assert!(stack.hand(QueueName::Ack, messages).await.is_empty());
     let (requests, units) = used(&before, &stack.usage());

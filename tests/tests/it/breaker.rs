@@ -141,6 +141,7 @@ async fn a_sweep_heals_a_kind_whose_probe_was_lost() {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+    assert!(gate(&stack).await.stopped.is_some());
     // Every message is lost.
     for _ in 0..60 {
         stack.take(QueueName::Handle).await;
@@ -163,7 +164,7 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
         holder: uuid::Uuid::from_u128(n),
         until: stack.world.now().plus(Duration::from_secs(40)),
     };
-    // A worker takes the probe, and is never heard of again; who comes late finds it taken.
+    // A worker takes the probe and dies; one that comes late finds it taken.
     let (first, second) = (place(1), place(2));
     let still = stopped.stopped.clone().unwrap();
     assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap());
@@ -175,7 +176,7 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waited_for_days_fails_and_is_told_why() {
+async fn tasks_that_waited_for_days_fail_with_the_reason() {
     let (_, api) = ScriptedApi::answering(403);
     let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = register(&stack, &DEPOTS).await;

@@ -101,7 +101,7 @@ async fn tasks_whose_worker_died_over_their_bundle_are_found_by_a_sweep() {
     }
 }
 
-/// Nobody sends a hint for tasks that another worker may be storing right now; the sweep does when that one is lost.
+/// No hint is sent for tasks that another worker may be storing right now; the sweep sends one when that worker is lost.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_request_leaves_a_bundle_that_fills_to_its_worker() {
     let stack = TestStack::with(json!({})).await;
@@ -118,14 +118,14 @@ async fn a_repeated_request_leaves_a_bundle_that_fills_to_its_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wakes_up_after_its_bundle_was_declared_dead_frees_its_tasks() {
+async fn a_worker_whose_bundle_was_declared_dead_frees_its_tasks() {
     let stack = TestStack::with(json!({})).await;
     let (bundle, tasks) = begun(&stack).await;
     heal(&stack, 2).await;
     stack.tasks.insert(&tasks).await.unwrap();
     let dead = stack.tasks.open_bundles(&[bundle.opened(Bits::ones(4))]).await.unwrap();
     assert_eq!(dead, [bundle.id].into());
-    // It dies before it can free them. Whoever finds one of them later does.
+    // It dies before it can free them. The next request for one of them does.
     assert_eq!(stack.claimed(&ids(&tasks)).await, 0);
     assert_eq!(repeat(&stack, &tasks).await, [const { Registration::Known }; 4]);
     stack.drain().await;
@@ -133,7 +133,7 @@ async fn who_wakes_up_after_its_bundle_was_declared_dead_frees_its_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_dies_while_it_buries_a_bundle_is_followed_by_another() {
+async fn a_worker_that_dies_burying_a_bundle_is_followed_by_another() {
     for freed in 0..=4 {
         let stack = TestStack::with(json!({})).await;
         let (new, tasks) = begun(&stack).await;
@@ -244,16 +244,18 @@ async fn tasks_that_wait_for_weeks_are_kept() {
     assert!(ttl().await > first);
     heal(&stack, 1).await;
     stack.assert_settled(&tasks, 10).await;
-    for bundle in stack.waiting(&tasks).await.bundles.keys() {
+    let bundles = stack.waiting(&tasks).await.bundles;
+    assert!(!bundles.is_empty());
+    for bundle in bundles.keys() {
         let bundles = stack.tasks.bundles(&[*bundle], true).await.unwrap();
         assert_eq!(bundles[bundle].state, BundleState::Taken);
     }
 }
 
-/// In a lane where nobody is elected, such as a paused one, no leader finds the bundle of a worker that was lost. A repeated request
+/// In a lane without elections, such as a paused one, no leader finds the bundle of a worker that was lost. A repeated request
 /// was answered that its tasks are known, so they must not expire.
 #[tokio::test(start_paused = true)]
-async fn what_a_lost_worker_left_where_nobody_leads_does_not_expire() {
+async fn tasks_of_a_lost_worker_do_not_expire_in_a_lane_without_leaders() {
     let stack = TestStack::with(json!({})).await;
     let (_, tasks) = begun(&stack).await;
     stack.tasks.insert(&tasks).await.unwrap();

@@ -69,9 +69,9 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     }
     let completions = stack.completions().await;
     assert_eq!(completions.len(), 1, "one completion notice");
-    let told = &completions[0];
-    let counts = (told.total, told.succeeded, told.failed, told.duplicates);
-    assert_eq!((told.fanout, counts), (fanout, (ITEMS as u64, ITEMS as u64 - 2, 1, 1)));
+    let end = &completions[0];
+    let counts = (end.total, end.succeeded, end.failed, end.duplicates);
+    assert_eq!((end.fanout, counts), (fanout, (ITEMS as u64, ITEMS as u64 - 2, 1, 1)));
     stack.crash.struck()
 }
 

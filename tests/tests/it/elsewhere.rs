@@ -21,7 +21,7 @@ async fn stack(script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync
     TestStack::new(policy, ScriptedApi::new(script), Crash::never()).await
 }
 
-/// Has a leader elected over `ids`; its message, which nobody got yet.
+/// Has a leader elected over `ids`. Returns its message, which is not delivered yet.
 async fn elected(stack: &TestStack, ids: &[ItemId]) -> GroupMessage {
     stack.register_items(ids).await;
     stack.deliver(QueueName::Elect).await;

@@ -1,4 +1,4 @@
-//! Estimated fan-outs: counters without items. Each request counts once, whatever becomes of its worker; the end comes once, and never
+//! Estimated fan-outs: counters without items. Each request counts once, whether or not its worker dies; the end comes once, and never
 //! before the counters say so.
 
 mod counting;
@@ -17,7 +17,7 @@ async fn stack() -> TestStack {
     TestStack::with(json!({})).await
 }
 
-/// One that begins with so many, and is told.
+/// One that begins with so many, with a notice of its end.
 fn beginning(items: u32, seal: bool) -> OpenRequest {
     let notify = Some(Destination::Queue(NoticesQueue::Notices));
     OpenRequest { mode: Mode::Estimated, items, seal, notify, ..OpenRequest::default() }

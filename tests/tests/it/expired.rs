@@ -34,7 +34,7 @@ async fn after(stack: &TestStack, time: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nothing_happens_to_expires_and_tells_what_is_missing() {
+async fn an_idle_fanout_expires_and_its_notice_counts_what_is_missing() {
     for seal in [true, false] {
         let stack = stack().await;
         let (fanout, ids) = open(&stack, 4, seal, Some([2, 2])).await;
@@ -50,7 +50,7 @@ async fn what_nothing_happens_to_expires_and_tells_what_is_missing() {
         assert_eq!(stack.tracking.item(&ids[3]).await.unwrap(), ItemState::Missing);
         after(&stack, HOUR * 24).await;
         stack.drain().await;
-        assert!(stack.take(QueueName::Notices).await.is_empty(), "told once");
+        assert!(stack.take(QueueName::Notices).await.is_empty(), "one notice");
         let refused = stack.tracking.cancel(fanout).await;
         assert!(matches!(refused, Err(TrackingError::Ended { state: FanoutState::Expired, .. })));
     }
@@ -120,13 +120,14 @@ async fn tasks_that_wait_do_not_expire() {
         let looked_at = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
         assert!(!stack.tracking.expire(looked_at).await.unwrap(), "after {waited:?}");
     }
+    assert!(waited > Duration::ZERO);
     stack.clock.skip(IDLE_OPEN * 2);
     let looked_at = stack.header(fanout).await;
     assert!(stack.tracking.expire(looked_at).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_between_look_and_decision_keeps_it() {
+async fn activity_between_look_and_decision_keeps_a_fanout() {
     let stack = stack().await;
     let (fanout, _) = open(&stack, 2, false, Some([2, 2])).await;
     stack.clock.skip(HOUR * 3);
@@ -139,6 +140,7 @@ async fn whoever_comes_between_look_and_decision_keeps_it() {
     let looked_at = stack.header(fanout).await;
     stack.ack.apply(&done(&ids[..1])).await.unwrap();
     assert!(!stack.tracking.expire(looked_at).await.unwrap());
+    assert_eq!(stack.header(fanout).await.state, FanoutState::Sealed);
 }
 
 /// Fan-outs that are merely open are not looked at.
@@ -156,6 +158,7 @@ async fn a_sweep_does_not_pay_for_open_ones() {
         reads.push((after.read_units - before.read_units, after.dynamodb_requests - before.dynamodb_requests));
     }
     assert_eq!(reads[0], reads[1]);
+    assert!(reads[0].1 > 0, "a sweep looks");
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +171,7 @@ async fn a_limit_is_between_a_minute_and_a_year() {
     }
 }
 
-/// One of its groups has a task that nobody handles, the other has none. Returns the struck request.
+/// One of its groups has a task that no worker handles, the other has none. Returns the struck request.
 async fn run(crash: Crash) -> Option<String> {
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
     let limit = Some(Span(HOUR));
@@ -184,16 +187,16 @@ async fn run(crash: Crash) -> Option<String> {
         after(&stack, pause).await;
         stack.drain().await;
     }
-    let told = stack.completions().await;
-    assert_eq!((told.len(), told[0].state, told[0].total), (1, FanoutState::Expired, 4));
-    assert_eq!((told[0].succeeded, told[0].missing), (0, 4));
+    let notices = stack.completions().await;
+    assert_eq!((notices.len(), notices[0].state, notices[0].total), (1, FanoutState::Expired, 4));
+    assert_eq!((notices[0].succeeded, notices[0].missing), (0, 4));
     assert!(stack.api.seen().is_empty());
     stack.crash.struck()
 }
 
 #[tokio::test(start_paused = true)]
 async fn dies_at_a_request() {
-    for moment in [Moment::Before, Moment::After] {
+    for moment in [Moment::Before, Moment::After, Moment::AnswerLost] {
         assert!(at_every_request(moment, run).await.len() > 30);
     }
 }

@@ -4,7 +4,7 @@ use fanfold_local::Template;
 use fanfold_tests::{QueueName, TestStack, order};
 use serde_json::{Value, json};
 
-/// A stack whose policy has nobody wait.
+/// A stack whose policy has no linger.
 async fn hasty(changes: Value) -> TestStack {
     TestStack::with(fanfold_tests::changed(json!({"linger": 0, "max_in_flight": 1}), changes)).await
 }
@@ -52,7 +52,7 @@ async fn a_task_that_comes_by_queue_has_one_hop_more() {
     assert_eq!(hops_to(&stack, 1).await, 3, "register, group, handle");
 }
 
-/// The end of a batch leads on: nobody is elected.
+/// The end of a batch leads on: there is no election.
 #[tokio::test(start_paused = true)]
 async fn the_next_batch_of_a_lane_is_called_two_hops_after_the_one_before() {
     let stack = hasty(json!({"max_batch": 1})).await;

@@ -1,4 +1,4 @@
-//! Hostile input: what every queue and every batch API may bring. Nothing panics, nothing is lost, each bad message is told
+//! Hostile input: what every queue and every batch API may bring. Nothing panics, nothing is lost, each bad message is reported
 //! clearly, and no other suffers for it.
 
 mod answers;

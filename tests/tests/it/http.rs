@@ -7,6 +7,7 @@ mod description;
 mod duplicates;
 mod fanouts;
 mod follow;
+mod groups;
 mod hostile;
 mod item_states;
 mod listed;
@@ -30,7 +31,7 @@ use axum::http::{HeaderMap, Request};
 use fanfold_ack::Ack;
 use fanfold_api::Api;
 use fanfold_register::Register;
-use fanfold_tests::{Crash, ScriptedApi, TestStack};
+use fanfold_tests::{Crash, NOBODY, ScriptedApi, TestStack, changed};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -88,6 +89,18 @@ impl Server {
         self.send("GET", path, &[], Body::empty()).await
     }
 
+    /// The items that a list has, of all its pages, and how many pages there were.
+    async fn pages(&self, path: &str, name: &str) -> (Vec<Value>, usize) {
+        let (mut found, mut pages, mut next) = (Vec::new(), 0, Some(path.to_owned()));
+        while let Some(path) = next {
+            let page = self.get(&path).await.ok(200);
+            found.extend(page[name].as_array().unwrap().clone());
+            pages += 1;
+            next = page["next"].as_str().map(str::to_owned);
+        }
+        (found, pages)
+    }
+
     async fn put(&self, path: &str, body: Value) -> HttpAnswer {
         self.send("PUT", path, &[("content-type", "application/json")], body.to_string()).await
     }
@@ -132,13 +145,14 @@ fn routes(stack: &TestStack, api: Arc<Api>) -> Router {
     fanfold_http::with_fallbacks(routes)
 }
 
-/// The policy of parcels, changed.
-fn parcel(changes: Value) -> Value {
-    let mut policy =
-        json!({"kind": "parcel", "target": "content.depot", "max_attempts": 1, "batch_api": {"command": ["truck"]}});
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
+/// The ids of fan-outs, as a list has them.
+fn ids(fanouts: &[Value]) -> Vec<String> {
+    fanouts.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// An id that nothing has.
-const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
+/// The policy of parcels, changed.
+fn parcel(changes: Value) -> Value {
+    let policy =
+        json!({"kind": "parcel", "target": "content.depot", "max_attempts": 1, "batch_api": {"command": ["truck"]}});
+    changed(policy, changes)
+}

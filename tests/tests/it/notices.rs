@@ -1,4 +1,4 @@
-//! Notices: each told by one chain of tries, in the time its receiver asks for, and given up in the end.
+//! Notices: each is delivered by one chain of tries, in the time its receiver asks for, and given up in the end.
 
 mod aws;
 mod batches;
@@ -8,6 +8,7 @@ mod crashes;
 mod kinds;
 mod missing;
 mod once;
+mod overtaken;
 mod progress;
 mod progress_crashes;
 mod receivers;
@@ -30,17 +31,10 @@ async fn stack() -> TestStack {
     TestStack::with(json!({})).await
 }
 
-/// Opens a small sealed fan-out that tells its end to a URL. The producer repeats a call that fails.
+/// Opens a small sealed fan-out with a notice of its end to a URL. The producer repeats a call that fails.
 async fn open(stack: &TestStack, url: &str, items: u32, key: &str) -> (Uuid, Vec<ItemId>) {
-    loop {
-        let notify = Some(Destination::Url(url.to_owned()));
-        let request = OpenRequest { items, seal: true, user_key: None, notify, ..OpenRequest::default() };
-        let opened = stack.tracking.open(request, Some(key)).await;
-        stack.crash.revive();
-        if let Ok(opened) = opened {
-            return (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect());
-        }
-    }
+    let notify = Some(Destination::Url(url.to_owned()));
+    stack.open_as(&OpenRequest { items, seal: true, notify, ..OpenRequest::default() }, key).await
 }
 
 /// A fan-out that just completed, with its hint in the queue.

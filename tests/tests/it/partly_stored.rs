@@ -29,7 +29,7 @@ async fn run(crash: Crash) -> Option<usize> {
     let first = stack.register.register_once(tasks(), "k").await;
     stack.crash.revive();
     let left = stack.tasks.stored(&ids("k")).await.unwrap().len();
-    // What is there is handled, whether or not somebody repeats the request.
+    // What is there is handled, whether or not the request is repeated.
     stack.drain().await;
     stack.sweep().await;
     stack.drain().await;

@@ -1,5 +1,5 @@
-//! Producers: every row of a source is one task of the fan-out, whatever dies, comes twice or is lost, and whatever the source answers when it is
-//! asked again; the last partition seals.
+//! Producers: every row of a source is one task of the fan-out, whichever worker dies, whichever message comes twice or is lost, and though the source answers otherwise when
+//! it is asked again; the last partition seals.
 
 mod crashes;
 mod failures;
@@ -11,7 +11,7 @@ use fanfold::ids::{ItemGroup, TaskId, expand};
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::producing::Producer;
 use fanfold::share::share;
-use fanfold::store::fanouts::{Fanout, FanoutState};
+use fanfold::store::fanouts::FanoutState;
 use fanfold::store::producers::{Partition, PartitionState};
 use fanfold::tracking::{ItemState, OpenRequest};
 use fanfold_produce::Ask;
@@ -54,18 +54,14 @@ fn page(ask: &Ask, rows: usize, per_page: usize) -> Value {
     json!({"tasks": (from..to).map(row).collect::<Vec<_>>(), "cursor": cursor})
 }
 
-async fn header(stack: &TestStack, id: Uuid) -> Fanout {
-    stack.insist(async || stack.tracking.fanouts.get(id).await).await.unwrap()
-}
-
 async fn partitions(stack: &TestStack, id: Uuid) -> Vec<Partition> {
-    let fanout = header(stack, id).await;
+    let fanout = stack.header(id).await;
     stack.insist(async || stack.producing.partitions(&fanout).await).await
 }
 
 /// The tasks of a fan-out's items by order, which must be one each; every item has one, or is a duplicate.
 async fn tasks(stack: &TestStack, id: Uuid) -> BTreeMap<String, TaskId> {
-    let fanout = header(stack, id).await;
+    let fanout = stack.header(id).await;
     let mut groups = Vec::new();
     loop {
         let after = groups.last().map(|group: &ItemGroup| group.id);
@@ -78,7 +74,7 @@ async fn tasks(stack: &TestStack, id: Uuid) -> BTreeMap<String, TaskId> {
     let (mut orders, mut items) = (BTreeMap::new(), 0);
     for item in expand(id, &groups) {
         items += 1;
-        if stack.insist(async || stack.tracking.item(&item).await).await == ItemState::Duplicate {
+        if stack.item(&item).await == ItemState::Duplicate {
             continue;
         }
         let task = stack.tasks.get(&TaskId::Item(item)).await.unwrap().expect("an item has no task");
@@ -92,7 +88,7 @@ async fn tasks(stack: &TestStack, id: Uuid) -> BTreeMap<String, TaskId> {
 
 /// Checks that a fan-out is complete, and that exactly these rows are its tasks, each called for in one batch. Counts agree.
 async fn assert_produced(stack: &TestStack, id: Uuid, rows: impl IntoIterator<Item = usize>) -> Vec<Partition> {
-    let fanout = header(stack, id).await;
+    let fanout = stack.header(id).await;
     let partitions = partitions(stack, id).await;
     assert_eq!(fanout.state, FanoutState::Completed, "{fanout:?} {partitions:?}");
     let orders = tasks(stack, id).await;
@@ -103,8 +99,8 @@ async fn assert_produced(stack: &TestStack, id: Uuid, rows: impl IntoIterator<It
     assert!(partitions.iter().all(|it| it.state == PartitionState::Done && it.closed), "{partitions:?}");
     let ids: Vec<TaskId> = orders.into_values().collect();
     stack.assert_settled(&ids, 100).await;
-    let told = stack.completions().await;
-    assert_eq!(told.iter().filter(|end| end.fanout == id).count(), 1, "{told:?}");
+    let ends = stack.completions().await;
+    assert_eq!(ends.iter().filter(|end| end.fanout == id).count(), 1, "{ends:?}");
     partitions
 }
 
@@ -156,7 +152,7 @@ async fn another_number_of_partitions_is_as_exact() {
         stack.drain().await;
         let orders = tasks(&stack, id).await;
         assert_eq!(orders.keys().cloned().collect::<Vec<_>>(), (0..60).map(name).collect::<Vec<_>>());
-        assert_eq!(header(&stack, id).await.state, FanoutState::Completed);
+        assert_eq!(stack.header(id).await.state, FanoutState::Completed);
         all.extend(orders.into_values());
     }
     stack.assert_settled(&all, 100).await;
@@ -202,7 +198,7 @@ async fn a_long_read_goes_on_in_another_invocation() {
     stack.sources.take(std::time::Duration::from_secs(4));
     let id = open(&stack, producer(1, &json!({}))).await;
     let mut turns = 0;
-    while header(&stack, id).await.state == FanoutState::Open {
+    while stack.header(id).await.state == FanoutState::Open {
         turns += stack.deliver(QueueName::Produce).await;
     }
     assert_eq!(turns, 7, "eight pages each");

@@ -9,19 +9,18 @@ use fanfold::limits::RETENTION;
 use fanfold::messages::TaskRequest;
 use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_register::{Register, Registration};
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, order};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, changed, order};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 type Said = Result<Answer, CallError>;
 
 fn policy(changes: Value) -> Value {
-    let mut policy = json!({
+    let policy = json!({
         "kind": "parcel", "target": "content.depot", "key": "content.order", "max_batch": 10, "max_attempts": 3,
         "backoff": {"base": 1, "max": 2}, "batch_api": {"command": ["truck"]}
     });
-    policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    policy
+    changed(policy, changes)
 }
 
 async fn stack(changes: Value, script: impl Fn(&Call) -> Said + Send + Sync + 'static) -> TestStack {
@@ -38,13 +37,7 @@ fn single(id: u128) -> TaskId {
 
 /// Registers a task under its own id; the producer repeats what fails.
 async fn register(stack: &TestStack, id: u128, number: usize) -> Registration {
-    loop {
-        let answer = stack.register.register(vec![task(id, number)], "r").await;
-        stack.crash.revive();
-        if let Ok(mut tasks) = answer {
-            return tasks.remove(0).outcome;
-        }
-    }
+    stack.insist(async || stack.register.register(vec![task(id, number)], "r").await).await.remove(0).outcome
 }
 
 fn members(call: &Call, outcome: MemberOutcome) -> Said {
@@ -87,8 +80,8 @@ async fn a_key_is_free_after_an_answered_failure() {
         );
     }
     // What the first call did is not known, but the second answer says it of this very member.
-    let told = |call: &Call| if call.attempt == 1 { silence() } else { failed(call) };
-    assert_eq!(again(json!({}), told).await, Registration::Registered);
+    let answer = |call: &Call| if call.attempt == 1 { silence() } else { failed(call) };
+    assert_eq!(again(json!({}), answer).await, Registration::Registered);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +137,7 @@ async fn a_released_key_goes_to_one() {
     assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 2);
 }
 
-/// A task that was dropped just when its key was released, and got it by an earlier read: whoever comes next takes it over.
+/// A task that was dropped just when its key was released, and got it by an earlier read: the next task takes it over.
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_owner_was_dropped_is_free() {
     use fanfold::store::tasks::{Duplicate, Key, KeyClaim};
@@ -221,6 +214,7 @@ async fn a_crash_around_the_failure_does_not_keep_the_key() {
         let taken = matches!(outcome, Registration::Registered | Registration::Known);
         assert!(taken, "{at} {:?}: {outcome:?}", stack.crash.struck());
         if stack.crash.struck().is_none() {
+            assert!(at > 15, "{at} requests");
             break;
         }
     }

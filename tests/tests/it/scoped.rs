@@ -1,9 +1,9 @@
-//! Keys that span fan-outs: within a policy's scope each is accepted once, and what is never called keeps none.
+//! Keys that span fan-outs: within a policy's scope each is accepted once, and a task that is never called keeps none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fanfold::ids::{ItemId, TaskId, expand};
+use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, CallError, Cause};
@@ -23,8 +23,7 @@ async fn stack() -> TestStack {
 
 async fn opened(stack: &TestStack, name: &str, items: u32) -> (Uuid, Vec<ItemId>) {
     let request = OpenRequest { items, seal: true, ..OpenRequest::default() };
-    let opened = stack.insist(async || stack.tracking.open(request.clone(), Some(name)).await).await;
-    (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect())
+    stack.open_as(&request, name).await
 }
 
 /// An order of a push.
@@ -192,7 +191,7 @@ async fn run(crash: Crash) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_members_out_may_die_at_any_request() {
+async fn a_worker_that_leaves_members_out_may_die_at_any_request() {
     for moment in [Moment::Before, Moment::After, Moment::AnswerLost] {
         let struck = at_every_request(moment, run).await;
         assert!(struck.len() > 20, "{moment:?}: {struck:?}");

@@ -50,9 +50,7 @@ fn python_gives_the_same_shares() {
         "{}\nimport json, sys\nasked = json.load(sys.stdin)\nprint(json.dumps([[share(key, n) for n in asked['numbers']] for key in asked['keys']]))",
         block("python")
     );
-    if let Some(shares) = shares("python3", "-c", &script) {
-        assert_eq!(shares, wanted());
-    }
+    assert_eq!(shares("python3", "-c", &script).expect("this test needs python3"), wanted());
 }
 
 #[test]
@@ -62,8 +60,9 @@ fn javascript_gives_the_same_shares() {
          console.log(JSON.stringify(asked.keys.map((key) => asked.numbers.map((n) => share(key, n)))));",
         block("javascript")
     );
-    if let Some(shares) = shares("node", "-e", &script) {
-        assert_eq!(shares, wanted());
+    match shares("node", "-e", &script) {
+        Some(shares) => assert_eq!(shares, wanted()),
+        None => eprintln!("not run: this machine has no node"),
     }
 }
 
@@ -92,7 +91,7 @@ fn shares_of_a_hundred_thousand_keys_are_even() {
     let rows = orders.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let keys = rows.flat_map(|row| [row[0].to_owned(), row[3].to_owned(), format!("{}/{}/{}", row[2], row[4], row[3])]);
     let keys: Vec<String> = keys.collect::<BTreeSet<_>>().into_iter().collect();
-    // Spread over all kinds of keys, whatever they sort like.
+    // Spread over all kinds of keys.
     let keys: Vec<&String> = (0..100_000).map(|n| &keys[n * keys.len() / 100_000]).collect();
     assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 100_000);
     for of in 2..=16_u32 {

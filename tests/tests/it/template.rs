@@ -70,7 +70,7 @@ fn every_queue_that_is_read_has_a_dead_letter_queue() {
         if !read.contains(name) {
             assert_eq!(properties["MessageRetentionPeriod"], 1_209_600, "{name}");
         }
-        assert!(read.contains(name) || dead.contains(name) || name == "NoticesQueue", "{name} is nobody's");
+        assert!(read.contains(name) || dead.contains(name) || name == "NoticesQueue", "{name} belongs to no step");
     }
 }
 
@@ -129,7 +129,7 @@ fn destinations_of_the_users_are_reached_only_if_parameters_say_so() {
     assert_eq!(granted, BTreeMap::from([("TellsTasks".to_owned(), json!("*"))]));
 }
 
-/// A dead letter waits for somebody: its queue has an alarm, which tells the topic that a parameter names.
+/// A dead letter waits for an operator: its queue has an alarm, which goes to the topic that a parameter names.
 #[test]
 fn every_queue_of_dead_letters_has_an_alarm() {
     let alarms = resources("AWS::CloudWatch::Alarm");
@@ -145,12 +145,12 @@ fn every_queue_of_dead_letters_has_an_alarm() {
             [&json!("ApproximateNumberOfMessagesVisible"), &json!("GreaterThanThreshold"), &json!(0)],
             "{queue}"
         );
-        let told = json!({"Fn::If": ["Alarms", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
-        assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&told, &told), "{queue}");
+        let topics = json!({"Fn::If": ["Alarms", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]});
+        assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topics, &topics), "{queue}");
     }
 }
 
-/// Queues are encrypted where they ask for it, tables always are: nobody may turn that into a key that is not there.
+/// Queues are encrypted where they ask for it, tables always are: a change may not turn that into a key that is not there.
 #[test]
 fn everything_is_encrypted() {
     for (name, properties) in resources("AWS::SQS::Queue") {

@@ -18,7 +18,8 @@ fn tenth() -> Throughput {
 }
 
 /// Registers orders of these depots by the queue, a hundred in a message, and lets the stack work until all are handled.
-async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize) -> (TestStack, f64) {
+/// `throttles`: whether DynamoDB refuses anything meanwhile.
+async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize, throttles: bool) -> (TestStack, f64) {
     let api = ScriptedApi::slow(|_| Duration::from_millis(50), |_| Ok(Answer::AllSucceeded));
     let (stack, partitions) = TestStack::throttled(changes, api, limits).await;
     for first in (0..orders).step_by(100) {
@@ -39,35 +40,36 @@ async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize) 
     let rate = orders as f64 / begun.elapsed().as_secs_f64();
     until(async || stack.backlog().await == 0).await;
     pumps.into_iter().for_each(drop);
-    tell(&partitions, orders, rate);
+    report(&partitions, orders, rate);
+    assert_eq!(!partitions.throttled().is_empty(), throttles, "whether anything was refused");
     let tasks: Vec<TaskId> = stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();
     assert_eq!((tasks.len(), handled()), (orders, orders), "each is handled once");
     stack.assert_settled(&tasks, 1_000).await;
     (stack, rate)
 }
 
-fn tell(partitions: &Partitions, orders: usize, rate: f64) {
+fn report(partitions: &Partitions, orders: usize, rate: f64) {
     println!("{orders} in all, {rate:.0} a second; refused: {:?}", partitions.throttled());
 }
 
 /// Everything comes at once to tables that were just made.
 #[tokio::test(start_paused = true)]
 async fn a_burst_on_cold_tables_drains() {
-    work(json!({"key": "content.order", "max_batch": 100}), tenth(), 1_000, 10).await;
+    work(json!({"key": "content.order", "max_batch": 100}), tenth(), 1_000, 10, true).await;
 }
 
-/// One lane whose batches are small: its lock is written several times for each of them.
+/// One lane whose batches are small: its lock is written several times for each of them, and takes that.
 #[tokio::test(start_paused = true)]
 async fn a_hot_lane_drains() {
     let limits = Throughput { table_writes: f64::INFINITY, ..tenth() };
-    work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 1).await;
+    work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 1, false).await;
 }
 
 /// The same tasks in ten lanes: now their calls meet at the places of their kind.
 #[tokio::test(start_paused = true)]
 async fn ten_lanes_that_meet_at_the_places_of_their_kind_drain() {
     let limits = Throughput { table_writes: f64::INFINITY, ..tenth() };
-    work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 10).await;
+    work(json!({"max_batch": 10, "max_in_flight": 20}), limits, 2_000, 10, true).await;
 }
 
 /// Many producers add few items each to one fan-out: its header is written by each of them.
@@ -86,7 +88,7 @@ async fn a_hot_header_counts_every_item() {
         }
     }));
     let groups: Vec<_> = adds.await.into_iter().flatten().collect();
-    tell(&partitions, groups.len(), groups.len() as f64 / begun.elapsed().as_secs_f64());
+    report(&partitions, groups.len(), groups.len() as f64 / begun.elapsed().as_secs_f64());
     assert!(!partitions.throttled().is_empty());
     stack.seal(fanout).await;
     let items: Vec<_> = expand(fanout, &groups).collect();

@@ -1,12 +1,11 @@
 //! Tracking on its own: open, add, seal and ack in any order and number.
 
-use fanfold::delivery::Delivery;
 use fanfold::ids::{ItemId, expand};
 use fanfold::limits::{GROUP_ITEMS_MAX, ITEMS_PER_ADD_MAX};
 use fanfold::messages::AckRequest;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_tests::{QueueName, TestStack, done};
+use fanfold_tests::{QueueName, TestStack, delivery, done, failed, message};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
@@ -15,12 +14,8 @@ async fn stack() -> TestStack {
     TestStack::with(json!({})).await
 }
 
-fn failed(items: &[ItemId]) -> AckRequest {
-    AckRequest { failed: items.iter().copied().map(Into::into).collect(), ..AckRequest::default() }
-}
-
 #[tokio::test(start_paused = true)]
-async fn the_last_ack_tells_that_it_is_complete() {
+async fn the_last_ack_answers_that_the_fanout_is_complete() {
     let stack = stack().await;
     let (fanout, ids) = stack.open(3, false).await;
     stack.seal(fanout).await;
@@ -33,7 +28,7 @@ async fn the_last_ack_tells_that_it_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_seal_tells_that_it_is_complete() {
+async fn the_seal_answers_that_the_fanout_is_complete() {
     let stack = stack().await;
     let (fanout, ids) = stack.open(2, false).await;
     assert!(!stack.ack.apply(&done(&ids)).await.unwrap().fanouts[0].complete, "an open fan-out never completes");
@@ -54,7 +49,7 @@ async fn nothing_is_complete_at_once_if_sealed_empty() {
 
 /// Carlyle: every ack after the end reports the end again; sidekiq: callbacks fire twice.
 #[tokio::test(start_paused = true)]
-async fn acks_after_the_end_tell_nothing_again() {
+async fn acks_after_the_end_send_no_second_notice() {
     let stack = stack().await;
     let (_, ids) = stack.open(2, true).await;
     for _ in 0..5 {
@@ -141,20 +136,37 @@ async fn a_hundred_acks_of_one_group_at_once_all_get_through() {
 
 #[tokio::test(start_paused = true)]
 async fn last_acks_and_seal_race() {
-    for _ in 0..20 {
+    let mut seen = [0; 3];
+    for seed in 0..48 {
         let stack = stack().await;
         let (fanout, _) = stack.open(0, false).await;
         let mut ids = stack.add(fanout, 2, "a").await;
         ids.extend(stack.add(fanout, 2, "b").await);
         let one = done(&ids[..3]);
         let two = done(&ids[1..]);
-        let (one, two, seal) =
-            futures::join!(stack.ack.apply(&one), stack.ack.apply(&two), stack.tracking.seal(fanout));
-        let told = one.unwrap().fanouts[0].complete || two.unwrap().fanouts[0].complete || seal.unwrap().complete();
-        assert!(told, "one of them saw the end");
+        // Each begins some requests after the others.
+        let (one, two, seal) = futures::join!(
+            after(seed % 4 * 2, stack.ack.apply(&one)),
+            after(seed / 4 % 4 * 2, stack.ack.apply(&two)),
+            after(seed / 16 * 4, stack.tracking.seal(fanout))
+        );
+        let ends = [one.unwrap().fanouts[0].complete, two.unwrap().fanouts[0].complete, seal.unwrap().complete()];
+        assert!(ends.contains(&true), "seed {seed}: one of them saw the end");
+        for (seen, end) in seen.iter_mut().zip(ends) {
+            *seen += u32::from(end);
+        }
         stack.drain().await;
-        assert_eq!(stack.completions().await.len(), 1);
+        assert_eq!(stack.completions().await.len(), 1, "seed {seed}");
     }
+    assert!(seen.iter().all(|times| *times > 0), "each of them is last sometimes: {seen:?}");
+}
+
+/// Begins after others had so many turns.
+async fn after<T>(turns: u64, work: impl Future<Output = T>) -> T {
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
+    }
+    work.await
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,17 +176,13 @@ async fn an_item_that_does_not_exist_spoils_no_other() {
     let beyond = ItemId { index: 3, ..ids[0] };
     let elsewhere = ItemId { fanout: Uuid::from_u128(5), ..ids[0] };
     let nowhere = ItemId { group: Uuid::from_u128(6), ..ids[0] };
-    let ack = |id: &str, items: &[ItemId]| Delivery {
-        message_id: id.to_owned(),
-        body: serde_json::to_string(&done(items)).unwrap(),
-        receive_count: 1,
-    };
+    let ack = |id: &str, items: &[ItemId]| message(id, &done(items));
     let deliveries = vec![
         ack("beyond", &[beyond, ids[0]]),
         ack("good", &ids[1..]),
         ack("elsewhere", &[elsewhere]),
         ack("nowhere", &[nowhere]),
-        Delivery { message_id: "garbage".to_owned(), body: "{\"items\":[\"x\"]}".to_owned(), receive_count: 1 },
+        delivery("garbage", json!({"items": ["x"]})),
     ];
     let mut refused = stack.hand(QueueName::Ack, deliveries).await;
     refused.sort_unstable();
@@ -183,7 +191,7 @@ async fn an_item_that_does_not_exist_spoils_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told() {
+async fn progress_is_reported() {
     let stack = stack().await;
     for seal in [true, false] {
         let request = OpenRequest { items: 10, seal, ..OpenRequest::default() };
@@ -213,7 +221,7 @@ async fn a_lost_notice_is_sent_by_a_sweep() {
     assert_eq!(stack.completions().await.len(), 1);
     stack.sweep().await;
     stack.drain().await;
-    assert_eq!(stack.completions().await.len(), 0, "told once");
+    assert_eq!(stack.completions().await.len(), 0, "one notice");
 }
 
 /// Every order and every repetition of acks, late ones too, ends the same.
@@ -229,7 +237,7 @@ async fn any_order_and_repetition_of_acks_ends_the_same() {
         let mut deliveries: Vec<usize> = (0..ids.len()).flat_map(|at| vec![at; random.usize(1..4)]).collect();
         random.shuffle(&mut deliveries);
         let seal_at = random.usize(0..=deliveries.len());
-        let mut told = 0;
+        let mut notices = 0;
         for (n, chunk) in deliveries.chunks(5).enumerate() {
             if n == seal_at / 5 {
                 stack.seal(fanout).await;
@@ -237,12 +245,12 @@ async fn any_order_and_repetition_of_acks_ends_the_same() {
             let of = |fails: bool| chunk.iter().filter(|at| failing[**at] == fails).map(|at| ids[*at].into()).collect();
             stack.ack.apply(&AckRequest { items: of(false), failed: of(true), ..AckRequest::default() }).await.unwrap();
             stack.drain().await;
-            told += stack.completions().await.len();
+            notices += stack.completions().await.len();
         }
         stack.seal(fanout).await;
         stack.drain().await;
-        told += stack.completions().await.len();
-        assert_eq!(told, 1, "seed {seed}");
+        notices += stack.completions().await.len();
+        assert_eq!(notices, 1, "seed {seed}");
         let header = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
         let failed = failing.iter().filter(|fails| **fails).count() as u64;
         assert_eq!((header.complete(), header.total, header.failed), (true, ids.len() as u64, failed), "seed {seed}");

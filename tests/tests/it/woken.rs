@@ -17,8 +17,8 @@ fn lane() -> Lane {
     "parcel:0:117".parse().unwrap()
 }
 
-/// A worker stored a task with its key, and was so late that its bundle was declared dead; then it died. Whoever brings the key again frees
-/// that task, and is perhaps the last who knows of it.
+/// A worker stored a task with its key, and was so late that its bundle was declared dead; then it died. The next request with that key frees
+/// that task, and is perhaps the last to find it.
 #[tokio::test(start_paused = true)]
 async fn the_lane_of_a_keys_owner_that_a_duplicate_frees_is_woken() {
     let stack = TestStack::with(json!({"key": "content.order"})).await;
@@ -43,7 +43,7 @@ async fn the_lane_of_a_keys_owner_that_a_duplicate_frees_is_woken() {
 
 /// A leader intended tasks that others have claimed by now. It gives the lock back, and what waits beside its intent has no leader.
 #[tokio::test(start_paused = true)]
-async fn who_resigns_because_its_intent_was_lost_wakes_its_lane() {
+async fn a_leader_that_resigns_after_losing_its_intent_wakes_its_lane() {
     let stack = TestStack::with(json!({"max_batch": 2})).await;
     let mut tasks = Vec::new();
     for n in 0..4 {
@@ -64,9 +64,8 @@ async fn who_resigns_because_its_intent_was_lost_wakes_its_lane() {
     assert!(tasks[2..].iter().all(|task| handled.contains(task)), "what is left waits for a sweep");
 }
 
-/// Where nothing waits nobody is woken.
 #[tokio::test(start_paused = true)]
-async fn who_resigns_where_nothing_waits_wakes_nobody() {
+async fn a_leader_that_resigns_where_nothing_waits_sends_no_hint() {
     let stack = TestStack::with(json!({"max_batch": 2})).await;
     let tasks = stack.register_orders("117", 0..1).await;
     stack.take(QueueName::Elect).await;

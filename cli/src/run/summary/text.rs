@@ -32,7 +32,7 @@ impl fmt::Display for Summary {
         writeln!(f, "  batches     {:>9}{mean}", HumanCount(self.batches).to_string())?;
         writeln!(f, "  calls       {:>9}{}", HumanCount(self.calls).to_string(), self.saved())?;
         if let Some(notice) = &self.notice {
-            writeln!(f, "  notices     {:>9}   {}", self.notices, Told(notice))?;
+            writeln!(f, "  notices     {:>9}   {}", self.notices, Delivered(notice))?;
         }
         for Undelivered { to, notices, error } in &self.undelivered {
             let notices = HumanCount(*notices).to_string();
@@ -162,9 +162,9 @@ fn time(milliseconds: f64) -> String {
 }
 
 /// A notice in short.
-struct Told<'a>(&'a Notice);
+struct Delivered<'a>(&'a Notice);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for Delivered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.event {
             Event::FanoutSucceeded(end)

@@ -64,7 +64,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds; none if the engine has to tell.
+    /// Whether it holds; none if the engine has to decide.
     pub(super) fn holds(&self, subject: &Subject<'_>) -> Option<bool> {
         match self {
             Self::Any(all) => first(all, subject, true),

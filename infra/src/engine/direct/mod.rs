@@ -1,6 +1,6 @@
 //! Reads and writes of single items, which a run makes most: prepared SQL, one read per write, expressions parsed once per text,
 //! answers made of what is stored. The rows are the engine's own. What differs from the usual forms in any way is left to the
-//! engine, and so is whatever it would refuse.
+//! engine, and so is all that it would refuse.
 
 mod condition;
 mod path;
@@ -89,7 +89,7 @@ pub(super) fn answer(database: &Database, operation: &str, body: &[u8]) -> Optio
     }
 }
 
-/// Notes that the engine took the expressions of a request, whatever came of it: they have no mistakes.
+/// Notes that the engine took the expressions of a request, with whichever result: they have no mistakes.
 pub(super) fn learn(database: &Database, operation: &str, body: &[u8]) {
     if matches!(operation, "UpdateItem" | "PutItem")
         && let Some(expressions) = Expressions::read(body)

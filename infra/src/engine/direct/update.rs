@@ -122,7 +122,7 @@ impl Action {
     }
 }
 
-/// The item as actions leave it; none if the engine has to tell.
+/// The item as actions leave it; none if the engine has to decide.
 pub(super) fn apply(actions: &[Action], subject: &Subject<'_>, key: &str) -> Option<Item> {
     let mut new = subject.item.clone();
     let paths: Vec<Vec<&str>> =

@@ -71,7 +71,7 @@ enum Fate {
     Refused(Option<Item>),
 }
 
-/// A write, whatever it does to the item.
+/// A write of one item: put, update or delete.
 struct Write<'a> {
     table: &'a str,
     expressions: Expressions<'a>,
@@ -127,7 +127,7 @@ pub(super) fn put(database: &Database, body: &[u8]) -> Option<Direct> {
 }
 
 impl Write<'_> {
-    /// Runs it. `brought`: the key, or the item with it. `change` tells what becomes of the item that is there, if there is one.
+    /// Runs it. `brought`: the key, or the item with it. `change` returns what becomes of the item that is there, if there is one.
     fn run(
         self,
         database: &Database,

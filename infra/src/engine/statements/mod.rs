@@ -29,7 +29,7 @@ use crate::usage::Units;
 /// Answers a batch of statements; none if the engine has to.
 pub(super) fn answer(database: &Database, body: &[u8]) -> Option<(Bytes, Units)> {
     let batch = Batch::read(body)?;
-    // An error, whatever it is, left everything as it was: the engine finds it again and says what is wrong.
+    // Every error left everything as it was: the engine finds it again and says what is wrong.
     let (responses, units) = database.direct(|storage, known| apply(storage, known, batch))?;
     let response = BatchExecuteStatementResponse { responses, consumed_capacity: None };
     Some((Bytes::from(serde_json::to_vec(&response).ok()?), Units::write(units)))

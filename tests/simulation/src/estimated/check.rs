@@ -46,7 +46,8 @@ fn number(header: &Value, name: &str) -> u64 {
 
 /// What is wrong with a header that is now as `now` and was as `earlier` before its latest write.
 pub(crate) fn transition(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
-    let asked = lock(&sim.model).estimated.get(&key.parse().ok()?).cloned()?;
+    let asked = key.parse().ok().and_then(|id: Uuid| lock(&sim.model).estimated.get(&id).cloned());
+    let Some(asked) = asked else { return Some("was opened by no user".to_owned()) };
     let counts = |header: &Value| ["total", "done", "failed"].map(|name| number(header, name));
     let (before, after) = (counts(earlier), counts(now));
     if before.iter().zip(&after).any(|(before, after)| after < before) {
@@ -73,7 +74,7 @@ pub(crate) fn transition(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> 
     (!right || (was != "open" && was != "sealed")).then(|| format!("became {is} too early"))
 }
 
-/// What is wrong with a write that is applied: a worker counts for each request once, whatever comes of it. Another request is made
+/// What is wrong with a write that is applied: a worker counts for each request once, with or without an answer. Another request is made
 /// at another time, which the write says.
 pub(crate) fn again(sim: &Sim, worker: &str, request: &Request) -> Option<String> {
     let values = &request.body["ExpressionAttributeValues"];
@@ -82,18 +83,21 @@ pub(crate) fn again(sim: &Sim, worker: &str, request: &Request) -> Option<String
     (counts && !first).then(|| format!("{worker} counts again what it has counted: {}", request.body))
 }
 
-/// What is wrong with an end that is told, and the header that it is of.
-pub(crate) fn told(end: &FanoutEnded, header: &Value) -> Option<String> {
+/// What is wrong with the notice of an end, given the header that it is of.
+pub(crate) fn notice(end: &FanoutEnded, header: &Value) -> Option<String> {
     let [total, done, failed] = ["total", "done", "failed"].map(|name| number(header, name));
     let missing = if end.state.cut_short() { total.saturating_sub(done) } else { 0 };
     let right = [end.total, end.succeeded, end.failed, end.missing] == [total, done - failed, failed, missing];
-    (!right).then(|| format!("an estimated fan-out was told as {end:?}, its header is {header}"))
+    (!right).then(|| format!("an estimated fan-out ended as {end:?} by its notice, its header is {header}"))
 }
 
 /// What is wrong with how one is shown.
 pub(crate) fn shown(model: &Model, body: &Value) -> Option<String> {
     let number = |name: &str| body[name].as_u64().unwrap_or(u64::MAX);
-    let asked = model.estimated.get(&body["id"].as_str()?.parse().ok()?)?;
+    let id: Option<Uuid> = body["id"].as_str().and_then(|id| id.parse().ok());
+    let Some(asked) = id.and_then(|id| model.estimated.get(&id)) else {
+        return Some("is no fan-out of a user".to_owned());
+    };
     let counts = ["total", "done", "failed"].map(number);
     let beyond = !asked.by_queue && (0..3).any(|at| counts[at] > asked.most[at]);
     if beyond
@@ -107,12 +111,15 @@ pub(crate) fn shown(model: &Model, body: &Value) -> Option<String> {
     early.then(|| "is complete too early".to_owned())
 }
 
-/// When everything is quiet: nothing is left to be ended, nothing was counted twice that came once, and each end was told.
+/// When everything is quiet: nothing is left to be ended, nothing was counted twice that came once, and each end was reported.
 pub(crate) async fn rested(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
     let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
     for (id, asked) in &model.estimated {
         let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else {
-            // Its user was told off, which is a violation of its own.
+            // Its user was refused, which is a violation of its own, or never answered.
+            if asked.opened {
+                sim.violate(format!("estimated fan-out {id} is gone: {asked:?}"));
+            }
             continue;
         };
         let mut problems = vec![wrong_end(asked, &fanout), wrong_counts(asked, &fanout)];
@@ -132,7 +139,7 @@ pub(crate) async fn rested(engine: &Engine, sim: &Sim, model: &Model) -> Result<
     Ok(())
 }
 
-/// Whoever is answered counted, and nobody counted twice but by messages.
+/// Each count that was answered counts, and only messages count twice.
 fn wrong_counts(asked: &EstimatedModel, fanout: &Fanout) -> Option<&'static str> {
     let counts = [fanout.total, fanout.done, fanout.failed];
     let lost = (0..3).any(|at| counts[at] < asked.least[at]);
@@ -149,6 +156,6 @@ fn wrong_notice(model: &Model, id: Uuid, asked: &EstimatedModel, fanout: &Fanout
         let end = notice.event.end();
         end.is_some_and(|end| *end == FanoutEnded::of(fanout) && end.user_key.as_ref() == Some(&asked.user_key))
     };
-    let told = fanout.notice.delivered.is_some() || gone;
-    (wanted != notice.is_some() || !notice.is_none_or(right) || wanted != told).then_some("was told otherwise")
+    let delivered = fanout.notice.delivered.is_some() || gone;
+    (wanted != notice.is_some() || !notice.is_none_or(right) || wanted != delivered).then_some("was reported otherwise")
 }

@@ -11,90 +11,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::choices::{Choice, Fate, Move};
 use super::gate::{Picked, hash};
 use super::ground::{Case, Ground, text};
-use super::stage::{Player, Scene, Stage};
-use super::touches::{Sort, Touches};
-use crate::faults::Fault;
+use super::stage::{Player, Stage};
+use super::touches::Sort;
 use crate::lock;
-use crate::wire::WireAnswer;
-
-/// What becomes of a request that is picked. To die before a request is to die after the one before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Passes,
-    DiesBefore,
-    DiesAfter,
-    AnswerLost,
-}
-
-impl Fate {
-    fn fault(self) -> Fault {
-        match self {
-            Self::Passes => Fault::None,
-            Self::DiesBefore => Fault::CrashBefore,
-            Self::DiesAfter => Fault::CrashAfter,
-            Self::AnswerLost => Fault::LostAfter,
-        }
-    }
-}
-
-/// A request of one of the workers, and what becomes of it.
-#[derive(Clone, Debug)]
-struct Move {
-    player: usize,
-    fate: Fate,
-    touches: Arc<Touches>,
-}
-
-impl Move {
-    fn same(&self, other: &Self) -> bool {
-        self.player == other.player && self.fate == other.fate
-    }
-
-    /// Whether these two lead to the same in either order. Two faults share what is left of the allowed ones.
-    fn commutes(&self, other: &Self) -> bool {
-        let faults = self.fate != Fate::Passes && other.fate != Fate::Passes;
-        let nothing = |it: &Self| it.fate == Fate::DiesBefore;
-        let apart = nothing(self) || nothing(other) || !self.touches.meets(&other.touches);
-        self.player != other.player && !faults && apart
-    }
-
-    fn is_among(&self, moves: &[Self]) -> bool {
-        moves.iter().any(|other| other.same(self))
-    }
-}
-
-/// A moment at which there was a choice.
-struct Choice {
-    chosen: Move,
-    /// What is still to be chosen here.
-    todo: Vec<Move>,
-    /// What was chosen here before.
-    done: Vec<Move>,
-    /// All that could be chosen here.
-    moves: Vec<Move>,
-    /// What need not be chosen here: it commutes with all that was chosen since it could have been.
-    asleep: Vec<Move>,
-    /// What stood at the gate.
-    before: u64,
-    /// How things were, if there is something else to be chosen.
-    scene: Option<Scene>,
-    /// What was answered to what is chosen.
-    reply: Option<WireAnswer>,
-}
-
-impl Choice {
-    /// Whether only what commutes is left once the chosen worker has died. `left`: faults that are allowed then.
-    fn ends_asleep(&self, left: usize) -> bool {
-        let dies = matches!(self.chosen.fate, Fate::DiesBefore | Fate::DiesAfter);
-        let others = || self.moves.iter().filter(|one| one.player != self.chosen.player);
-        let asleep =
-            |one: &Move| one.commutes(&self.chosen) && (one.is_among(&self.asleep) || one.is_among(&self.done));
-        let mut can_follow = others().filter(|one| left > 0 || one.fate == Fate::Passes).peekable();
-        dies && can_follow.peek().is_some() && can_follow.all(asleep)
-    }
-}
 
 /// How a schedule ended.
 enum End {
@@ -281,7 +203,7 @@ impl Explorer {
             if self.left() > 0 {
                 fates.extend(begins.then_some(Fate::DiesBefore));
                 // Who hears nothing of what changed nothing could as well have asked later, or died before.
-                let lasts = matches!(touches.sort, Sort::Write | Sort::Told | Sort::Answer);
+                let lasts = matches!(touches.sort, Sort::Write | Sort::Notice | Sort::Answer);
                 fates.extend(lasts.then_some(Fate::DiesAfter));
                 let lost = touches.answered && matches!(touches.sort, Sort::Write | Sort::Answer);
                 fates.extend(lost.then_some(Fate::AnswerLost));

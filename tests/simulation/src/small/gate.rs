@@ -53,7 +53,7 @@ pub(crate) struct Passed {
     pub(crate) records: BTreeMap<Record, Value>,
     /// A fingerprint of them.
     stands: u64,
-    /// The messages sent, in whatever order.
+    /// The messages sent, in any order.
     sent: u64,
     /// What those outside the stack were asked and answered, in that order.
     outside: u64,

@@ -2,6 +2,7 @@
 //! tables, with faults at every point.
 
 mod cases;
+mod choices;
 mod explore;
 mod gate;
 mod ground;

@@ -13,8 +13,8 @@ pub(crate) enum Sort {
     Write,
     /// A call of the batch API begins.
     Call,
-    /// A receiver of notices is told one, and answers.
-    Told,
+    /// A receiver of notices gets one, and answers.
+    Notice,
     /// The batch API answers.
     Answer,
 }

@@ -106,5 +106,7 @@ async fn a_poller_acks_over_the_ack_queue() {
     );
     polled.unwrap();
     assert_eq!((end.state, end.succeeded, end.failed), (State::Completed, 20, 20));
-    assert!(seen.lock().unwrap().iter().all(|(page, times)| *times > u32::from(page % 2 == 1)));
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 40);
+    assert!(seen.iter().all(|(page, times)| *times > u32::from(page % 2 == 1)), "{seen:?}");
 }

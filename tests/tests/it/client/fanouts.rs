@@ -72,7 +72,7 @@ async fn a_cancelled_fanout_ends() {
 }
 
 #[tokio::test]
-async fn what_is_told_is_chosen() {
+async fn users_choose_their_notices() {
     let (stack, fanfold) = stack().await;
     let notify_on = Some(json!({"ends": ["succeeded"], "progress": ["50%"]}));
     let request = OpenFanout { items: 2, seal: true, notify_on, ..OpenFanout::default() };
@@ -84,8 +84,12 @@ async fn what_is_told_is_chosen() {
         fanfold.ack(&[Entry::from(item)], &[]).await.unwrap();
         while stack.deliver(QueueName::Notify).await > 0 {}
     }
-    let told = stack.take(QueueName::Notices).await;
-    assert!(told[0].body.contains("\"fanout.progress\"") && told[1].body.contains("\"fanout.succeeded\""), "{told:?}");
+    let notices = stack.take(QueueName::Notices).await;
+    assert_eq!(notices.len(), 2);
+    assert!(
+        notices[0].body.contains("\"fanout.progress\"") && notices[1].body.contains("\"fanout.succeeded\""),
+        "{notices:?}"
+    );
 }
 
 #[tokio::test]

@@ -79,5 +79,5 @@ async fn requests_are_signed_where_they_are_to_be() {
     let authorization = asked[1]["authorization"].to_str().unwrap();
     assert!(authorization.contains("/eu-west-1/execute-api/aws4_request"), "{authorization}");
     assert_eq!(asked[1]["x-amz-security-token"], "token");
-    assert!(fanfold.signed(&aws_types::SdkConfig::builder().build()).is_err(), "nobody to sign with");
+    assert!(fanfold.signed(&aws_types::SdkConfig::builder().build()).is_err(), "there are no credentials");
 }

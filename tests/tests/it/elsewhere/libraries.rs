@@ -39,7 +39,7 @@ async fn the_last_item_done_twice_ends_the_fanout_once() {
 /// celery/celery#2405, celery/django-celery-results#397, RichardKnop/machinery#30: the end was called while tasks were still
 /// retried. bensheldon/good_job#1450: it was not called after a failed job was retried and succeeded.
 #[tokio::test(start_paused = true)]
-async fn the_end_is_told_after_the_last_retry_and_not_before() {
+async fn the_end_is_reported_after_the_last_retry_and_not_before() {
     let stack = stack(|call| match call.attempt {
         1 => Err(CallError::again("503")),
         2 | 3 => Ok(every(call, MemberOutcome::Retry)),
@@ -73,7 +73,7 @@ async fn failures_end_a_fanout_like_successes() {
     assert_eq!((completions.len(), completions[0].succeeded, completions[0].failed), (1, 0, 3));
 }
 
-/// triggerdotdev/trigger.dev#4397: a producer died while adding, so nobody sealed. Another one does all of it again.
+/// triggerdotdev/trigger.dev#4397: a producer died while adding, before the seal. Another one does all of it again.
 #[tokio::test(start_paused = true)]
 async fn a_producer_that_died_while_adding_is_repeated_as_a_whole() {
     let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
@@ -132,7 +132,7 @@ async fn a_batch_tried_again_has_all_its_members() {
 
 /// laravel/framework#39562, laravel/horizon#1512: a worker was killed, and the batch's end was never called.
 #[tokio::test(start_paused = true)]
-async fn a_killed_worker_keeps_no_end_from_being_told() {
+async fn a_killed_worker_keeps_no_end_from_being_reported() {
     let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
     let (_, ids) = stack.open(3, true).await;
     stack.register_items(&ids).await;
@@ -156,7 +156,7 @@ async fn a_killed_worker_keeps_no_end_from_being_told() {
 /// oban-bg/oban#954: the process died while it wrote the callback. Here it dies after it delivered the notice and before it
 /// noted so: the notice comes again under its id.
 #[tokio::test(start_paused = true)]
-async fn whoever_dies_while_telling_the_end_is_followed_by_another() {
+async fn a_worker_that_dies_reporting_the_end_is_followed_by_another() {
     for at in 1.. {
         let api = ScriptedApi::always_succeeds();
         let crash = Crash::new(at, Moment::After);
@@ -171,7 +171,7 @@ async fn whoever_dies_while_telling_the_end_is_followed_by_another() {
         stack.drain().await;
         assert_eq!(stack.completions().await.len(), 1, "died after request {at}");
         if stack.crash.struck().is_none() {
-            assert!(at > 4, "opening, acking, telling and noting are requests");
+            assert!(at > 4, "opening, acking, sending and noting are requests");
             return;
         }
     }

@@ -5,14 +5,14 @@ use fanfold::ids::ItemId;
 use fanfold::messages::AckMessage;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{GroupPage, OpenRequest, TrackingError};
-use fanfold_tests::{QueueName, TestStack, done, listen, message, told};
+use fanfold_tests::{QueueName, TestStack, done, listen, logged, message};
 use futures::future::join_all;
 use uuid::Uuid;
 
 use super::{beginning, count, counted, open, stack, stands};
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_none_outstanding_ends_it_and_it_is_told_once() {
+async fn the_count_that_leaves_none_outstanding_ends_it_with_one_notice() {
     let stack = stack().await;
     let fanout = open(&stack, OpenRequest { user_key: Some("order 7".to_owned()), ..beginning(2, false) }).await;
     assert_eq!(stands(&counted(&stack, fanout, [3, 0, 0]).await.unwrap()), (FanoutState::Open, [5, 0, 0]));
@@ -25,11 +25,11 @@ async fn whoever_leaves_none_outstanding_ends_it_and_it_is_told_once() {
     let ends = stack.completions().await;
     assert_eq!((ends.len(), ends[0].fanout, ends[0].user_key.as_deref()), (1, fanout, Some("order 7")));
     assert_eq!([ends[0].total, ends[0].succeeded, ends[0].failed, ends[0].missing], [5, 4, 1, 0]);
-    // The counters of what has ended stand still; whoever repeats the last count learns how it ended.
+    // The counters of what has ended stand still; a repeated last count is answered with how it ended.
     assert_eq!(stands(&counted(&stack, fanout, [0, 1, 0]).await.unwrap()), (FanoutState::Completed, [5, 5, 1]));
     stack.sweep().await;
     stack.drain().await;
-    assert!(stack.completions().await.is_empty(), "told once");
+    assert!(stack.completions().await.is_empty(), "one notice");
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,10 +181,13 @@ async fn a_message_comes_again_only_if_nothing_of_it_was_counted() {
         ("added after the end", AckMessage::Counts(count(ended, [1, 0, 0]))),
     ];
     assert_eq!(hand(&stack, &messages).await, ["nobody's", "added after the end"]);
-    let told = told();
-    assert!(told.contains("in part") && told.contains(&nobody.to_string()), "what is not counted is told: {told}");
+    let logged = logged();
+    assert!(
+        logged.contains("in part") && logged.contains(&nobody.to_string()),
+        "what is not counted is logged: {logged}"
+    );
     assert_eq!(stands(&stack.header(fanout).await), (FanoutState::Open, [9, 2, 0]));
     // This is what a queue does, and what makes an estimate of it.
-    hand(&stack, &messages[1..2]).await;
+    assert!(hand(&stack, &messages[1..2]).await.is_empty());
     assert_eq!(stands(&stack.header(fanout).await), (FanoutState::Open, [9, 4, 0]));
 }

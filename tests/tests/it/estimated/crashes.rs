@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{beginning, counted, stands};
 
-/// Everybody counts once, whether or not he is answered; then nothing happens for long. Returns the struck request.
+/// Each count is sent once, whether or not it is answered; then nothing happens for long. Returns the struck request.
 async fn run(crash: Crash, tolerated: bool) -> Option<String> {
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
     let limit = Some(Span::from_secs(7_200));
@@ -33,7 +33,7 @@ async fn run(crash: Crash, tolerated: bool) -> Option<String> {
         if answer.is_ok() && !(ended && stands(&stack.header(fanout).await).1 == least) {
             least = plus(least);
         }
-        // What is not known to be counted is told as such.
+        // A count that may be lost is an error of the store.
         assert!(answer.is_ok() || matches!(answer, Err(TrackingError::Store(_))), "{answer:?}");
     }
     for _ in 0..3 {
@@ -52,8 +52,8 @@ async fn run(crash: Crash, tolerated: bool) -> Option<String> {
         FanoutState::Failed => assert!(tolerated && counts[2] == 2, "{end:?}"),
         _ => assert!(counts[1] < counts[0], "{end:?}"),
     }
-    let told = stack.completions().await;
-    assert_eq!((told.len(), told[0].state, told[0].total), (1, state, counts[0]), "one notice");
+    let notices = stack.completions().await;
+    assert_eq!((notices.len(), notices[0].state, notices[0].total), (1, state, counts[0]), "one notice");
     stack.crash.struck()
 }
 
@@ -90,15 +90,15 @@ async fn a_count_whose_answer_is_lost_is_not_sent_again() {
     assert_eq!(
         stands(&stack.header(fanout).await),
         (FanoutState::Sealed, [1, 1, 0]),
-        "counted once, and nobody saw it"
+        "counted once, and the answer is lost"
     );
     stack.sweep().await;
     assert_eq!(stands(&stack.header(fanout).await), (FanoutState::Completed, [1, 1, 0]));
 }
 
-/// Who counted is answered, although ending the fan-out failed: asked again, he would count again.
+/// A count is answered although ending the fan-out failed: repeated, it would count again.
 #[tokio::test(start_paused = true)]
-async fn what_was_counted_is_answered_whatever_comes_after() {
+async fn a_count_is_answered_although_ending_the_fanout_fails() {
     let crash = Crash::new(3, Moment::Before);
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
     let fanout = super::open(&stack, beginning(1, true)).await;

@@ -1,4 +1,4 @@
-//! How estimated fan-outs end: by the same writes as others, once, whatever races.
+//! How estimated fan-outs end: by the same writes as others, once, in every race.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn what_is_not_done_when_it_is_cancelled_is_missing() {
     assert_eq!((ends.len(), ends[0].state), (1, FanoutState::Cancelled));
 }
 
-/// One that was counted too often, and one that nobody sealed.
+/// One that was counted too often.
 #[tokio::test(start_paused = true)]
 async fn one_below_zero_misses_nothing() {
     let stack = stack().await;
@@ -44,7 +44,7 @@ async fn one_below_zero_misses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_counts_for_long_expires() {
+async fn a_fanout_that_is_not_counted_for_long_expires() {
     for seal in [true, false] {
         let stack = stack().await;
         let limit = Some(Span::from_secs(7_200));
@@ -107,11 +107,11 @@ async fn ended_once(stack: &TestStack, fanout: Uuid, seed: usize) -> FanoutState
     assert!(end.ended(), "seed {seed}: {end:?}");
     assert!(state != FanoutState::Completed || done >= total, "seed {seed}: {end:?}");
     assert!(end.tolerated.is_none() || end.failures == failed, "seed {seed}: {end:?}");
-    let told = stack.completions().await;
-    assert_eq!((told.len(), told[0].state), (1, state), "seed {seed}");
+    let notices = stack.completions().await;
+    assert_eq!((notices.len(), notices[0].state), (1, state), "seed {seed}");
     let missing = if state.cut_short() { total - done } else { 0 };
     assert_eq!(
-        [told[0].total, told[0].succeeded, told[0].failed, told[0].missing],
+        [notices[0].total, notices[0].succeeded, notices[0].failed, notices[0].missing],
         [total, done - failed, failed, missing]
     );
     state
@@ -119,7 +119,7 @@ async fn ended_once(stack: &TestStack, fanout: Uuid, seed: usize) -> FanoutState
 
 #[tokio::test(start_paused = true)]
 async fn counts_seal_cancel_and_failures_race() {
-    let mut ends = std::collections::BTreeSet::new();
+    let (mut ends, mut refused) = (std::collections::BTreeSet::new(), 0);
     for seed in 0..40 {
         let stack = stack().await;
         let tolerance = if seed % 3 == 0 { Tolerance::Share(2_000) } else { Tolerance::Count(3) };
@@ -144,16 +144,19 @@ async fn counts_seal_cancel_and_failures_race() {
             drop(stack.tracking.seal(fanout).await.unwrap());
         };
         let (counts, (), ()) = futures::join!(join_all(counts), cancel, seal);
-        let mut refused = counts.iter().filter_map(|counted| counted.as_ref().err());
-        assert!(refused.all(|error| matches!(error, TrackingError::CountedOut { .. })), "seed {seed}");
+        for error in counts.iter().filter_map(|counted| counted.as_ref().err()) {
+            assert!(matches!(error, TrackingError::CountedOut { .. }), "seed {seed}: {error}");
+            refused += 1;
+        }
         ends.insert(ended_once(&stack, fanout, seed).await.as_str());
     }
     assert_eq!(ends.into_iter().collect::<Vec<_>>(), ["cancelled", "completed", "failed"]);
+    assert!(refused > 0, "some add after the end");
 }
 
-/// Whoever adds comes before the end, or is refused: nobody is told that all is done while something is outstanding.
+/// An add comes before the end, or is refused: no notice says that all is done while something is outstanding.
 #[tokio::test(start_paused = true)]
-async fn whoever_adds_while_the_last_is_done_counts_or_is_refused() {
+async fn an_add_beside_the_last_count_counts_or_is_refused() {
     let mut accepted = std::collections::BTreeSet::new();
     for seed in 0..30 {
         let stack = stack().await;

@@ -57,7 +57,7 @@ async fn a_task_that_weighs_more_than_a_batch_may_goes_alone() {
     assert_none_is_overloaded(&stack, 10.0);
 }
 
-/// A batch is full once its weight is: nobody waits for the linger.
+/// A batch is full once its weight is: it does not wait for the linger.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_weighs_enough_does_not_linger() {
     let stack = TestStack::with(weighing(json!({"linger": 600}))).await;

@@ -44,7 +44,7 @@ async fn a_wake_up_is_heard_beside_a_workflow_that_is_done() {
     let loser = message("loser", &elect(&stack, "parcel:0:117", done));
     stack.hand(QueueName::Elect, vec![wake_up, loser]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(stack.take(QueueName::Group).await.len(), 1, "nobody leads");
+    assert_eq!(stack.take(QueueName::Group).await.len(), 1, "there was no leader");
 }
 
 /// A lane that is woken because there is room in flight again forms full batches at once.
@@ -70,12 +70,14 @@ async fn full_batches_do_not_linger() {
 async fn messages_hold_only_what_sqs_takes() {
     let stack = TestStack::with(json!({})).await;
     stack.register_orders("\u{ffff}", 0..1).await;
-    for message in stack.take(QueueName::Elect).await {
+    let messages = stack.take(QueueName::Elect).await;
+    assert_eq!(messages.len(), 1);
+    for message in messages {
         assert!(!message.body.contains(['\u{fffe}', '\u{ffff}']), "SQS answers InvalidMessageContents");
     }
 }
 
-/// Requests so far. `Crash` counts them; its debug form tells.
+/// Requests so far. `Crash` counts them; its debug form shows them.
 fn requests(stack: &TestStack) -> u64 {
     let text = format!("{:?}", stack.crash);
     let seen = text.split("seen: ").nth(1).unwrap();

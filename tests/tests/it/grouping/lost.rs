@@ -83,12 +83,12 @@ async fn sweeps_do_not_pile_up_messages_for_one_batch() {
         stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
     }
     let messages = stack.take(QueueName::Handle).await.len();
-    assert!(messages <= 10, "{messages} messages for one batch");
+    assert!((2..=10).contains(&messages), "{messages} messages for one batch");
 }
 
-/// Whether failures are told is asked of the policy each time. A batch is closed even if the answer changed.
+/// Whether failures are reported is asked of the policy each time. A batch is closed even if the answer changed.
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_closed_although_its_policy_tells_nobody_any_more() {
+async fn a_batch_is_closed_although_its_policy_names_no_receiver_any_more() {
     let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));
     let stack = TestStack::new(policy(json!({"notify": {"queue": "notices"}})), api, Crash::never()).await;
     stack.register_orders("117", 0..2).await;

@@ -77,11 +77,12 @@ async fn a_duplicate_does_not_wake_its_own_lane() {
     let stack = TestStack::with(json!({"key": "content.order"})).await;
     let tasks = vec![order(None, "117", 7), order(None, "900", 7)];
     let first = stack.register.register(tasks, "r").await.unwrap()[0].id;
-    let (mut late, soon): (Vec<Delivery>, _) =
+    let (mut late, soon): (Vec<Delivery>, Vec<Delivery>) =
         stack.take(QueueName::Elect).await.into_iter().partition(|delivery| delivery.body.contains("parcel:0:117"));
-    stack.hand(QueueName::Elect, soon).await;
+    assert_eq!((late.len(), soon.len()), (1, 0), "{soon:?}");
+    assert!(stack.hand(QueueName::Elect, soon).await.is_empty());
     stack.drain().await;
-    stack.hand(QueueName::Elect, late.split_off(0)).await;
+    assert!(stack.hand(QueueName::Elect, late.split_off(0)).await.is_empty());
     stack.drain().await;
     stack.assert_settled(&[first], 10).await;
 }

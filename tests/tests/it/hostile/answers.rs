@@ -34,7 +34,7 @@ fn members(members: serde_json::Value) -> String {
     json!({ "members": members }).to_string()
 }
 
-/// Answers that tell nothing, of anybody: all three members wait for the next one.
+/// Answers without an outcome for any member: all three wait for the next one.
 fn unclear() -> Vec<(&'static str, Script)> {
     vec![
         ("no members", |_| members(json!([]))),
@@ -55,16 +55,16 @@ fn unclear() -> Vec<(&'static str, Script)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_clear_counts_for_nobody() {
+async fn an_answer_that_is_not_clear_counts_for_no_member() {
     for (name, script) in unclear() {
         let batch = first_answer(script).await;
         assert_eq!((batch.attempts, batch.succeeded.count(), batch.failed.count()), (2, 3, 0), "{name}");
     }
 }
 
-/// Each member has the first outcome that is told for it; the others wait for the next answer.
+/// Each member has the first outcome that is given for it; the others wait for the next answer.
 #[tokio::test(start_paused = true)]
-async fn of_odd_answers_counts_what_they_clearly_tell() {
+async fn odd_answers_count_where_they_are_clear() {
     // The answer, how many attempts it takes, and which slots fail.
     let answers: [(&str, Script, u32, &[usize]); 8] = [
         (
@@ -82,8 +82,8 @@ async fn of_odd_answers_counts_what_they_clearly_tell() {
         (
             "an outcome that is none",
             |[a, b, c]| {
-                let told = [(a, "FAILED"), (b, "failed"), (c, "succeeded")];
-                members(json!(told.map(|(id, outcome)| json!({"id": id, "outcome": outcome}))))
+                let entries = [(a, "FAILED"), (b, "failed"), (c, "succeeded")];
+                members(json!(entries.map(|(id, outcome)| json!({"id": id, "outcome": outcome}))))
             },
             2,
             &[1],
@@ -103,12 +103,16 @@ async fn of_odd_answers_counts_what_they_clearly_tell() {
         (
             "each twice",
             |ids| {
-                let told =
+                let entries =
                     |id: &str, outcomes: [&str; 2]| outcomes.map(|outcome| json!({"id": id, "outcome": outcome}));
                 let [a, b, c] = ids;
                 members(json!(
-                    [told(a, ["failed", "succeeded"]), told(b, ["succeeded", "retry"]), told(c, ["succeeded"; 2])]
-                        .concat()
+                    [
+                        entries(a, ["failed", "succeeded"]),
+                        entries(b, ["succeeded", "retry"]),
+                        entries(c, ["succeeded"; 2])
+                    ]
+                    .concat()
                 ))
             },
             1,
@@ -128,8 +132,8 @@ async fn of_odd_answers_counts_what_they_clearly_tell() {
             "huge and odd errors",
             |ids| {
                 let errors = [json!("\u{0}\u{ffff}é".repeat(100_000)), json!(" \t"), json!(null)];
-                let told = |at: usize| json!({"id": ids[at], "outcome": "failed", "error": errors[at]});
-                members(json!([told(0), told(1), told(2)]))
+                let entries = |at: usize| json!({"id": ids[at], "outcome": "failed", "error": errors[at]});
+                members(json!([entries(0), entries(1), entries(2)]))
             },
             1,
             &[0, 1, 2],

@@ -33,7 +33,7 @@ fn endless(headers: &str, chunk: &str, pause: Duration) -> Deed {
     Deed::Repeat(head.into_bytes(), chunk.as_bytes().to_vec(), pause)
 }
 
-/// Answers that say nothing of the members: what they are, how long they may take, and what is told of them.
+/// Answers that say nothing of the members: what they are, how long they may take, and what the error says.
 fn no_answers() -> Vec<(&'static str, Deed, Duration, &'static str)> {
     let (not_members, broken) = ("the answer is not {\"members\": [...]}", "the call of the batch API broke off");
     let (too_large, too_late) = ("more than 6291456 bytes", "did not answer in time");
@@ -66,11 +66,11 @@ fn no_answers() -> Vec<(&'static str, Deed, Duration, &'static str)> {
 
 #[tokio::test]
 async fn what_says_nothing_of_the_members_is_tried_again() {
-    for (name, deed, timeout, told) in no_answers() {
+    for (name, deed, timeout, expected) in no_answers() {
         let server = Server::start(move |_, _| deed.clone()).await;
         let error = call(&server.url, timeout).await.unwrap_err();
         assert!(error.retriable && error.retry_after.is_none(), "{name}: {error:?}");
-        assert!(error.message.contains(told), "{name}: {error:?}");
+        assert!(error.message.contains(expected), "{name}: {error:?}");
     }
 }
 

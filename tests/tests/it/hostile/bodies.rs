@@ -78,7 +78,7 @@ fn wrong(holds: Holds) -> Vec<String> {
     values
 }
 
-/// A right message with one thing wrong: a field of another sort, told twice, or unknown. `fields` are JSON pointers.
+/// A right message with one thing wrong: a field of another sort, given twice, or unknown. `fields` are JSON pointers.
 pub(super) fn damaged(body: &str, fields: &[(&str, Holds)]) -> Vec<(String, String)> {
     const MARK: &str = "\"HERE\"";
     let right: Value = serde_json::from_str(body).unwrap();

@@ -3,22 +3,21 @@
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold_tests::{QueueName, TestStack, order};
+use fanfold_tests::{NOBODY, QueueName, TestStack, order};
 use serde_json::json;
 
 use super::assert_unharmed;
 
 /// A message that each queue's step refuses, beside one that is not even JSON.
 fn refused(queue: QueueName) -> [String; 2] {
-    let nobody = "01890000-0000-7000-8000-000000000001";
     let body = match queue {
-        QueueName::Produce => json!({"fanout": nobody, "partition": 0}),
+        QueueName::Produce => json!({"fanout": NOBODY, "partition": 0}),
         QueueName::Register => json!({"kind": "letter", "content": {}}),
-        QueueName::Elect => json!({"lane": "letter:0:117", "workflow": nobody}),
-        QueueName::Group => json!({"lane": "letter:0:117", "batch": nobody, "epoch": 1}),
-        QueueName::Handle => json!({"batch": nobody, "attempt": 1}),
-        QueueName::Ack => json!({"items": [format!("{nobody}:{nobody}:0")]}),
-        QueueName::Notify | QueueName::Notices => json!({"fanout": nobody}),
+        QueueName::Elect => json!({"lane": "letter:0:117", "workflow": NOBODY}),
+        QueueName::Group => json!({"lane": "letter:0:117", "batch": NOBODY, "epoch": 1}),
+        QueueName::Handle => json!({"batch": NOBODY, "attempt": 1}),
+        QueueName::Ack => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
+        QueueName::Notify | QueueName::Notices => json!({"fanout": NOBODY}),
     };
     [body.to_string(), format!("{{\"{queue:?}")]
 }

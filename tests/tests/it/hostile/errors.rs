@@ -1,22 +1,20 @@
-//! What is told of a bad message: the field, its value, what is allowed; and never more than a few lines.
+//! What is logged of a bad message: the field, its value, what is allowed; and never more than a few lines.
 
 use fanfold::members::Members;
-use fanfold_tests::{QueueName, TestStack, delivery, listen, told};
+use fanfold_tests::{NOBODY, QueueName, TestStack, delivery, listen, logged};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::hand;
 
-const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
-
-/// Hands one message that fails, and answers what was told of it.
+/// Hands one message that fails, and returns what was logged of it.
 async fn refusal(stack: &TestStack, queue: QueueName, body: impl ToString) -> String {
-    told();
+    logged();
     assert_eq!(hand(stack, queue, vec![delivery("the-bad-one", body)]).await, ["the-bad-one"]);
-    told()
+    logged()
 }
 
-/// What is wrong with a message, and words that have to be told.
+/// What is wrong with a message, and words that have to be logged.
 fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
     use QueueName::{Ack, Elect, Group, Handle, Notify, Register};
     let names = |count: u128| Members::new((0..count).map(|n| fanfold::ids::TaskId::Single(Uuid::from_u128(n))));
@@ -75,42 +73,42 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_field_its_value_and_what_is_allowed_are_told() {
+async fn errors_name_the_field_its_value_and_what_is_allowed() {
     listen();
     let stack = TestStack::with(json!({})).await;
     for (queue, body, words) in typical() {
-        let told = refusal(&stack, queue, &body).await;
+        let logged = refusal(&stack, queue, &body).await;
         for word in words {
-            assert!(told.contains(word), "{queue:?} tells of {body} without {word}:\n{told}");
+            assert!(logged.contains(word), "{queue:?} logs {body} without {word}:\n{logged}");
         }
     }
     assert_eq!(stack.backlog().await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_json_is_told_with_its_place() {
+async fn errors_name_the_place_at_which_json_breaks_off() {
     listen();
     let stack = TestStack::with(json!({})).await;
     for queue in QueueName::STEPS {
         assert!(refusal(&stack, queue, "").await.contains("is empty, JSON is expected"), "{queue:?}");
         for body in ["x", "{\"x\": NaN}", "{\"x\": [", "{} {}"] {
-            let told = refusal(&stack, queue, body).await;
-            assert!(told.contains("not JSON") && told.contains("line 1 column"), "{queue:?}, {body}: {told}");
-            assert!(told.contains("the-bad-one"), "{queue:?}: {told}");
+            let logged = refusal(&stack, queue, body).await;
+            assert!(logged.contains("not JSON") && logged.contains("line 1 column"), "{queue:?}, {body}: {logged}");
+            assert!(logged.contains("the-bad-one"), "{queue:?}: {logged}");
         }
         for body in ["null", "[]", "5", "\"fanout\""] {
-            let told = refusal(&stack, queue, body).await;
-            assert!(told.contains("a JSON object is expected"), "{queue:?}, {body}: {told}");
+            let logged = refusal(&stack, queue, body).await;
+            assert!(logged.contains("a JSON object is expected"), "{queue:?}, {body}: {logged}");
         }
         let deep = format!("{{\"x\": {}", "[".repeat(100_000));
-        let told = refusal(&stack, queue, deep).await;
-        assert!(told.contains("recursion limit") || told.contains("EOF"), "{queue:?}: {told}");
+        let logged = refusal(&stack, queue, deep).await;
+        assert!(logged.contains("recursion limit") || logged.contains("EOF"), "{queue:?}: {logged}");
     }
 }
 
 /// A log that swallowed a mebibyte a message would be a weapon.
 #[tokio::test(start_paused = true)]
-async fn a_huge_value_is_told_in_short() {
+async fn a_huge_value_is_shortened() {
     listen();
     let stack = TestStack::with(json!({})).await;
     let huge = "x".repeat(1_024 * 1_024);
@@ -118,8 +116,8 @@ async fn a_huge_value_is_told_in_short() {
         let fields = ["tasks", "kind", "lane", "batch", "items", "failed", "fanout"];
         let values = fields.map(|field| json!({field: huge}));
         for body in values.into_iter().chain([json!({huge.clone(): 1}), json!({"tasks": [{huge.clone(): huge}]})]) {
-            let told = refusal(&stack, queue, &body).await;
-            assert!((1..4_096).contains(&told.len()), "{queue:?} tells {} bytes", told.len());
+            let logged = refusal(&stack, queue, &body).await;
+            assert!((1..4_096).contains(&logged.len()), "{queue:?} logs {} bytes", logged.len());
         }
     }
 }

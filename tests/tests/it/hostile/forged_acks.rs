@@ -1,4 +1,4 @@
-//! Well-formed messages that nobody should have sent, about items, fan-outs and their ends. What the tables say counts.
+//! Well-formed messages that no step sent, about items, fan-outs and their ends. What the tables say counts.
 
 use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
 use fanfold::lane::Lane;
@@ -59,9 +59,9 @@ async fn an_ack_counts_only_for_an_item_of_that_group_of_that_fanout() {
     assert_eq!((ends.len(), ends[0].fanout, ends[0].total, ends[0].failed), (1, mine, 3, 0));
 }
 
-/// The first outcome of an item counts. Whoever tells another one later changes nothing, before and after the end.
+/// The first outcome of an item counts. Another one later changes nothing, before and after the end.
 #[tokio::test(start_paused = true)]
-async fn an_outcome_told_again_as_its_opposite_changes_nothing() {
+async fn an_outcome_repeated_as_its_opposite_changes_nothing() {
     let stack = TestStack::with(json!({})).await;
     let (fanout, _) = stack.open(0, false).await;
     let ids = stack.add(fanout, 2, "a").await;
@@ -120,9 +120,9 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
     assert_eq!(stack.locks.get(&forgotten).await.unwrap().epoch, 0, "the lane named is not touched");
 }
 
-/// A notice is sent when the tables say that its time has come, however early and often somebody asks.
+/// A notice is sent when the tables say that its time has come, however early and often messages ask for it.
 #[tokio::test(start_paused = true)]
-async fn a_notice_is_not_told_before_its_time() {
+async fn a_notice_is_not_sent_before_its_time() {
     let api = ScriptedApi::new(|call: &Call| {
         let failed = |n: usize| MemberAnswer {
             id: call.members[n].id,
@@ -152,11 +152,11 @@ async fn a_notice_is_not_told_before_its_time() {
     assert_eq!(stack.take(QueueName::Notices).await.len(), 0);
     stack.drain().await;
     assert_eq!(hand(&stack, QueueName::Notify, ask()).await, ["nobody"]);
-    // Panics if one notice is told twice in other words.
+    // Panics if one notice is delivered twice in other words.
     assert_unharmed(&stack, &tasks, 4).await;
 }
 
-/// A task's item may be gone before the task is handled, which does not matter to it, and nobody's count changes.
+/// A task's item may be gone before the task is handled, which does not matter to it, and no count changes.
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_item_is_gone_is_handled_and_counts_nowhere() {
     let stack = TestStack::with(json!({})).await;

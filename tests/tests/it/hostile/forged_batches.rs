@@ -1,4 +1,4 @@
-//! Well-formed messages that nobody should have sent, about batches: to the queues `group` and `handle`.
+//! Well-formed messages that no step sent, about batches: to the queues `group` and `handle`.
 
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{assert_unharmed, hand};
 
-/// The message that tells the leader to form its batch.
+/// The message for the leader, which forms its batch.
 async fn take_group(stack: &TestStack) -> GroupMessage {
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     serde_json::from_str(&stack.take(QueueName::Group).await.remove(0).body).unwrap()
@@ -42,7 +42,7 @@ async fn forge(stack: &TestStack, right: &GroupMessage) {
     assert_eq!(hand(stack, QueueName::Group, deliveries).await, Vec::<String>::new());
 }
 
-/// Only the leader of that epoch puts its batch in flight, and each task is in one batch: whoever else acts in its
+/// Only the leader of that epoch puts its batch in flight, and each task is in one batch: a forgery that acts in its
 /// name does its work, or nothing. Each forgery at each stage of a batch.
 #[tokio::test(start_paused = true)]
 async fn forged_leaders_do_no_harm_at_any_stage() {
@@ -74,10 +74,10 @@ async fn forged_leaders_do_no_harm_at_any_stage() {
     }
 }
 
-/// What a forged leader comes to before the right one did anything: who does not lead claims nothing, who leads by another
-/// epoch claims what the leader would and dispatches nothing, and which tasks a message names changes nothing.
+/// What a forged leader comes to before the right one did anything: a batch that does not lead claims nothing, the leader in another
+/// epoch claims what it would anyway and dispatches nothing, and which tasks a message names changes nothing.
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_is_refused_and_not_just_harmless() {
+async fn a_forged_leader_is_refused_and_not_just_harmless() {
     let mut seen = [0; 3];
     for n in 0.. {
         let stack = TestStack::with(json!({"max_batch": 5})).await;
@@ -106,9 +106,9 @@ async fn who_does_not_lead_is_refused_and_not_just_harmless() {
     assert_eq!(seen, [5, 5, 3]);
 }
 
-/// A batch that was handed on is known in flight; so is its lane's next leader, whatever epoch a late message names.
+/// A batch that was handed on is known in flight; so is its lane's next leader, whichever epoch a late message names.
 #[tokio::test(start_paused = true)]
-async fn a_repeated_leader_of_a_forged_epoch_tells_the_next_one_its_own() {
+async fn a_repeated_leader_of_a_forged_epoch_sends_the_next_one_its_own() {
     let stack = TestStack::with(json!({"max_batch": 5})).await;
     let (_, ids) = stack.open(23, true).await;
     let tasks = stack.register_items(&ids).await;
@@ -119,7 +119,7 @@ async fn a_repeated_leader_of_a_forged_epoch_tells_the_next_one_its_own() {
     assert_eq!(stack.locks.get(&right.lane).await.unwrap().holder, Some(next.batch));
     let forged = GroupMessage { epoch: u64::MAX, ..right.clone() };
     assert!(hand(&stack, QueueName::Group, vec![message("forged", &forged)]).await.is_empty());
-    assert_eq!(take_group(&stack).await.epoch, next.epoch, "the lock tells the epoch, not the message");
+    assert_eq!(take_group(&stack).await.epoch, next.epoch, "the epoch is the lock's, not the message's");
     // Both messages of the next leader are lost.
     assert_unharmed(&stack, &tasks, 0).await;
 }

@@ -1,4 +1,4 @@
-//! Well-formed messages that nobody should have sent, about lanes and tasks: to the queues `elect` and `register`.
+//! Well-formed messages that no step sent, about lanes and tasks: to the queues `elect` and `register`.
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::{ElectMessage, TaskRequest};
@@ -39,7 +39,7 @@ fn forgeries(right: &ElectMessage, tasks: &[TaskId]) -> Vec<ElectMessage> {
     ]
 }
 
-/// An election is a hint: whoever is elected finds the lane's own tasks, and no others. Each forgery at each stage.
+/// An election is a hint: each leader finds the lane's own tasks, and no others. Each forgery at each stage.
 #[tokio::test(start_paused = true)]
 async fn forged_elections_do_no_harm_at_any_stage() {
     let queues = [QueueName::Elect, QueueName::Group, QueueName::Handle, QueueName::Ack];
@@ -80,7 +80,7 @@ async fn a_lane_that_can_be_no_key_does_not_stop_all_elections() {
     assert_unharmed(&stack, &tasks, 0).await;
 }
 
-/// A task that is stored stays as it is: who registers its id again, in any form, changes neither content nor lane.
+/// A task that is stored stays as it is: registering its id again, in any form, changes neither content nor lane.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_registered_once_however_it_comes_again() {
     let stack: TestStack = TestStack::with(json!({})).await;

@@ -1,4 +1,4 @@
-//! Messages for notices that nobody asked for yet.
+//! Messages for notices that are not due yet.
 
 use fanfold::messages::NotifyMessage;
 use fanfold::policy::{Destination, NoticesQueue};
@@ -12,9 +12,9 @@ use super::{assert_unharmed, hand};
 /// comes before that neither closes it nor delivers the notice.
 #[tokio::test(start_paused = true)]
 async fn a_message_for_a_notice_that_is_not_due_closes_no_batch() {
-    for told in [None, Some(Destination::Queue(NoticesQueue::Notices))] {
+    for receiver in [None, Some(Destination::Queue(NoticesQueue::Notices))] {
         let api = ScriptedApi::new(|_| Err(CallError::for_good("400")));
-        let notify = told.as_ref().map_or(json!({}), |to| json!({ "notify": to }));
+        let notify = receiver.as_ref().map_or(json!({}), |to| json!({ "notify": to }));
         let stack = TestStack::new(policy(notify), api, Crash::never()).await;
         let (_, ids) = stack.open(4, true).await;
         let tasks = stack.register_items(&ids).await;
@@ -24,7 +24,7 @@ async fn a_message_for_a_notice_that_is_not_due_closes_no_batch() {
         let forged = vec![message("forged", &NotifyMessage::failures(&batch))];
         assert!(hand(&stack, QueueName::Notify, forged).await.is_empty());
         let lock = stack.locks.get(&batch.lane).await.unwrap();
-        assert_eq!(lock.closing, [batch.id], "nobody comes back to its acks");
+        assert_eq!(lock.closing, [batch.id], "nothing is left that acks them");
         assert!(!stack.batches.get(batch.id).await.unwrap().unwrap().notice.begun());
         assert_unharmed(&stack, &tasks, 4).await;
     }

@@ -38,7 +38,7 @@ async fn first_call(stack: &TestStack, calls: &Mutex<Vec<tokio::time::Instant>>)
 
 /// A day at most, in seconds or as a date; neither an early message, nor one that comes twice, nor a sweep shortens it.
 #[tokio::test]
-async fn a_retry_after_is_waited_for_whatever_comes_meanwhile() {
+async fn a_retry_after_is_kept_although_messages_and_sweeps_come_meanwhile() {
     for (value, seconds) in [
         ("3600", 3_600),
         // The clock of the tests begins at 08:00.

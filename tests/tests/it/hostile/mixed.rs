@@ -99,7 +99,7 @@ async fn hostile_messages_to_producers_fail_alone() {
     assert_eq!((fanout.complete(), fanout.total), (true, 5));
 }
 
-/// The other forms a message may have: a task on its own, acks by item, failures to be told.
+/// The other forms a message may have: a task on its own, acks by item, failures to be reported.
 #[tokio::test(start_paused = true)]
 async fn hostile_messages_of_users_fail_alone() {
     let api = ScriptedApi::new(|_| Err(fanfold_batch_api::CallError::for_good("404")));

@@ -52,7 +52,7 @@ async fn what_is_no_answer_is_shown() {
     let page = "<!DOCTYPE html>\n<html>\n  <title>404\tNot Found</title>\u{1b}[31m";
     let shown = "<!DOCTYPE html> <html> <title>404 Not Found</title>\\u{1b}[31m";
     let long = "é".repeat(1_000);
-    for (status, headers, body, cause, told) in [
+    for (status, headers, body, cause, expected) in [
         (
             "404 Not Found",
             "",
@@ -107,7 +107,7 @@ async fn what_is_no_answer_is_shown() {
     ] {
         let server = Server::start(move |_, _| Deed::answer(status, headers, &body)).await;
         let error = call(&server.url, PATIENT).await.unwrap_err();
-        assert_eq!((error.cause, error.message), (cause, told));
+        assert_eq!((error.cause, error.message), (cause, expected));
     }
 }
 
@@ -125,9 +125,9 @@ async fn a_status_counts_although_its_body_breaks_off() {
     assert_eq!(error.cause, Cause::Status(422));
 }
 
-/// What was never received is told from what was not answered.
+/// Calls that were never received are kept apart from those that were not answered.
 #[tokio::test]
-async fn where_a_call_ended_is_told() {
+async fn errors_say_where_a_call_ended() {
     let server = Server::start(|_, _| Deed::Die).await;
     assert_eq!(call(&server.url, PATIENT).await.unwrap_err().cause, Cause::Silence);
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -155,7 +155,7 @@ async fn where_a_call_ended_is_told() {
 /// Who looks at a task that failed sees what its batch API said.
 #[tokio::test]
 async fn a_record_keeps_what_was_answered() {
-    for (deed, told) in [
+    for (deed, expected) in [
         (
             Deed::answer("422 Unprocessable Entity", "", "<p>no such depot</p>"),
             "Unprocessable Entity: <p>no such depot</p>",
@@ -171,7 +171,7 @@ async fn a_record_keeps_what_was_answered() {
         let tasks = stack.register_items(&ids).await;
         stack.drain().await;
         let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
-        assert!(batch.error(0).unwrap().ends_with(told), "{:?}", batch.errors);
+        assert!(batch.error(0).unwrap().ends_with(expected), "{:?}", batch.errors);
     }
 }
 

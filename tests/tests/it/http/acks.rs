@@ -23,7 +23,7 @@ async fn counts(server: &Server, fanout: &str) -> (Value, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_ack_tells_that_it_is_complete() {
+async fn the_last_ack_answers_that_the_fanout_is_complete() {
     let server = Server::start().await;
     let (fanout, items) = open(&server, 3).await;
     let answer = |state: &str, complete| json!({"fanouts": [{"id": fanout, "state": state, "complete": complete, "ended": complete, "user_key": "order 7"}], "refused": []});

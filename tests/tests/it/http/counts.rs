@@ -31,7 +31,7 @@ async fn each_fanout_is_answered_as_it_stands() {
     ];
     wanted.sort_by_key(|fanout| fanout["id"].to_string());
     assert_eq!(answer, json!({"fanouts": wanted, "refused": []}));
-    // Whoever counts last is told, and whoever asks again.
+    // The last count is answered as completed, and so is a repetition.
     for _ in 0..2 {
         let answer = count(&server, json!([{"fanout": one, "failed": 1.0}])).await;
         let wanted = json!({"id": one, "state": "completed", "complete": true, "ended": true, "user_key": "order 7", "total": 2,
@@ -53,9 +53,9 @@ async fn what_is_refused_is_named_with_its_code() {
     assert_eq!(answer["fanouts"][0]["total"], 3);
     assert_eq!(answer["refused"].as_array().unwrap().len(), 3);
     for (id, code) in refused {
-        let told = answer["refused"].as_array().unwrap().iter().find(|told| told["fanout"] == json!(id)).unwrap();
-        assert_eq!(told["code"], code);
-        assert!(told["problem"].as_str().unwrap().contains(id.as_str()), "{told}");
+        let entry = answer["refused"].as_array().unwrap().iter().find(|entry| entry["fanout"] == json!(id)).unwrap();
+        assert_eq!(entry["code"], code);
+        assert!(entry["problem"].as_str().unwrap().contains(id.as_str()), "{entry}");
     }
     // If nothing is left, it is a problem that names the entries.
     let reply = server.post("/counts", json!({"counts": [entries[2], entries[1], entries[2], entries[0]]})).await;
@@ -99,7 +99,7 @@ async fn a_mode_is_one_of_two() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_has_no_items_whatever_is_asked_of_it() {
+async fn an_estimated_fanout_has_no_items_on_any_route() {
     let server = Server::over(
         fanfold_tests::TestStack::new(
             parcel(json!({})),

@@ -89,7 +89,7 @@ fn the_template_has_the_routes_described() {
     assert_eq!(routes, described());
 }
 
-/// The routers tell their paths only where they are written out for people to look at, and their methods to who asks for
+/// The routers show their paths only in their debug form, and their methods only in answers to
 /// another.
 #[tokio::test(start_paused = true)]
 async fn the_routers_have_the_routes_described() {
@@ -104,7 +104,7 @@ async fn the_routers_have_the_routes_described() {
         let reply = server.call("BREW", &called, &[], "").await;
         reply.problem(405, "method_not_allowed");
         let allowed = reply.headers["allow"].to_str().unwrap().split(',').map(str::to_owned);
-        // Whoever takes GET takes HEAD.
+        // A route that takes GET takes HEAD.
         routes.extend(allowed.filter(|method| method != "HEAD").map(|method| (method, path.to_owned())));
     }
     assert_eq!(routes, described());

@@ -25,8 +25,8 @@ fn task(id: Option<&str>, number: usize) -> Value {
     task
 }
 
-fn counts(told: &Value) -> [u64; 4] {
-    ["total", "succeeded", "failed", "duplicates"].map(|name| told[name].as_u64().unwrap())
+fn counts(shown: &Value) -> [u64; 4] {
+    ["total", "succeeded", "failed", "duplicates"].map(|name| shown[name].as_u64().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,20 +44,20 @@ async fn a_duplicate_of_a_task_that_fails_counts_as_neither() {
             let answer = server.post("/tasks", json!({"tasks": tasks})).await.ok(202);
             assert_eq!(answer["tasks"][2], json!({"id": item(2), "outcome": "duplicate", "of": item(0)}));
         }
-        let told = server.get(&format!("/fanouts/{fanout}?progress=exact")).await.ok(200);
-        assert_eq!((counts(&told), &told["done"]), ([4, 0, 0, 2], &json!(2)), "seal: {seal}");
+        let shown = server.get(&format!("/fanouts/{fanout}?progress=exact")).await.ok(200);
+        assert_eq!((counts(&shown), &shown["done"]), ([4, 0, 0, 2], &json!(2)), "seal: {seal}");
         server.send("POST", &format!("/fanouts/{fanout}/seal"), &[], "").await.ok(200);
         server.stack.drain().await;
-        let told = server.get(&format!("/fanouts/{fanout}")).await.ok(200);
-        assert_eq!((counts(&told), &told["complete"]), ([4, 1, 1, 2], &json!(true)), "seal: {seal}");
+        let shown = server.get(&format!("/fanouts/{fanout}")).await.ok(200);
+        assert_eq!((counts(&shown), &shown["complete"]), ([4, 1, 1, 2], &json!(true)), "seal: {seal}");
         let notices = server.stack.completions().await;
         assert_eq!(counts(&json!(notices[0])), [4, 1, 1, 2], "seal: {seal}");
         for (index, status) in [(0, "failed"), (1, "duplicate"), (2, "duplicate"), (3, "succeeded")] {
-            let told = server.get(&format!("/tasks/{}", item(index))).await.ok(200);
-            assert_eq!((&told["status"], &told["item"]), (&json!(status), &json!(status)), "{told}");
+            let shown = server.get(&format!("/tasks/{}", item(index))).await.ok(200);
+            assert_eq!((&shown["status"], &shown["item"]), (&json!(status), &json!(status)), "{shown}");
             let of = (status == "duplicate").then(|| item(0));
-            assert_eq!(told["duplicate_of"], json!(of), "{told}");
-            assert_eq!(told.get("content").is_none(), of.is_some(), "{told}");
+            assert_eq!(shown["duplicate_of"], json!(of), "{shown}");
+            assert_eq!(shown.get("content").is_none(), of.is_some(), "{shown}");
         }
     }
 }
@@ -68,14 +68,14 @@ async fn duplicates_that_a_client_knows_can_be_asked_for() {
     let first = server.post("/tasks", json!({"tasks": [task(None, 1)]})).await.ok(202);
     let owner = first["tasks"][0]["id"].clone();
     let other = server.post("/tasks", json!({"tasks": [task(None, 1)]})).await.ok(202);
-    let told = server.get(&format!("/tasks/{}", other["tasks"][0]["id"].as_str().unwrap())).await.ok(200);
-    assert_eq!((&told["status"], &told["duplicate_of"]), (&json!("duplicate"), &owner));
-    assert_eq!((&told["kind"], &told["target"], told.get("item")), (&json!("parcel"), &json!("117"), None));
-    // Over the queue nobody is told the id that a task is given, so there is nothing to be asked for.
+    let shown = server.get(&format!("/tasks/{}", other["tasks"][0]["id"].as_str().unwrap())).await.ok(200);
+    assert_eq!((&shown["status"], &shown["duplicate_of"]), (&json!("duplicate"), &owner));
+    assert_eq!((&shown["kind"], &shown["target"], shown.get("item")), (&json!("parcel"), &json!("117"), None));
+    // Over the queue no answer names the id that a task is given, so it cannot be asked for.
     server.stack.send(QueueName::Register, task(None, 1)).await;
     let delivery = server.stack.take(QueueName::Register).await.remove(0);
     let id = derived::task(&delivery.message_id, 0);
-    server.stack.hand(QueueName::Register, vec![delivery]).await;
+    assert!(server.stack.hand(QueueName::Register, vec![delivery]).await.is_empty());
     server.get(&format!("/tasks/{id}")).await.problem(404, "unknown_task");
     let chosen = "01890000-0000-7000-8000-000000000007";
     server.stack.send(QueueName::Register, task(Some(chosen), 1)).await;
@@ -93,6 +93,6 @@ async fn users_may_ack_duplicates() {
     for _ in 0..2 {
         assert_eq!(server.post("/acks", acks.clone()).await.ok(200)["fanouts"][0]["complete"], true);
     }
-    let told = server.get(&format!("/fanouts/{fanout}")).await.ok(200);
-    assert_eq!(counts(&told), [4, 1, 1, 2], "failed counts before duplicate, and that before succeeded");
+    let shown = server.get(&format!("/fanouts/{fanout}")).await.ok(200);
+    assert_eq!(counts(&shown), [4, 1, 1, 2], "failed counts before duplicate, and that before succeeded");
 }

@@ -21,7 +21,7 @@ fn items(fanout: &str, groups: &Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fanout_is_opened_and_told() {
+async fn a_fanout_is_opened_and_shown() {
     let server = Server::start().await;
     for (items, seal, state) in [(0, false, "open"), (3, false, "open"), (3, true, "sealed"), (0, true, "completed")] {
         let body = json!({"items": items, "seal": seal, "user_key": "order 7"});
@@ -148,7 +148,7 @@ async fn items_are_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seal_tells_whether_it_is_complete() {
+async fn a_seal_answers_whether_the_fanout_is_complete() {
     let server = Server::start().await;
     let (path, items) = open(&server, json!({"items": 2, "user_key": "order 7"})).await;
     let seal = format!("{path}/seal");
@@ -204,7 +204,7 @@ async fn a_fanout_of_any_size_is_shown_by_one_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told() {
+async fn progress_is_reported() {
     let server = Server::start().await;
     for seal in [true, false] {
         let (path, items) = open(&server, json!({"items": 10, "seal": seal, "notify": {"queue": "notices"}})).await;
@@ -238,75 +238,4 @@ async fn an_unknown_fanout_is_named() {
     ] {
         assert!(reply.problem(404, "unknown_fanout").0.contains(NOBODY));
     }
-}
-
-/// All groups of a fan-out, as its pages name them.
-async fn groups_of(server: &Server, id: &str) -> Vec<Value> {
-    let mut groups = Vec::new();
-    let mut next = Some(format!("/fanouts/{id}/groups"));
-    while let Some(path) = next {
-        let page = server.get(&path).await.ok(200);
-        let page_groups = page["groups"].as_array().unwrap();
-        groups.extend(page_groups.clone());
-        next = page["next"].as_str().map(str::to_owned);
-        assert!(next.is_none() || !page_groups.is_empty());
-    }
-    groups
-}
-
-fn sorted(mut groups: Vec<Value>) -> Vec<Value> {
-    groups.sort_by_key(|group| group["id"].to_string());
-    groups
-}
-
-#[tokio::test(start_paused = true)]
-async fn groups_are_named_however_they_came_and_whether_they_ended_or_not() {
-    let server = Server::start().await;
-    let opened = |body: Value| async {
-        let opened = server.post("/fanouts", body).await.ok(201);
-        (opened["id"].as_str().unwrap().to_owned(), opened["groups"].as_array().unwrap().clone())
-    };
-    let (empty, _) = opened(json!({})).await;
-    assert_eq!(groups_of(&server, &empty).await, Vec::<Value>::new());
-    let (small, groups) = opened(json!({"items": 3, "seal": true})).await;
-    assert_eq!(groups_of(&server, &small).await, groups);
-    server.post("/acks", json!({"items": [format!("{small}:{small}:0"), format!("{small}:{small}:1")]})).await.ok(200);
-    assert_eq!(groups_of(&server, &small).await, groups);
-    let (large, groups) = opened(json!({"items": 20_000, "seal": true})).await;
-    assert_eq!((groups.len(), groups_of(&server, &large).await), (3, groups));
-    let (grown, mut groups) = opened(json!({"items": 7_169})).await;
-    let first = groups.clone();
-    for items in [1, 7_170, 5] {
-        let added = server.post(&format!("/fanouts/{grown}/items"), json!({"items": items})).await.ok(201);
-        groups.extend(added["groups"].as_array().unwrap().clone());
-    }
-    let told = groups_of(&server, &grown).await;
-    assert_eq!(told[..2], first[..], "first those it was opened with");
-    assert_eq!(sorted(told.clone()), sorted(groups.clone()));
-    // One that ended is named, too.
-    let last = groups.last().unwrap()["id"].as_str().unwrap();
-    let items: Vec<String> = (0..5).map(|n| format!("{grown}:{last}:{n}")).collect();
-    server.post("/acks", json!({"items": items})).await.ok(200);
-    assert_eq!(groups_of(&server, &grown).await, told);
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_groups_are_named_page_by_page() {
-    let server = Server::start().await;
-    let opened = server.post("/fanouts", json!({"items": 15 * 7_168})).await.ok(201);
-    let id = opened["id"].as_str().unwrap().to_owned();
-    let mut groups = opened["groups"].as_array().unwrap().clone();
-    for _ in 0..12 {
-        let added = server.post(&format!("/fanouts/{id}/items"), json!({"items": 98 * 7_168 + 1})).await.ok(201);
-        groups.extend(added["groups"].as_array().unwrap().clone());
-    }
-    assert!(groups.len() > 1_100, "more than one page");
-    let told = groups_of(&server, &id).await;
-    assert_eq!(told.len(), groups.len());
-    assert_eq!(sorted(told), sorted(groups));
-    assert!(server.get(&format!("/fanouts/{id}")).await.ok(200).get("groups").is_none());
-    let unknown = format!("/fanouts/{NOBODY}/groups");
-    server.get(&unknown).await.problem(404, "unknown_fanout");
-    let (detail, _) = server.get(&format!("/fanouts/{id}/groups?after=x")).await.problem(400, "invalid_id");
-    assert!(detail.contains("`after`"), "{detail}");
 }

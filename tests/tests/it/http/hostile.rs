@@ -79,7 +79,7 @@ async fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
     }
 }
 
-/// A URL that cannot be called is told at once, not by every attempt to call it.
+/// A URL that cannot be called is refused at once, not by every attempt to call it.
 #[tokio::test(start_paused = true)]
 async fn a_url_that_can_not_be_called_is_refused() {
     let server = Server::start().await;
@@ -172,13 +172,13 @@ async fn a_route_that_is_none_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_is_told() {
+async fn health_is_reported() {
     let server = Server::start().await;
     let health = server.get("/health").await.ok(200);
     assert_eq!(health, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}));
 }
 
-/// A worker cut off from its tables and queues at its first request tells so, and nothing of theirs.
+/// A worker cut off from its tables and queues at its first request says so, and nothing of theirs.
 #[tokio::test(start_paused = true)]
 async fn what_can_not_be_reached_is_unavailable() {
     let item = format!("{NOBODY}:{NOBODY}:0");

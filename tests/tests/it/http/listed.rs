@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanfold::limits::{FEW_SHARDS, IDLE_OPEN, LOOKS_PER_SHARD_MAX};
 use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, ids};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -28,23 +28,13 @@ async fn end(server: &Server, fanout: &str, outcome: &str) {
     server.post("/acks", json!({outcome: [format!("{fanout}:{fanout}:0")]})).await.ok(200);
 }
 
-fn ids(page: &Value) -> Vec<String> {
-    page["fanouts"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
-}
-
 async fn list(server: &Server, query: &str) -> Vec<String> {
-    ids(&server.get(&format!("/fanouts{query}")).await.ok(200))
+    ids(server.get(&format!("/fanouts{query}")).await.ok(200)["fanouts"].as_array().unwrap())
 }
 
 /// All pages.
 async fn all(server: &Server, query: &str) -> Vec<String> {
-    let (mut found, mut next) = (Vec::new(), Some(format!("/fanouts{query}")));
-    while let Some(path) = next {
-        let page = server.get(&path).await.ok(200);
-        found.extend(ids(&page));
-        next = page["next"].as_str().map(str::to_owned);
-    }
-    found
+    ids(&server.pages(&format!("/fanouts{query}"), "fanouts").await.0)
 }
 
 /// What a request reads.
@@ -175,7 +165,7 @@ async fn what_ends_between_two_pages_is_neither_missed_nor_listed_twice() {
         let (mut found, mut pages) = (Vec::new(), 0);
         while let Some(path) = next {
             let page = server.get(&path).await.ok(200);
-            found.extend(ids(&page));
+            found.extend(ids(page["fanouts"].as_array().unwrap()));
             next = page["next"].as_str().map(str::to_owned);
             // Some that were listed, and some that were not.
             for fanout in opened.iter().skip(pages).step_by(8) {

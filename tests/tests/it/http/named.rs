@@ -12,19 +12,13 @@ async fn open(server: &Server, user_key: &str) -> String {
 }
 
 fn ids(page: &Value) -> Vec<String> {
-    page["fanouts"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+    super::ids(page["fanouts"].as_array().unwrap())
 }
 
 /// All pages.
 async fn all(server: &Server, path: &str) -> (Vec<String>, usize) {
-    let (mut found, mut pages, mut next) = (Vec::new(), 0, Some(path.to_owned()));
-    while let Some(path) = next {
-        let page = server.get(&path).await.ok(200);
-        found.extend(ids(&page));
-        pages += 1;
-        next = page["next"].as_str().map(str::to_owned);
-    }
-    (found, pages)
+    let (found, pages) = server.pages(path, "fanouts").await;
+    (super::ids(&found), pages)
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,14 +26,14 @@ async fn the_notice_of_a_share_is_shown_until_there_is_one_of_the_end() {
     let shown = server.get(&path).await.ok(200);
     assert_eq!((&shown["notice"]["state"], shown["notice"].get("share")), (&json!("delivered"), None));
     assert!(shown["notified_at"].is_u64());
-    let told = server.stack.take(QueueName::Notices).await;
+    let notices = server.stack.take(QueueName::Notices).await;
     let types: Vec<Value> =
-        told.iter().map(|notice| serde_json::from_str::<Value>(&notice.body).unwrap()["type"].clone()).collect();
+        notices.iter().map(|notice| serde_json::from_str::<Value>(&notice.body).unwrap()["type"].clone()).collect();
     assert_eq!(types, ["fanout.progress", "fanout.succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_is_not_told_has_no_notice() {
+async fn an_end_that_was_not_chosen_has_no_notice() {
     let server = Server::start().await;
     let body = json!({"seal": true, "notify": {"queue": "notices"}, "notify_on": {"ends": ["failed"]}});
     let opened = server.post("/fanouts", body).await.ok(201);
@@ -42,7 +42,7 @@ async fn an_end_that_is_not_told_has_no_notice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_told_is_refused_with_its_field() {
+async fn an_impossible_choice_of_notices_is_refused_with_its_field() {
     let server = Server::start().await;
     let (url, token) = (json!({"url": "https://example.com/"}), json!({"task_token": "AQ"}));
     for (notify, on, field, says) in [

@@ -9,11 +9,11 @@ fn letter() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_is_stored_and_told() {
+async fn a_policy_is_stored_and_returned() {
     let server = Server::start().await;
     let stored = server.put("/policies/letter", letter()).await.ok(200);
     assert_eq!((&stored["kind"], &stored["target"]), (&json!("letter"), &json!("content.town")));
-    assert_eq!(stored["max_batch"], 100, "what is left out is told");
+    assert_eq!(stored["max_batch"], 100, "defaults are returned");
     assert_eq!(server.get("/policies/letter").await.ok(200), stored);
     let changed = server.put("/policies/letter", with(stored.clone(), "max_batch", json!(7))).await.ok(200);
     assert_eq!(changed["max_batch"], 7);

@@ -49,13 +49,16 @@ async fn a_failed_partition_is_shown_and_resumed() {
     let path = format!("/fanouts/{}", opened["id"].as_str().unwrap());
     server.stack.drain().await;
     let shown = server.get(&path).await.ok(200);
-    for partition in shown["producer"]["partitions"].as_array().unwrap() {
+    let partitions = shown["producer"]["partitions"].as_array().unwrap();
+    assert_eq!(partitions.len(), 2);
+    for partition in partitions {
         let (state, error) = (&partition["state"], &partition["error"]);
         assert_eq!((state, error), (&json!("failed"), &json!("the table is gone")));
     }
     server.stack.sources.answer(|_| Ok(json!({"tasks": [row("a")]})));
     let resumed = server.post(&format!("{path}/producer/resume"), json!({})).await.ok(200);
-    assert!(resumed["partitions"].as_array().unwrap().iter().all(|it| it["state"] == "running"));
+    let states: Vec<&Value> = resumed["partitions"].as_array().unwrap().iter().map(|it| &it["state"]).collect();
+    assert_eq!(states, ["running", "running"]);
     server.stack.drain().await;
     assert_eq!(server.get(&path).await.ok(200)["total"], 1);
     server.post(&format!("{path}/producer/resume"), json!({})).await.problem(409, "fanout_not_open");

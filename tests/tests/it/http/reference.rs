@@ -1,6 +1,9 @@
 //! What a service that tracks fan-outs over queues is known to do (open, add, seal and acks over HTTP, and estimates by counters), each
-//! behaviour as one test: whoever comes from such a service finds it here.
+//! behaviour as one test: users of such a service find it here.
 
+mod estimates;
+
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanfold::limits::GROUP_ITEMS_MAX;
@@ -70,8 +73,8 @@ async fn an_add_answers_groups_which_the_client_expands() {
     let upto: Vec<u64> =
         many["groups"].as_array().unwrap().iter().map(|group| group["upto"].as_u64().unwrap()).collect();
     assert_eq!(upto, [u64::from(GROUP_ITEMS_MAX), u64::from(GROUP_ITEMS_MAX), 5]);
-    let mut ids: Vec<&Value> = [&one, &many].iter().flat_map(|added| added["groups"].as_array().unwrap()).collect();
-    ids.dedup_by_key(|group| &group["id"]);
+    let groups = [&one, &many].into_iter().flat_map(|added| added["groups"].as_array().unwrap());
+    let ids: BTreeSet<&str> = groups.map(|group| group["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), 4, "each group has an id of its own");
     assert_eq!(fanout.show(&server).await["total"], 64 + 2 * GROUP_ITEMS_MAX + 5);
 }
@@ -81,10 +84,10 @@ async fn items_that_are_all_acked_before_the_seal_complete_with_it() {
     let server = Server::start().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 100).await;
-    assert_eq!(completed_by(&server, &items).await, Vec::<String>::new(), "nobody knows that no more come");
+    assert_eq!(completed_by(&server, &items).await, Vec::<String>::new(), "more may come");
     let more = fanout.add(&server, 1).await;
     assert_eq!(completed_by(&server, &more).await, Vec::<String>::new());
-    assert!(fanout.seal(&server).await, "only the seal can tell");
+    assert!(fanout.seal(&server).await, "only the seal can complete it");
     assert_eq!(fanout.show(&server).await["state"], "completed");
 }
 
@@ -160,7 +163,7 @@ async fn a_fanout_without_items_is_complete_when_it_is_sealed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_ids_are_told_and_spoil_no_other() {
+async fn unknown_ids_are_named_and_spoil_no_other() {
     let server = Server::start().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 2).await;
@@ -169,8 +172,8 @@ async fn unknown_ids_are_told_and_spoil_no_other() {
     let both = [&items[..], &elsewhere[..]].concat();
     let answer = server.post("/acks", json!({"items": both})).await.ok(200);
     assert_eq!(answer["refused"].as_array().unwrap().len(), 2);
-    let told = answer["fanouts"].as_array().unwrap().iter().find(|told| told["id"] == json!(fanout.id)).unwrap();
-    assert_eq!((&told["complete"], &told["user_key"]), (&json!(true), &json!("k")));
+    let entry = answer["fanouts"].as_array().unwrap().iter().find(|entry| entry["id"] == json!(fanout.id)).unwrap();
+    assert_eq!((&entry["complete"], &entry["user_key"]), (&json!(true), &json!("k")));
     server.post("/acks", json!({"items": elsewhere})).await.problem(422, "invalid_acks");
     for path in ["", "/groups"] {
         server.get(&format!("/fanouts/{NOBODY}{path}")).await.problem(404, "unknown_fanout");
@@ -200,12 +203,12 @@ async fn several_producers_add_and_ackers_ack_at_once() {
     let added = futures::future::join_all((0..20).map(|_| fanout.add(&server, 64))).await;
     assert!(!fanout.seal(&server).await);
     let completed = futures::future::join_all(added.iter().map(|items| completed_by(&server, items))).await;
-    assert!(completed.iter().flatten().count() >= 1, "whoever acks last is told, and whoever looks after that");
+    assert!(completed.iter().flatten().count() >= 1, "the last ack is answered so, and those that look after it");
     assert_eq!(fanout.show(&server).await["complete"], true);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_finishes_is_reaped_whether_open_or_sealed() {
+async fn abandoned_fanouts_are_reaped_whether_open_or_sealed() {
     let server = Server::start().await;
     for seal in [false, true] {
         let limits = json!({"open": "2h", "sealed": "2h"});
@@ -215,7 +218,7 @@ async fn what_nobody_finishes_is_reaped_whether_open_or_sealed() {
         if seal {
             assert!(!fanout.seal(&server).await);
         }
-        // Whoever still works on it keeps it.
+        // Acks keep it.
         for item in &items[..3] {
             server.stack.clock.skip(Duration::from_secs(90 * 60));
             server.stack.sweep().await;
@@ -229,111 +232,4 @@ async fn what_nobody_finishes_is_reaped_whether_open_or_sealed() {
         let late = server.post("/acks", json!({"items": items})).await.ok(200);
         assert_eq!((&late["fanouts"][0]["state"], &late["fanouts"][0]["complete"]), (&json!("expired"), &json!(false)));
     }
-}
-
-/// A fan-out that is estimated, by a counter.
-async fn estimated(server: &Server, user_key: &str) -> Fanout {
-    let opened = server.post("/fanouts", json!({"mode": "estimated", "user_key": user_key})).await.ok(201);
-    assert_eq!([&opened["state"], &opened["total"], &opened["complete"]], [&json!("open"), &json!(0), &json!(false)]);
-    Fanout { id: opened["id"].as_str().unwrap().to_owned() }
-}
-
-/// Counts in several fan-outs at once; the user keys of those that are complete, sorted.
-async fn complete_after(server: &Server, counts: &[(&Fanout, &str, u64)]) -> Vec<String> {
-    let entry = |(fanout, what, by): &(&Fanout, &str, u64)| json!({"fanout": fanout.id, *what: by});
-    let counts: Vec<Value> = counts.iter().map(entry).collect();
-    let answer = server.post("/counts", json!({"counts": counts})).await.ok(200);
-    assert_eq!(answer["refused"], json!([]));
-    let complete = answer["fanouts"].as_array().unwrap().iter().filter(|fanout| fanout["complete"] == true);
-    let mut keys: Vec<String> = complete.map(|fanout| fanout["user_key"].as_str().unwrap().to_owned()).collect();
-    keys.sort_unstable();
-    keys
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_estimate_is_incremented_decremented_and_closed() {
-    let server = Server::start().await;
-    let fanout = estimated(&server, "catalog 7").await;
-    assert!(complete_after(&server, &[(&fanout, "add", 10)]).await.is_empty());
-    assert!(complete_after(&server, &[(&fanout, "succeeded", 10)]).await.is_empty(), "nobody knows that no more come");
-    assert!(complete_after(&server, &[(&fanout, "add", 2)]).await.is_empty());
-    assert!(!fanout.seal(&server).await, "two are outstanding");
-    assert!(complete_after(&server, &[(&fanout, "succeeded", 1)]).await.is_empty());
-    assert_eq!(
-        complete_after(&server, &[(&fanout, "failed", 1)]).await,
-        ["catalog 7"],
-        "whoever decrements last is told"
-    );
-    let shown = fanout.show(&server).await;
-    assert_eq!([&shown["state"], &shown["progress"]], [&json!("completed"), &json!("estimated")]);
-    assert_eq!([&shown["total"], &shown["succeeded"], &shown["failed"]], [&json!(12), &json!(11), &json!(1)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn closing_an_estimate_that_is_at_zero_completes_it() {
-    let server = Server::start().await;
-    assert!(estimated(&server, "empty").await.seal(&server).await);
-    let fanout = estimated(&server, "k").await;
-    assert!(complete_after(&server, &[(&fanout, "add", 3), (&fanout, "succeeded", 3)]).await.is_empty());
-    for _ in 0..2 {
-        assert!(fanout.seal(&server).await, "and says so again");
-    }
-}
-
-/// Every decrement counts, also several of one fan-out.
-#[tokio::test(start_paused = true)]
-async fn one_call_decrements_several_estimates() {
-    let server = Server::start().await;
-    let fanouts = [estimated(&server, "a").await, estimated(&server, "b").await, estimated(&server, "c").await];
-    for fanout in &fanouts {
-        complete_after(&server, &[(fanout, "add", 3)]).await;
-    }
-    for fanout in &fanouts[..2] {
-        assert!(!fanout.seal(&server).await);
-    }
-    let [a, b, c] = &fanouts;
-    let counts = [(a, "succeeded", 1), (b, "succeeded", 2), (c, "succeeded", 3), (a, "succeeded", 2)];
-    assert_eq!(complete_after(&server, &counts).await, ["a"]);
-    assert_eq!(complete_after(&server, &[(b, "succeeded", 1), (a, "succeeded", 0)]).await, ["a", "b"]);
-}
-
-/// What makes an estimate of it.
-#[tokio::test(start_paused = true)]
-async fn a_decrement_that_comes_twice_counts_twice() {
-    let server = Server::start().await;
-    let fanout = estimated(&server, "k").await;
-    complete_after(&server, &[(&fanout, "add", 2)]).await;
-    assert!(!fanout.seal(&server).await);
-    assert!(complete_after(&server, &[(&fanout, "succeeded", 1)]).await.is_empty());
-    assert_eq!(complete_after(&server, &[(&fanout, "succeeded", 1)]).await, ["k"], "too early");
-    assert_eq!(
-        complete_after(&server, &[(&fanout, "succeeded", 1)]).await,
-        ["k"],
-        "and nothing is below zero after the end"
-    );
-    assert_eq!(fanout.show(&server).await["done"], 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn estimates_that_nobody_finishes_are_reaped_too() {
-    let server = Server::start().await;
-    let body = json!({"mode": "estimated", "items": 5, "seal": true, "idle_limit": {"sealed": "2h"}});
-    let opened = server.post("/fanouts", body).await.ok(201);
-    let fanout = Fanout { id: opened["id"].as_str().unwrap().to_owned() };
-    complete_after(&server, &[(&fanout, "succeeded", 2)]).await;
-    server.stack.clock.skip(Duration::from_secs(3 * 3_600));
-    server.stack.sweep().await;
-    let reaped = fanout.show(&server).await;
-    let [state, done, missing] = ["state", "done", "missing"].map(|field| &reaped[field]);
-    assert_eq!([state, done, missing], [&json!("expired"), &json!(2), &json!(3)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn unknown_estimates_are_told_and_spoil_no_other() {
-    let server = Server::start().await;
-    let fanout = estimated(&server, "k").await;
-    let counts = json!([{"fanout": NOBODY, "add": 1}, {"fanout": fanout.id, "add": 1}]);
-    let answer = server.post("/counts", json!({"counts": counts})).await.ok(200);
-    assert_eq!((&answer["refused"][0]["code"], &answer["fanouts"][0]["total"]), (&json!("unknown_fanout"), &json!(1)));
-    server.post("/counts", json!({"counts": [{"fanout": NOBODY, "add": 1}]})).await.problem(422, "invalid_counts");
 }

@@ -77,7 +77,7 @@ async fn a_key_is_used_only_by_what_was_valid() {
     server.post_once("/tasks", "k", json!({"tasks": orders(0..3)})).await.ok(202);
 }
 
-/// Ids that the client chose do not follow from the key, so nothing but the note tells.
+/// Ids that the client chose do not follow from the key, so only the note shows it.
 #[tokio::test(start_paused = true)]
 async fn a_used_key_registers_no_others_with_ids_of_their_own() {
     let server = Server::start().await;

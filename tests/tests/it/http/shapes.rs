@@ -15,7 +15,7 @@ fn policy(field: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn json_of_a_wrong_shape_is_told_by_its_field() {
+async fn json_of_a_wrong_shape_is_refused_by_its_field() {
     let server = Server::start().await;
     let items = format!("/fanouts/{NOBODY}/items");
     let seal = format!("/fanouts/{NOBODY}/seal");
@@ -87,10 +87,10 @@ async fn json_of_a_wrong_shape_is_told_by_its_field() {
         let reply = server.send(method, path, &[], body.clone()).await;
         let (detail, fields) = reply.problem(422, "invalid_body");
         assert!(detail.contains(named), "{body}: {detail}");
-        let [told] = fields.as_slice() else { panic!("{body}: {fields:?}") };
+        let [named] = fields.as_slice() else { panic!("{body}: {fields:?}") };
         // Of a choice the path may name what was chosen, too.
-        let within = told.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        assert!(within, "{body}: {told}");
+        let within = named.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        assert!(within, "{body}: {named}");
     }
 }
 

@@ -19,7 +19,7 @@ fn ids(answer: &Value, outcome: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_told_from_its_registration_to_its_end() {
+async fn a_task_is_shown_from_its_registration_to_its_end() {
     let server = Server::start().await;
     let answer = server.post("/tasks", json!({"tasks": orders("117", 0..2)})).await.ok(202);
     let tasks = ids(&answer, "registered");
@@ -74,11 +74,11 @@ fn picky() -> std::sync::Arc<ScriptedApi> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outcomes_are_told_by_task_and_by_batch() {
+async fn outcomes_are_shown_by_task_and_by_batch() {
     let server = Server::over(TestStack::new(parcel(json!({"max_attempts": 3})), picky(), Crash::never()).await);
     let answer = server.post("/tasks", json!({"tasks": orders("117", 0..3)})).await.ok(202);
     let tasks = ids(&answer, "registered");
-    let mut told: Vec<(String, Value)> = Vec::new();
+    let mut statuses: Vec<(String, Value)> = Vec::new();
     for _ in 0..100 {
         if server.stack.deliver(QueueName::Handle).await > 0 {
             break;
@@ -87,10 +87,10 @@ async fn outcomes_are_told_by_task_and_by_batch() {
             server.stack.deliver(queue).await;
         }
         let status = server.get(&format!("/tasks/{}", tasks[2])).await.ok(200)["status"].clone();
-        told.push((tasks[2].clone(), status));
+        statuses.push((tasks[2].clone(), status));
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
-    assert_eq!(told.last().unwrap().1, "batched", "claimed, not called");
+    assert_eq!(statuses.last().unwrap().1, "batched", "claimed, not called");
     let mut statuses = Vec::new();
     let mut batch = Value::Null;
     for id in &tasks {
@@ -114,7 +114,7 @@ async fn outcomes_are_told_by_task_and_by_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_batch_that_failed_tells_why() {
+async fn a_whole_batch_that_failed_says_why() {
     let api = ScriptedApi::new(|_| Err(CallError::for_good("the depot is closed")));
     let server = Server::over(TestStack::new(parcel(json!({})), api, Crash::never()).await);
     let task = ids(&server.post("/tasks", json!({"tasks": orders("117", 0..1)})).await.ok(202), "registered").remove(0);
@@ -155,7 +155,7 @@ async fn a_key_is_not_used_for_other_tasks() {
     assert_eq!(batched, first.len(), "nothing of the refused requests was stored");
 }
 
-/// The first task's key belongs to another task, so only those after it tell of the first request.
+/// The first task's key belongs to another task, so only those after it show the first request.
 #[tokio::test(start_paused = true)]
 async fn a_key_is_not_used_for_other_tasks_behind_a_duplicate() {
     let stack =
@@ -185,7 +185,7 @@ async fn an_idempotency_key_is_no_message_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ids_of_ones_own_and_duplicates_are_told() {
+async fn ids_of_the_clients_own_and_duplicates_are_returned() {
     let stack =
         TestStack::new(parcel(json!({"key": "content.order"})), ScriptedApi::always_succeeds(), Crash::never()).await;
     let server = Server::over(stack);

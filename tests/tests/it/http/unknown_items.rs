@@ -1,6 +1,6 @@
 //! Tasks that name items which do not exist are refused; what vanishes later is shown, logged and counted.
 
-use fanfold_tests::{QueueName, listen, told};
+use fanfold_tests::{QueueName, listen, logged};
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server};
@@ -77,17 +77,17 @@ async fn over_the_queue_only_the_message_that_names_no_item_fails() {
     let good = deliveries.iter().find(|delivery| delivery.body.contains("ORD-0")).unwrap();
     assert_eq!(failed.len(), 2);
     assert!(!failed.contains(&good.message_id));
-    let told = told();
-    assert!(told.contains("tasks[1].id") && told.contains(NOBODY), "{told}");
+    let logged = logged();
+    assert!(logged.contains("tasks[1].id") && logged.contains(NOBODY), "{logged}");
     assert_eq!(server.get(&format!("/tasks/{}", item(0))).await.ok(200)["item"], "pending");
     for id in [item(1), item(2)] {
         server.get(&format!("/tasks/{id}")).await.problem(404, "unknown_task");
     }
 }
 
-/// The record of its item goes while the task waits: nobody can refuse it any more, but it does not vanish without a word.
+/// The record of its item goes while the task waits: its registration can no longer be refused, but the lost ack is logged.
 #[tokio::test(start_paused = true)]
-async fn an_ack_that_nobody_takes_is_logged_and_shown() {
+async fn an_ack_of_an_item_that_is_gone_is_logged_and_shown() {
     let server = Server::start().await;
     let (fanout, groups) = open(&server, json!({"items": 2})).await;
     let id = format!("{fanout}:{}:0", groups[0]);
@@ -95,8 +95,8 @@ async fn an_ack_that_nobody_takes_is_logged_and_shown() {
     server.stack.delete_record("GroupsTable", &groups[0]).await;
     listen();
     server.stack.drain().await;
-    let told = told();
-    assert!(told.contains("acks of items that do not exist") && told.contains(&groups[0]), "{told}");
+    let logged = logged();
+    assert!(logged.contains("acks of items that do not exist") && logged.contains(&groups[0]), "{logged}");
     let task = server.get(&format!("/tasks/{id}")).await.ok(200);
     assert_eq!((&task["status"], &task["item"]), (&json!("succeeded"), &json!("unknown")));
 }

@@ -35,7 +35,7 @@ async fn failing(tasks: usize) -> (TestStack, Batch) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_by_one_chain_and_then_the_batch_is_closed() {
+async fn failures_are_reported_by_one_chain_and_then_the_batch_is_closed() {
     let (stack, batch) = failing(3).await;
     for _ in 0..20 {
         run_for(&stack, 6 * MINUTE, Duration::from_secs(5)).await;
@@ -53,7 +53,7 @@ async fn failures_are_told_by_one_chain_and_then_the_batch_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_was_told_is_not_told_again() {
+async fn a_part_that_was_delivered_is_not_sent_again() {
     let (stack, batch) = failing(2_000).await;
     // Of the first two parts each is refused once.
     stack.webhooks.answer(|_, before| if before == 0 { WebhookAnswer::Refuses(500) } else { WebhookAnswer::Takes });
@@ -66,10 +66,11 @@ async fn a_part_that_was_told_is_not_told_again() {
         let known = parts.entry(posted.notice.id).or_insert_with(|| failed.failures.clone());
         assert_eq!(known, &failed.failures, "a notice says the same each time");
     }
-    let told: BTreeMap<TaskId, String> = parts.values().flatten().map(|told| (told.id, told.error.clone())).collect();
-    assert_eq!((told.len(), parts.values().map(Vec::len).sum::<usize>()), (2_000, 2_000));
+    let reported: BTreeMap<TaskId, String> =
+        parts.values().flatten().map(|reported| (reported.id, reported.error.clone())).collect();
+    assert_eq!((reported.len(), parts.values().map(Vec::len).sum::<usize>()), (2_000, 2_000));
     for (n, id) in batch.members.ids().iter().enumerate() {
-        assert_eq!(told[id].split(' ').next(), Some((n % 20).to_string().as_str()), "{id}");
+        assert_eq!(reported[id].split(' ').next(), Some((n % 20).to_string().as_str()), "{id}");
     }
     let notice = stack.batches.get(batch.id).await.unwrap().unwrap().notice;
     assert_eq!((notice.delivered.is_some(), notice.tries as usize), (true, by_notice.len() + 1));
@@ -77,7 +78,7 @@ async fn a_part_that_was_told_is_not_told_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_nobody_takes_are_given_up_and_sent_back() {
+async fn failures_that_no_receiver_takes_are_given_up_and_sent_back() {
     let (stack, batch) = failing(3).await;
     stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(410));
     stack.drain().await;
@@ -96,7 +97,7 @@ async fn failures_nobody_takes_are_given_up_and_sent_back() {
     stack.assert_locks_free().await;
 }
 
-/// The ids of batches whose failures are to be told stand in their lane's lock, which is one item.
+/// The ids of batches whose failures are to be reported stand in their lane's lock, which is one item.
 #[tokio::test(start_paused = true)]
 async fn no_more_notices_wait_than_the_lock_of_a_lane_can_name() {
     for hangs in [false, true] {

@@ -13,7 +13,7 @@ fn pauses(stack: &TestStack) -> Vec<Duration> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_double_up_to_an_hour_whatever_is_repeated() {
+async fn pauses_double_up_to_an_hour_although_messages_are_repeated() {
     let stack = stack().await;
     stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(503));
     let (fanout, ids) = open(&stack, URL, 2, "order").await;
@@ -75,12 +75,12 @@ async fn after_days_it_is_given_up_with_one_dead_letter() {
     assert_eq!((&undelivered.notice, undelivered.tries as usize), (&posted[0].notice, posted.len()));
     for _ in 0..3 {
         stack.sweep().await;
-        assert_eq!(stack.backlog().await, 0, "nobody tries again");
+        assert_eq!(stack.backlog().await, 0, "there is no further try");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
+async fn a_receiver_that_is_gone_is_not_called_again_until_the_dead_letter_is_sent_back() {
     let stack = stack().await;
     stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(410));
     let (fanout, ids) = open(&stack, URL, 2, "order").await;
@@ -128,7 +128,7 @@ async fn a_lost_message_of_a_chain_is_sent_by_a_sweep_and_copies_of_it_count_no_
     assert_eq!(stack.backlog().await, 0);
 }
 
-/// A runner that is started again has lost its queues; nobody else works on its tables.
+/// A runner that is started again has lost its queues; no other works on its tables.
 #[tokio::test(start_paused = true)]
 async fn a_restart_goes_on_with_a_chain_where_it_was() {
     let stack = stack().await;

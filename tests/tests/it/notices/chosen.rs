@@ -1,11 +1,11 @@
-//! Which ends are told: those that were chosen, as what was chosen, and nothing waits for the others.
+//! Which ends have a notice: those that were chosen, under the names that were chosen, and nothing waits for the others.
 
 use fanfold::ids::derived;
 use fanfold::notice::Event;
 use fanfold::store::fanouts::{FanoutState, NotifyOn, ReportedEnd, Then, Tolerance};
 use fanfold_tests::QueueName;
 
-use super::progress::told;
+use super::progress::delivered;
 use super::*;
 
 fn on(ends: &[ReportedEnd]) -> Option<NotifyOn> {
@@ -26,7 +26,7 @@ enum Ends {
     Cancelled,
 }
 
-/// What is told of it, and how its header stands then.
+/// The notices of it, and how its header stands then.
 async fn ended(ends: &[ReportedEnd], how: Ends, small: bool) -> (Vec<String>, Fanout) {
     let stack = stack().await;
     let tolerated_failures = (how == Ends::Failed).then_some(Tolerance::Count(0));
@@ -54,11 +54,11 @@ async fn ended(ends: &[ReportedEnd], how: Ends, small: bool) -> (Vec<String>, Fa
     for posted in stack.webhooks.posted() {
         assert_eq!(posted.notice.id, derived::end_notice(id), "one end, one id");
     }
-    (told(&stack), stack.header(id).await)
+    (delivered(&stack), stack.header(id).await)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_chosen_is_told_as_that_and_nothing_else_is() {
+async fn chosen_ends_are_sent_under_their_names_and_no_others() {
     use ReportedEnd::{Cancelled, Completed, Failed, Succeeded};
     for small in [true, false] {
         for (ends, how, wanted) in [
@@ -73,8 +73,12 @@ async fn what_is_chosen_is_told_as_that_and_nothing_else_is() {
             (&[Succeeded, Completed], Ends::Failed, None),
             (&[Succeeded, Completed], Ends::Cancelled, None),
         ] {
-            let (told, header) = ended(ends, how, small).await;
-            assert_eq!(told, wanted.map(str::to_owned).into_iter().collect::<Vec<_>>(), "{ends:?}, {how:?}, {small}");
+            let (delivered, header) = ended(ends, how, small).await;
+            assert_eq!(
+                delivered,
+                wanted.map(str::to_owned).into_iter().collect::<Vec<_>>(),
+                "{ends:?}, {how:?}, {small}"
+            );
             assert!(header.ended() && !header.ending(), "nothing is left to be done: {header:?}");
             assert_eq!(header.notice.delivered.is_some(), wanted.is_some());
         }
@@ -82,7 +86,7 @@ async fn what_is_chosen_is_told_as_that_and_nothing_else_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_is_not_told_still_leads_to_what_follows() {
+async fn an_end_without_a_notice_still_leads_to_what_follows() {
     let stack = stack().await;
     let then = Some(Then::new("parcel", json!({"depot": "117"})));
     let request = OpenRequest { then, ..request(&[ReportedEnd::Expired], 1) };
@@ -95,7 +99,7 @@ async fn an_end_that_is_not_told_still_leads_to_what_follows() {
     }
     let header = stack.header(opened.fanout.id).await;
     assert!(header.followed.is_some() && !header.ending(), "{header:?}");
-    assert_eq!((told(&stack).len(), stack.api.seen().len()), (0, 1));
+    assert_eq!((delivered(&stack).len(), stack.api.seen().len()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,8 +109,8 @@ async fn without_items_it_has_succeeded_at_once() {
     stack.drain().await;
     let posted = stack.webhooks.posted();
     assert!(posted.len() == 1 && matches!(&posted[0].notice.event, Event::FanoutSucceeded(end) if end.total == 0));
-    let told = serde_json::to_value(&posted[0].notice).unwrap();
-    assert_eq!(told["data"]["state"], json!(FanoutState::Completed));
+    let delivered = serde_json::to_value(&posted[0].notice).unwrap();
+    assert_eq!(delivered["data"]["state"], json!(FanoutState::Completed));
     stack.tracking.open(request(&[ReportedEnd::Failed], 0), None).await.unwrap();
-    assert_eq!(stack.deliver(QueueName::Notify).await, 0, "nobody is asked to tell it");
+    assert_eq!(stack.deliver(QueueName::Notify).await, 0, "no message asks for a notice");
 }

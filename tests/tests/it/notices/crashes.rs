@@ -1,4 +1,4 @@
-//! A worker dies at each request of a chain in turn: a sweep heals it, and nothing is told under another id.
+//! A worker dies at each request of a chain in turn: a sweep heals it, and no notice comes under another id.
 
 use fanfold_tests::{Crash, Moment, QueueName, WebhookAnswer, at_every_request};
 
@@ -35,7 +35,7 @@ async fn run(crash: Crash, gone: bool) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_dies_while_it_tells_is_followed_by_another() {
+async fn a_worker_that_dies_delivering_is_followed_by_another() {
     for moment in [Moment::Before, Moment::After, Moment::AnswerLost] {
         let struck = at_every_request(moment, async |crash| run(crash, false).await).await;
         assert!(struck.len() > 15, "{moment:?}: {struck:?}");
@@ -43,7 +43,7 @@ async fn whoever_dies_while_it_tells_is_followed_by_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_dies_while_it_gives_up_is_followed_by_another() {
+async fn a_worker_that_dies_giving_up_is_followed_by_another() {
     for moment in [Moment::Before, Moment::After] {
         let struck = at_every_request(moment, async |crash| run(crash, true).await).await;
         assert!(struck.len() > 15, "{moment:?}: {struck:?}");

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_acks_of_the_last_item_have_it_told_once() {
+async fn concurrent_acks_of_the_last_item_send_one_notice() {
     let stack = stack().await;
     for (n, items) in [1, 3].into_iter().enumerate() {
         let (_, ids) = open(&stack, URL, items, &n.to_string()).await;
@@ -29,7 +29,7 @@ async fn concurrent_acks_of_the_last_item_have_it_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_acks_and_seals_of_a_large_fanout_have_it_told_once() {
+async fn concurrent_acks_and_seals_of_a_large_fanout_send_one_notice() {
     let stack = stack().await;
     let (fanout, _) = stack.open(0, false).await;
     let ids = stack.add(fanout, 3, "first").await;
@@ -44,7 +44,7 @@ async fn concurrent_acks_and_seals_of_a_large_fanout_have_it_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_fanout_opened_again_is_told_once() {
+async fn an_empty_fanout_opened_again_has_one_notice() {
     let stack = stack().await;
     for _ in 0..5 {
         open(&stack, URL, 0, "empty").await;
@@ -55,7 +55,7 @@ async fn an_empty_fanout_opened_again_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_thousand_fanouts_each_is_told_once() {
+async fn a_thousand_fanouts_have_one_notice_each() {
     let stack = stack().await;
     let opened = join_all((0..1_000).map(|n| {
         let (stack, key) = (&stack, n.to_string());

@@ -1,13 +1,13 @@
-//! A worker dies at each request in turn while shares and the end are told: the end is told under its one id, shares in their order and
-//! before it, and nobody waits for anything at the end.
+//! A worker dies at each request in turn while shares and the end are reported: the end under its one id, shares in their order and
+//! before it, and nothing is left to be done.
 
 use fanfold::notice::Event;
 use fanfold_tests::{Crash, Moment, WebhookAnswer, at_every_request};
 
-use super::progress::{opened, told};
+use super::progress::{delivered, opened};
 use super::*;
 
-/// A fan-out of which two shares and the end are told, the first time in vain each; the request that was struck.
+/// A fan-out of which two shares and the end are reported, each at the second try. Returns the struck request.
 async fn run(crash: Crash, small: bool) -> Option<String> {
     let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
     let stack = TestStack::new(policy, ScriptedApi::always_succeeds(), crash).await;
@@ -23,7 +23,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     }
     run_for(&stack, 2 * MINUTE, MINUTE / 2).await;
     let at = stack.crash.struck()?;
-    let (calls, header) = (told(&stack), stack.header(fanout).await);
+    let (calls, header) = (delivered(&stack), stack.header(fanout).await);
     assert!(header.complete() && header.notice.delivered.is_some() && !header.ending(), "{at}: {header:?}");
     let mut distinct = calls.clone();
     distinct.dedup();
@@ -31,12 +31,12 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     assert!(calls.len() <= 7, "{at}: {calls:?}");
     let contents: std::collections::BTreeMap<Uuid, Vec<Event>> =
         stack.webhooks.posted().into_iter().fold(Default::default(), |mut all, posted| {
-            let told: &mut Vec<Event> = all.entry(posted.notice.id).or_default();
-            told.push(posted.notice.event);
-            told.dedup();
+            let delivered: &mut Vec<Event> = all.entry(posted.notice.id).or_default();
+            delivered.push(posted.notice.event);
+            delivered.dedup();
             all
         });
-    assert!(contents.len() == 3 && contents.values().all(|told| told.len() == 1), "{at}: {contents:?}");
+    assert!(contents.len() == 3 && contents.values().all(|delivered| delivered.len() == 1), "{at}: {contents:?}");
     assert_eq!(stack.backlog().await, 0, "{at}");
     Some(at)
 }

@@ -24,15 +24,15 @@ async fn sixty_that_hang_do_not_delay_another() {
     while count(URL) < 20 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let waited = stack.world.now().since(began);
-        assert!(waited < Duration::from_secs(10), "{} of 20 were told after {waited:?}", count(URL));
+        assert!(waited < Duration::from_secs(10), "{} of 20 were delivered after {waited:?}", count(URL));
     }
     assert!(count(HANGS) > 0 && count(HANGS) < 60, "some wait for a place");
     drop(pumps);
 }
 
-/// Who waits for a place uses up no try, and is told once there is one.
+/// A notice that waits for a place uses up no try, and is delivered once there is one.
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_place_waits_for_one() {
+async fn a_notice_without_a_place_waits_for_one() {
     let stack = stack().await;
     let places = Places::new(stack.surroundings().table("LOCKS_TABLE").unwrap());
     let now = stack.world.now();

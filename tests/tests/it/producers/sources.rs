@@ -41,7 +41,7 @@ async fn ask(url: &str) -> Result<Value, SourceError> {
 }
 
 #[tokio::test]
-async fn a_source_is_told_fanout_partition_and_cursor() {
+async fn a_source_gets_fanout_partition_and_cursor() {
     let (url, asked) = serve().await;
     let answer = ask(&format!("{url}/rows")).await.unwrap();
     let wanted = json!({"fanout": Uuid::nil(), "partition": 1, "of": 3, "cursor": {"after": 7}});
@@ -49,7 +49,7 @@ async fn a_source_is_told_fanout_partition_and_cursor() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_is_told_from_what_another_try_may_bring() {
+async fn errors_that_another_try_may_mend_are_kept_apart_from_final_ones() {
     let (url, asked) = serve().await;
     let error = async |path: &str| ask(&format!("{url}{path}")).await.unwrap_err();
     let busy = error("/busy").await;

@@ -3,24 +3,15 @@
 use std::time::Duration;
 
 use fanfold::ids::ItemId;
-use fanfold::policy::{Destination, NoticesQueue};
+use fanfold::policy::Destination;
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
-use serde_json::{Value, json};
 
-use super::{Case, ack, add, open, policy, seal};
+use super::{Case, ack, add, open, plain, queue, seal};
 use crate::small::{Actor, Stage};
 use crate::webhooks::RECEIVERS;
 
-fn plain() -> Value {
-    policy(&json!({}))
-}
-
-fn queue() -> Option<Destination> {
-    Some(Destination::Queue(NoticesQueue::Notices))
-}
-
-/// A fan-out that is done. Returns the message to tell its end.
+/// A fan-out that is done. Returns the message that asks for the notice of its end.
 async fn completed(stage: &Stage, notify: Option<Destination>) -> Result<(String, String), String> {
     let items = open(stage, 1, true, notify).await?;
     stage.alone(ack(stage, "one", &items)).await?;
@@ -160,7 +151,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "notify-beside-notify",
-        about: "one message to tell the end of a fan-out is delivered to two workers",
+        about: "one message that asks for the notice of a fan-out's end is delivered to two workers",
         policy: plain,
         prepare: |stage| {
             async move {

@@ -1,25 +1,15 @@
 //! Cancel beside what it races with: the last ack, the seal, registration, a call.
 
 use fanfold::ids::{ItemId, TaskId};
-use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::TrackingError;
 use futures::FutureExt;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Case, ack, add, fanout, grouped, open, policy, registration, seal, task};
+use super::{Case, ack, add, fanout, grouped, open, plain, queue, registration, seal, task};
 use crate::lock;
 use crate::small::stage::Again;
 use crate::small::{Actor, Stage};
-
-fn plain() -> Value {
-    policy(&json!({}))
-}
-
-fn queue() -> Option<Destination> {
-    Some(Destination::Queue(NoticesQueue::Notices))
-}
 
 /// A user cancels the fan-out.
 pub(super) fn cancel(stage: &Stage) -> Actor {

@@ -7,17 +7,13 @@ use fanfold::store::fanouts::Mode;
 use fanfold::tracking::{OpenRequest, TrackingError};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Case, fanout, policy};
+use super::{Case, fanout, plain};
 use crate::estimated::{EstimatedModel, check, plus, request};
 use crate::lock;
 use crate::small::stage::Again;
 use crate::small::{Actor, Stage};
-
-fn plain() -> Value {
-    policy(&json!({}))
-}
 
 /// Opens the fan-out with so many.
 async fn open(stage: &Stage, items: u32, seal: bool) -> Result<(), String> {
@@ -46,7 +42,7 @@ fn change(stage: &Stage, change: impl FnOnce(&mut EstimatedModel)) {
     lock(&stage.sim.model).estimated.get_mut(&fanout()).map(change);
 }
 
-/// Somebody counts, once.
+/// A user counts, once.
 fn count(stage: &Stage, counts: [u32; 3]) -> Actor {
     change(stage, |model| model.most = plus(model.most, counts));
     Actor::request("ack http", Again::Nobody, move |hands| {

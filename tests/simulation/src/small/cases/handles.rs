@@ -7,15 +7,11 @@ use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Case, grouped, open, policy, register, task, tasks};
+use super::{Case, grouped, open, plain, policy, register, task, tasks};
 use crate::small::Actor;
 
 fn one_at_once() -> Value {
     policy(&json!({"max_batch": 2, "max_in_flight": 1}))
-}
-
-fn plain() -> Value {
-    policy(&json!({}))
 }
 
 /// So much ahead that every lease is over.

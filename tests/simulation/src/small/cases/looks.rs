@@ -2,22 +2,12 @@
 
 use fanfold::ids::ItemId;
 use fanfold::limits::IDLE_SEALED;
-use fanfold::policy::{Destination, NoticesQueue};
 use futures::FutureExt;
-use serde_json::{Value, json};
 
 use super::cancels::cancel;
-use super::{Case, ack, add, fanout, open, policy, seal};
+use super::{Case, ack, add, fanout, open, plain, queue, seal};
 use crate::small::stage::Again;
 use crate::small::{Actor, Stage};
-
-fn plain() -> Value {
-    policy(&json!({}))
-}
-
-fn queue() -> Option<Destination> {
-    Some(Destination::Queue(NoticesQueue::Notices))
-}
 
 /// A sweep has found that the fan-out, which is old and sealed, may be idle for some days more: it is watched from then on. What a sweep
 /// does before that needs a clock that is days ahead.

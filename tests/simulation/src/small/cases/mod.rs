@@ -10,7 +10,7 @@ mod registers;
 
 use fanfold::ids::{ItemId, TaskId, derived, expand};
 use fanfold::messages::{AckRequest, TaskRequest};
-use fanfold::policy::Destination;
+use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::tracking::OpenRequest;
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -42,6 +42,16 @@ fn policy(fields: &Value) -> Value {
         policy[name] = value.clone();
     }
     policy
+}
+
+/// The policy with nothing else.
+fn plain() -> Value {
+    policy(&json!({}))
+}
+
+/// Notices to the stack's queue.
+fn queue() -> Option<Destination> {
+    Some(Destination::Queue(NoticesQueue::Notices))
 }
 
 /// A task with a key, under an id if it has one.

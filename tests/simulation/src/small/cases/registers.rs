@@ -7,20 +7,16 @@ use fanfold::limits::BUNDLE_FILLING_MAX;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Case, elected, open, policy, registration, single, task, tasks};
+use super::{Case, elected, open, plain, policy, registration, single, task, tasks};
 use crate::small::{Actor, Stage};
 
 fn keyed() -> Value {
     policy(&json!({"key": "content.k"}))
 }
 
-/// Who registers a task leads its lane at once, if nobody does.
+/// The worker that registers a task makes its lane's leader at once, if there is none.
 fn hasty() -> Value {
     policy(&json!({"linger": 0}))
-}
-
-fn plain() -> Value {
-    policy(&json!({}))
 }
 
 /// One message of two tasks for two workers.

@@ -1,4 +1,4 @@
-//! What the steps log, for tests of what they tell.
+//! What the steps log, for tests of their messages.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -28,7 +28,7 @@ impl Write for Here {
     }
 }
 
-/// Begins to listen, and forgets what was told on this thread so far.
+/// Begins to listen, and forgets what was logged on this thread so far.
 pub fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -36,10 +36,10 @@ pub fn listen() {
         let lines = fmt::layer().with_writer(|| Here).with_ansi(false).without_time();
         tracing_subscriber::registry().with(lines.with_filter(filter)).init();
     });
-    told();
+    logged();
 }
 
-/// What was told on this thread since the last time.
-pub fn told() -> String {
+/// What was logged on this thread since the last time.
+pub fn logged() -> String {
     String::from_utf8(LINES.take()).unwrap()
 }

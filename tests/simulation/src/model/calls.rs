@@ -1,0 +1,88 @@
+//! What a call of the batch API must be, by what was asked for and said before.
+
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold_batch_api::Call;
+use uuid::Uuid;
+
+use super::{CallLimits, Model, TaskModel, UNHINDERED};
+
+impl Model {
+    /// Members of a call whose fan-outs were cancelled before its attempt began.
+    fn cancelled(&self, call: &Call) -> Vec<String> {
+        let Some(begun) = self.begun.get(&(call.batch_id, call.attempt)) else { return Vec::new() };
+        let late = |id: &TaskId| match id {
+            TaskId::Item(item) => {
+                let cancelled_at = self.fanouts.get(&item.fanout).and_then(|fanout| fanout.cancelled_at);
+                cancelled_at.is_some_and(|at| at < *begun)
+            }
+            TaskId::Single(_) => false,
+        };
+        let members = call.members.iter().filter(|member| late(&member.id));
+        members.map(|member| format!("task {} is called, whose fan-out was cancelled before", member.id)).collect()
+    }
+
+    /// The batches that the batch API was called for.
+    pub(crate) fn called(&self) -> Vec<Uuid> {
+        self.attempts.keys().copied().collect()
+    }
+
+    /// Tasks that are called so late that they waited for another kind's calls.
+    fn starved(&self, call: &Call, limits: &CallLimits) -> Vec<String> {
+        if limits.hangs.as_ref().is_none_or(|hangs| *hangs == call.kind) || call.attempt > 1 {
+            return Vec::new();
+        }
+        let waited = |id| self.tasks.get(id).map_or(Duration::ZERO, |task: &TaskModel| task.asked_at.elapsed());
+        let starved = call.members.iter().filter(|member| waited(&member.id) > UNHINDERED);
+        starved.map(|member| format!("task {} waited for {:?}, {limits:?}", member.id, waited(&member.id))).collect()
+    }
+
+    /// The batch API is called; what is wrong with the call.
+    pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
+        let mut problems = self.starved(call, limits);
+        problems.extend(self.cancelled(call));
+        if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
+            problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
+        }
+        let attempts = self.attempts.entry(call.batch_id).or_default();
+        *attempts = call.attempt.max(*attempts);
+        let members: Vec<TaskId> = call.members.iter().map(|member| member.id).collect();
+        let most = self.kinds.get(&call.kind).map_or(0, |kind| kind.max_batch);
+        if members.len() > most {
+            problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
+        }
+        problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
+        let known = self.calls.entry(key.to_owned()).or_insert_with(|| members.clone());
+        if *known != members {
+            problems.push(format!("key {key} was used for {known:?} and for {members:?}"));
+        }
+        if !key.starts_with(&call.batch_id.to_string()) {
+            problems.push(format!("batch {} was called under the key {key}", call.batch_id));
+        }
+        for member in &call.members {
+            let mut content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+            problems.extend(self.take_end(&mut content));
+            let rivals = self.rivals(&member.id);
+            let same = |task: &TaskModel| task.content == content || task.instead.as_ref() == Some(&content);
+            let asked = |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && same(task));
+            if !rivals.iter().any(asked) {
+                problems.push(format!("task {} with content {content} was never asked for", member.id));
+            }
+            if content["t"].as_str() != Some(&call.target) {
+                problems.push(format!("task {} of target {} was called for {}", member.id, content["t"], call.target));
+            }
+            self.handled_as.insert(member.id, content);
+            let batch = *self.batch_of.entry(member.id).or_insert(call.batch_id);
+            if batch != call.batch_id {
+                problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
+            }
+            let free = |id: &TaskId| self.may_be_released(id) || self.may_be_given_back(id);
+            let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !free(id);
+            if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
+                problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
+            }
+        }
+        problems
+    }
+}

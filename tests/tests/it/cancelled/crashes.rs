@@ -1,0 +1,63 @@
+//! A worker dies at each request in turn while a fan-out is cancelled.
+
+use super::*;
+
+/// Cancels while some items are called for, some wait, some are acked and some have no task. Returns the struck request.
+async fn run(crash: Crash, small: bool) -> Option<String> {
+    let changes = json!({"max_batch": 2, "max_in_flight": 1});
+    let stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
+    let (fanout, ids) = opened(&stack, 10, small).await;
+    stack.register(ids[..4].iter().enumerate().map(|(n, id)| order(Some(*id), "117", n)).collect()).await;
+    stack.ack(&done(&ids[8..])).await;
+    while stack.api.seen().is_empty() {
+        stack.seconds(6).await;
+        if stack.backlog().await == 0 {
+            stack.sweep().await;
+        }
+    }
+    stack.register(ids[4..6].iter().enumerate().map(|(n, id)| order(Some(*id), "118", n)).collect()).await;
+    cancel(&stack, fanout).await;
+    let calls = stack.api.seen().len();
+    stack.drain().await;
+    stack.clock.skip(DRAINED_AFTER);
+    // After a death behind the last group's end the next sweep goes on.
+    for _ in 0..2 {
+        stack.sweep().await;
+        stack.drain().await;
+    }
+    assert_eq!(stack.api.seen().len(), calls, "no call begins after it is cancelled");
+    let end = stack.header(fanout).await;
+    assert!(end.state == FanoutState::Cancelled && end.ended(), "{end:?}");
+    let mut missing = 0;
+    for id in &ids {
+        match stack.item(id).await {
+            ItemState::Missing => missing += 1,
+            state => assert_eq!(state, ItemState::Succeeded),
+        }
+    }
+    let notices = stack.completions().await;
+    assert_eq!(notices.len(), 1, "one notice");
+    assert_eq!((notices[0].succeeded, notices[0].missing, end.missing), (10 - missing, missing, missing));
+    stack.assert_locks_free().await;
+    stack.crash.struck()
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_before_a_request() {
+    assert!(at_every_request(Moment::Before, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_after_a_request() {
+    assert!(at_every_request(Moment::After, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loses_an_answer() {
+    assert!(at_every_request(Moment::AnswerLost, async |crash| run(crash, false).await).await.len() > 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_one_dies_at_a_request() {
+    assert!(at_every_request(Moment::After, async |crash| run(crash, true).await).await.len() > 30);
+}
