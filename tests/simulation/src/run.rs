@@ -137,7 +137,7 @@ pub(crate) async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
             return;
         }
         // Times that a fast clock stamped must look old to one that is slow, and a reminder that got lost be due.
-        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + BATCH_REMINDER_PAUSE.max(FOLLOW_PAUSE_MAX)).await;
+        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + REMINDER_PAUSE_MAX.max(FOLLOW_PAUSE_MAX)).await;
         let Some(report) = sweep(cluster, SweepRequest::default(), false).await else { continue };
         sweeps += 1;
         let nothing = SweepReport { retired: report.retired, ..SweepReport::default() } == report;
