@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::GroupId;
+use fanfold::limits::ENVELOPE_BYTES;
 use fanfold::messages::{AckEntry, AckMessage, AckRequest};
 use fanfold::metrics::ANSWERED_TO_ACKED;
 use fanfold::tracking::{Acks, Refused, collect, gathered_requests};
@@ -26,8 +27,7 @@ impl Step for Ack {
                     AckMessage::Counts(request) => counts.push((delivery, request)),
                 }
             }
-            let requests: Vec<&AckRequest> = messages.iter().map(|(_, request)| request).collect();
-            match self.apply_all(&requests).await {
+            match self.apply_all(&messages).await {
                 Ok((refused, unknown)) => {
                     for (delivery, request) in &messages {
                         if let Some(problem) = refusal(request, &refused, &unknown) {
@@ -50,12 +50,13 @@ impl Step for Ack {
 }
 
 impl Ack {
-    async fn apply_all(&self, requests: &[&AckRequest]) -> Result<(Refused, BTreeSet<Uuid>), AckError> {
+    async fn apply_all(&self, messages: &[(Delivery, AckRequest)]) -> Result<(Refused, BTreeSet<Uuid>), AckError> {
         let mut acks = Acks::new();
-        requests.iter().for_each(|request| collect(&mut acks, request));
-        let named: Vec<_> = requests.iter().filter_map(|request| request.batch.as_ref()).collect();
-        let gathered = requests.iter().map(|request| request.gathered).max().unwrap_or_default();
-        if named.is_empty() && self.gathering.helps(requests.len(), gathered, &acks) {
+        messages.iter().for_each(|(_, request)| collect(&mut acks, request));
+        let named: Vec<_> = messages.iter().filter_map(|(_, request)| request.batch.as_ref()).collect();
+        let bytes = messages.iter().map(|(delivery, _)| delivery.body.len() + ENVELOPE_BYTES).sum();
+        let gathered = messages.iter().map(|(_, request)| request.gathered).max().unwrap_or_default();
+        if named.is_empty() && self.gathering.helps(bytes, gathered, &acks) {
             return Ok((self.apply_or_send_on(&acks, gathered + 1).await?, BTreeSet::new()));
         }
         let named = self.collect_batches(&named, &mut acks).await?;

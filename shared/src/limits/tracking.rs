@@ -87,9 +87,12 @@ pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 /// Groups and fan-outs that one worker writes at once.
 pub const ACKS_AT_ONCE_MAX: usize = 16;
 
-/// Messages of an invocation from which on it may send acks on: so many come at once only where more are waiting, which the next
-/// invocation gathers with them.
-pub const GATHERED_MESSAGES_MIN: usize = 1_000;
+/// Bytes of an invocation's messages from which on it may send acks on: half of what it takes ([`BODY_BYTES_MAX`](super::BODY_BYTES_MAX)). So much comes
+/// at once only where more is waiting, which the next invocation gathers with it.
+pub const GATHERED_BYTES_MIN: usize = super::BODY_BYTES_MAX / 2;
+
+/// Bytes that Lambda adds to a message of SQS, about: ids, the receipt, attributes.
+pub const ENVELOPE_BYTES: usize = 1_024;
 
 /// Groups that are sent on, at least: fewer are written. A message of them costs as much as some five writes.
 pub const GATHERED_GROUPS_MIN: usize = 64;

@@ -11,7 +11,7 @@ use super::acks::Acks;
 use crate::bits::Bits;
 use crate::ids::{GroupId, ItemId};
 use crate::limits::{
-    GATHERED_GROUPS_MIN, GATHERED_ITEMS_MIN, GATHERED_MESSAGES_MIN, GATHERED_SPREAD_MIN, GATHERED_TIMES_MAX,
+    GATHERED_BYTES_MIN, GATHERED_GROUPS_MIN, GATHERED_ITEMS_MIN, GATHERED_SPREAD_MIN, GATHERED_TIMES_MAX,
     MESSAGE_BYTES_MAX,
 };
 use crate::messages::{AckEntry, AckRequest, GroupMask};
@@ -29,8 +29,8 @@ const FRAME_BYTES: usize = 128;
 /// When an invocation sends acks on. The limits are the default; tests gather less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gathering {
-    /// Messages that it has, at least.
-    pub messages: usize,
+    /// Bytes of its messages, at least.
+    pub bytes: usize,
     /// Groups that it sends on, at least.
     pub groups: usize,
     /// Items of a group that are worth a write.
@@ -44,7 +44,7 @@ pub struct Gathering {
 impl Default for Gathering {
     fn default() -> Self {
         Self {
-            messages: GATHERED_MESSAGES_MIN,
+            bytes: GATHERED_BYTES_MIN,
             groups: GATHERED_GROUPS_MIN,
             items: GATHERED_ITEMS_MIN,
             spread: GATHERED_SPREAD_MIN,
@@ -59,10 +59,10 @@ fn has_record((fanout, group): &(Uuid, Uuid)) -> bool {
 }
 
 impl Gathering {
-    /// Whether an invocation with so many messages, of which some were sent on so often, is to send acks on.
+    /// Whether an invocation whose messages have so many bytes, and were sent on so often, is to send acks on.
     #[must_use]
-    pub fn helps(&self, messages: usize, gathered: u32, acks: &Acks) -> bool {
-        if messages < self.messages || gathered >= self.times || acks.len() < self.groups {
+    pub fn helps(&self, bytes: usize, gathered: u32, acks: &Acks) -> bool {
+        if bytes < self.bytes || gathered >= self.times || acks.len() < self.groups {
             return false;
         }
         let (mut groups, mut items) = (0, 0);
@@ -183,13 +183,14 @@ mod tests {
     fn only_full_invocations_that_meet_many_groups_send_on() {
         let gathering = Gathering::default();
         let (acks, _) = spread(140, 40);
-        assert!(gathering.helps(5_600, 0, &acks) && gathering.helps(1_000, 31, &acks));
-        assert!(!gathering.helps(999, 0, &acks), "nothing else is waiting");
-        assert!(!gathering.helps(5_600, 32, &acks), "often enough");
-        assert!(!gathering.helps(5_600, 0, &spread(63, 40).0), "few groups");
-        assert!(!gathering.helps(5_600, 0, &spread(5_600, 1).0), "the next invocation would meet others");
+        let (half, full) = (3 * 1_024 * 1_024, 6 * 1_024 * 1_024);
+        assert!(gathering.helps(full, 0, &acks) && gathering.helps(half, 31, &acks));
+        assert!(!gathering.helps(half - 1, 0, &acks), "nothing else is waiting");
+        assert!(!gathering.helps(full, 32, &acks), "often enough");
+        assert!(!gathering.helps(full, 0, &spread(63, 40).0), "few groups");
+        assert!(!gathering.helps(full, 0, &spread(5_600, 1).0), "the next invocation would meet others");
         let small: Acks = (0..5_000).map(|n| ((Uuid::from_u128(n), Uuid::from_u128(n)), mask(0..2))).collect();
-        assert!(!gathering.helps(5_000, 0, &small), "small fan-outs have no groups");
+        assert!(!gathering.helps(full, 0, &small), "small fan-outs have no groups");
     }
 
     #[test]

@@ -73,9 +73,9 @@ pub(crate) struct Sim {
 
 /// Acks that few messages bring are sent on, as otherwise those of thousands are.
 fn gathering(dice: &Dice) -> Option<Gathering> {
-    let [messages, groups] = [(); 2].map(|()| dice.pick(&[1, 1, 2]));
+    let (bytes, groups) = (dice.pick(&[0, 0, 2_048]), dice.pick(&[1, 1, 2]));
     let (items, times) = (dice.pick(&[2, 4, 100]), dice.pick(&[1, 2, 5]));
-    dice.chance(7_000).then_some(Gathering { messages, groups, items, spread: 1, times })
+    dice.chance(7_000).then_some(Gathering { bytes, groups, items, spread: 1, times })
 }
 
 impl Sim {

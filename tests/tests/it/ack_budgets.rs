@@ -76,13 +76,13 @@ async fn messages_of_one_item_in_random_order_share_the_writes_of_several_invoca
     let (fanout, _) = stack.open(0, false).await;
     let mut ids = Vec::new();
     for n in 0..GROUPS {
-        ids.extend(stack.add(fanout, 200, &n.to_string()).await);
+        ids.extend(stack.add(fanout, 250, &n.to_string()).await);
     }
     fastrand::Rng::with_seed(1).shuffle(&mut ids);
     let before = stack.usage();
     let mut gathered = Vec::new();
-    // Some 40 items of each group in an invocation, twice 2,800 of 14,000.
-    for (at, ids) in ids[..11_200].chunks(2_800).enumerate() {
+    // Some 50 items of each group in an invocation.
+    for (at, ids) in ids[..14_000].chunks(3_500).enumerate() {
         let body = |id: &ItemId| json!({"items": [id.to_string()]});
         gathered.extend(ids.iter().enumerate().map(|(n, id)| message(10 * n + at, &body(id))));
         assert!(stack.hand(QueueName::Ack, std::mem::take(&mut gathered)).await.is_empty());
@@ -93,5 +93,5 @@ async fn messages_of_one_item_in_random_order_share_the_writes_of_several_invoca
     let units = used(&before, &stack.usage()).1;
     assert!(units <= 2.0 * GROUPS as f64, "{units} units, one invocation after the other would take {}", 4 * GROUPS);
     let (_, progress) = stack.tracking.progress(stack.header(fanout).await).await.unwrap();
-    assert_eq!(progress.done, 11_200);
+    assert_eq!(progress.done, 14_000);
 }

@@ -13,8 +13,8 @@ use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_r
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// What two messages, or two groups, are enough for.
-const FEW: Gathering = Gathering { messages: 2, groups: 2, items: 5, spread: 1, times: 4 };
+/// What two messages of two groups are enough for.
+const FEW: Gathering = Gathering { bytes: 2_048, groups: 2, items: 5, spread: 1, times: 4 };
 
 async fn stack(crash: Crash, gathering: Gathering) -> TestStack {
     let mut stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), crash).await;
