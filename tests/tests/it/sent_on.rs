@@ -141,8 +141,8 @@ async fn every_item_counts_once_whatever_is_repeated() {
 async fn run(crash: Crash) -> Option<String> {
     let stack = stack(crash, FEW).await;
     let (fanout, groups) = four_groups(&stack).await;
-    for index in 0..10 {
-        for message in column(&groups, index) {
+    for index in [0, 2, 4, 6, 8] {
+        for message in column(&groups, index).into_iter().chain(column(&groups, index + 1)) {
             stack.send(QueueName::Ack, message.body).await;
         }
         stack.deliver(QueueName::Ack).await;
