@@ -97,7 +97,7 @@ impl Hooks {
     /// A message came to the dead-letter queue of notices.
     pub(crate) fn letter(&mut self, body: &str) {
         let letter: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-        let id = letter["undelivered"]["notice"]["id"].as_str().and_then(|id| id.parse().ok());
+        let id: Option<Uuid> = letter["undelivered"]["notice"]["id"].as_str().and_then(|id| id.parse().ok());
         self.letters.extend(id);
     }
 
