@@ -5,6 +5,12 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
 
+/// Whether a number need not be written; for `#[serde(skip_serializing_if)]`.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+pub(crate) fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// Reads a whole number; for `#[serde(deserialize_with)]`.
 ///
 /// # Errors

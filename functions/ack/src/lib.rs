@@ -10,11 +10,11 @@ use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{FailureNotice, Follows};
-use fanfold::messages::{LaneBatch, NotifyMessage};
+use fanfold::messages::{AckRequest, LaneBatch, NotifyMessage};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
-use fanfold::tracking::{Acks, Tracking, TrackingError, collect_batch};
+use fanfold::tracking::{Acks, Gathering, Tracking, TrackingError, collect_batch};
 use uuid::Uuid;
 
 pub use counts::{CountAnswer, CountedFanout, RefusedCount};
@@ -30,6 +30,8 @@ pub struct Ack {
     locks: Locks,
     policies: Policies,
     notify: Queue<NotifyMessage>,
+    own: Queue<AckRequest>,
+    gathering: Gathering,
     world: World,
 }
 
@@ -64,8 +66,16 @@ impl Ack {
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
+            own: surroundings.queue(variables::ACK_QUEUE_URL)?,
+            gathering: Gathering::default(),
             world: surroundings.world.clone(),
         })
+    }
+
+    /// The same step, which sends acks on otherwise.
+    #[must_use]
+    pub fn gathering(self, gathering: Gathering) -> Self {
+        Self { gathering, ..self }
     }
 
     /// Adds what the batches of these messages have settled so far.

@@ -127,9 +127,10 @@ impl Ack {
 
 /// If anything was applied, the answer lists what was refused; if nothing was, it is a problem.
 async fn apply(State(ack): State<Arc<Ack>>, Json(request): Json<AckRequest>) -> Result<Json<AckAnswer>, Problem> {
-    if request.batch.is_some() {
+    let own = [("batch", request.batch.is_some()), ("gathered", request.gathered > 0)];
+    if let Some((field, _)) = own.into_iter().find(|(_, is_there)| *is_there) {
         let problem = "is for Fanfold's own messages, `items`, `failed` and `duplicates` are allowed".to_owned();
-        return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: "batch".to_owned(), problem }]));
+        return Err(Problem::fields(Code::InvalidBody, vec![FieldError { field: field.to_owned(), problem }]));
     }
     if let Some(field) = one_too_many(&request) {
         let problem = format!("names one item group too many, {GROUPS_PER_ACK_MAX} are allowed per request");

@@ -1,12 +1,14 @@
 //! Acks and counts over SQS: all messages of an invocation together, so that a group, or a counter, is written once.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::ids::GroupId;
+use fanfold::limits::ENVELOPE_BYTES;
 use fanfold::messages::{AckEntry, AckMessage, AckRequest};
 use fanfold::metrics::ANSWERED_TO_ACKED;
-use fanfold::tracking::{Acks, Refused, collect};
+use fanfold::tracking::{Acks, Refused, collect, gathered_requests};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
@@ -25,8 +27,7 @@ impl Step for Ack {
                     AckMessage::Counts(request) => counts.push((delivery, request)),
                 }
             }
-            let requests: Vec<&AckRequest> = messages.iter().map(|(_, request)| request).collect();
-            match self.apply_all(&requests).await {
+            match self.apply_all(&messages).await {
                 Ok((refused, unknown)) => {
                     for (delivery, request) in &messages {
                         if let Some(problem) = refusal(request, &refused, &unknown) {
@@ -49,10 +50,15 @@ impl Step for Ack {
 }
 
 impl Ack {
-    async fn apply_all(&self, requests: &[&AckRequest]) -> Result<(Refused, BTreeSet<Uuid>), AckError> {
+    async fn apply_all(&self, messages: &[(Delivery, AckRequest)]) -> Result<(Refused, BTreeSet<Uuid>), AckError> {
         let mut acks = Acks::new();
-        requests.iter().for_each(|request| collect(&mut acks, request));
-        let named: Vec<_> = requests.iter().filter_map(|request| request.batch.as_ref()).collect();
+        messages.iter().for_each(|(_, request)| collect(&mut acks, request));
+        let named: Vec<_> = messages.iter().filter_map(|(_, request)| request.batch.as_ref()).collect();
+        let bytes = messages.iter().map(|(delivery, _)| delivery.body.len() + ENVELOPE_BYTES).sum();
+        let gathered = messages.iter().map(|(_, request)| request.gathered).max().unwrap_or_default();
+        if named.is_empty() && self.gathering.helps(bytes, gathered, &acks) {
+            return Ok((self.apply_or_send_on(&acks, gathered + 1).await?, BTreeSet::new()));
+        }
         let named = self.collect_batches(&named, &mut acks).await?;
         let refused = self.tracking.ack(&acks).await?;
         let acked = self.world.now();
@@ -63,6 +69,15 @@ impl Ack {
         // A batch whose items do not exist is closed, too: a repetition would not find them either.
         self.close(&named.done).await?;
         Ok((refused, named.unknown))
+    }
+
+    /// What few items of a group say comes back in messages with those of others. They are sent before the messages that they are made of are
+    /// done with: whoever dies in between leaves both, and says the same twice.
+    async fn apply_or_send_on(&self, acks: &Acks, gathered: u32) -> Result<Refused, AckError> {
+        let (refused, later) = self.tracking.ack_or_gather(acks, &self.gathering).await?;
+        let requests = gathered_requests(&later, gathered);
+        self.own.send_all(requests.iter().map(|request| (request, Duration::ZERO))).await?;
+        Ok(refused)
     }
 }
 

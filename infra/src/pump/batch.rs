@@ -3,11 +3,7 @@
 use std::collections::VecDeque;
 
 use aws_sdk_sqs::types::Message;
-
-/// The most bytes of bodies of one invocation: Lambda's limit of a payload.
-const MAX_BYTES: usize = 6 * 1024 * 1024;
-/// What Lambda adds to the body of a message in the payload: ids, the receipt, attributes.
-const ENVELOPE_BYTES: usize = 1024;
+use fanfold::limits::{BODY_BYTES_MAX as MAX_BYTES, ENVELOPE_BYTES};
 
 /// Messages for one invocation.
 #[derive(Debug, Default)]

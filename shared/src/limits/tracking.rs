@@ -90,6 +90,26 @@ pub const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 /// Groups and fan-outs that one worker writes at once.
 pub const ACKS_AT_ONCE_MAX: usize = 16;
 
+/// Bytes of an invocation's messages from which on it may send acks on: half of what it takes ([`BODY_BYTES_MAX`](super::BODY_BYTES_MAX)). So much comes
+/// at once only where more is waiting, which the next invocation gathers with it.
+pub const GATHERED_BYTES_MIN: usize = super::BODY_BYTES_MAX / 2;
+
+/// Bytes that Lambda adds to a message of SQS, about: ids, the receipt, attributes.
+pub const ENVELOPE_BYTES: usize = 1_024;
+
+/// Groups that are sent on, at least: fewer are written. A message of them costs as much as some five writes.
+pub const GATHERED_GROUPS_MIN: usize = 64;
+
+/// Items of a group that are worth a write: an item then costs at most a hundredth of a write unit.
+pub const GATHERED_ITEMS_MIN: u64 = 96;
+
+/// Items of each group that an invocation has on average, at least, if it sends them on. Where it has fewer, two invocations
+/// hardly meet in a group.
+pub const GATHERED_SPREAD_MIN: u64 = 2;
+
+/// How often an ack is sent on. Each time costs it a second or two, which it would have waited in the queue before.
+pub const GATHERED_TIMES_MAX: u32 = 32;
+
 /// Item groups that one `POST /acks` may name: as many as fit a message of the ack queue one item each, and with their
 /// fan-outs' user keys and [`REFUSED_RANGES_NAMED_MAX`] ranges each within Lambda's answer of 6 MB, unless they are all in use.
 pub const GROUPS_PER_ACK_MAX: usize = 3_500;

@@ -30,6 +30,10 @@ pub struct AckRequest {
     #[cfg_attr(feature = "openapi", schemars(skip))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<LaneBatch>,
+    /// How often these acks were gathered from other messages and sent on. Only the step `ack` sends this.
+    #[cfg_attr(feature = "openapi", schemars(skip))]
+    #[serde(default, skip_serializing_if = "crate::whole::is_zero")]
+    pub gathered: u32,
 }
 
 impl AckRequest {

@@ -29,21 +29,16 @@ pub struct CountEntry {
     pub fanout: Uuid,
     /// How many more are to be done.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
-    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
+    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::whole::is_zero")]
     pub add: u32,
     /// How many are done and succeeded.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
-    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
+    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::whole::is_zero")]
     pub succeeded: u32,
     /// How many are done and failed.
     #[cfg_attr(feature = "openapi", schemars(range(max = u32::MAX)))]
-    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "is_zero")]
+    #[serde(default, deserialize_with = "crate::whole::u32", skip_serializing_if = "crate::whole::is_zero")]
     pub failed: u32,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 fn fanout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
@@ -88,6 +83,8 @@ struct Fields {
     duplicates: Vec<AckEntry>,
     #[serde(default)]
     batch: Option<LaneBatch>,
+    #[serde(default)]
+    gathered: u32,
     counts: Option<Vec<CountEntry>>,
 }
 
@@ -95,8 +92,8 @@ impl TryFrom<Fields> for AckMessage {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, Self::Error> {
-        let Fields { items, failed, duplicates, batch, counts } = fields;
-        let acks = AckRequest { items, failed, duplicates, batch };
+        let Fields { items, failed, duplicates, batch, gathered, counts } = fields;
+        let acks = AckRequest { items, failed, duplicates, batch, gathered };
         match counts {
             None => Ok(Self::Acks(acks)),
             Some(_) if acks != AckRequest::default() => {

@@ -7,6 +7,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::acks::{AckRefusal, Acks, Refusal, Refused};
+use super::gathering::Gathering;
 use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::limits::{ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, OVERTAKEN_PAUSES};
@@ -41,13 +42,33 @@ impl Tracking {
     /// # Errors
     /// The tables cannot be read or written, or a hint not sent. Some acks may have been applied.
     pub fn ack<'a>(&'a self, acks: &'a Acks) -> BoxFuture<'a, Result<Refused, TrackingError>> {
-        self.apply(acks).boxed()
+        async move { self.apply(acks, &self.acked_groups(acks).await?).await }.boxed()
     }
 
-    async fn apply(&self, acks: &Acks) -> Result<Refused, TrackingError> {
+    /// The same, but of groups of which too few items are done for a write to be worth it, nothing is applied: it returns, to be
+    /// sent on, what is open of these acks.
+    ///
+    /// # Errors
+    /// As for [`ack`](Self::ack).
+    pub fn ack_or_gather<'a>(
+        &'a self,
+        acks: &'a Acks,
+        gathering: &'a Gathering,
+    ) -> BoxFuture<'a, Result<(Refused, Acks), TrackingError>> {
+        async move {
+            let groups = self.acked_groups(acks).await?;
+            let (now, later) = gathering.split(acks, &groups);
+            Ok((self.apply(&now, &groups).await?, later))
+        }
+        .boxed()
+    }
+
+    async fn acked_groups(&self, acks: &Acks) -> Result<BTreeMap<Uuid, GroupRecord>, TrackingError> {
         let ids: Vec<Uuid> = acks.keys().filter(|(fanout, group)| fanout != group).map(|(_, group)| *group).collect();
-        let groups: BTreeMap<Uuid, GroupRecord> =
-            self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect();
+        Ok(self.groups.get_many(&ids).await?.into_iter().map(|group| (group.id, group)).collect())
+    }
+
+    async fn apply(&self, acks: &Acks, groups: &BTreeMap<Uuid, GroupRecord>) -> Result<Refused, TrackingError> {
         let mut cleared = Vec::with_capacity(acks.len());
         for (name, mask) in acks {
             cleared.push(self.ack_group(*name, groups.get(&name.1), mask));
@@ -220,7 +241,7 @@ enum Clearing {
     Ended,
 }
 
-fn out_of_range(group: &GroupRecord, mask: &Mask) -> Option<AckRefusal> {
+pub(super) fn out_of_range(group: &GroupRecord, mask: &Mask) -> Option<AckRefusal> {
     let index = mask.done.last().filter(|index| *index >= group.size as usize)?;
     Some(AckRefusal::OutOfRange { fanout: group.fanout, group: group.id, index, size: group.size })
 }

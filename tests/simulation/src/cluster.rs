@@ -197,7 +197,7 @@ fn steps(sim: &Arc<Sim>, worker: &Arc<Worker>, of: &Surroundings, mood: &Mood) -
     let api = SimulatedApi { server, worker: Arc::clone(worker) };
     let webhooks = SimulatedWebhooks { sim: Arc::clone(sim), worker: Arc::clone(worker) };
     let sources = SimulatedSources { sim: Arc::clone(sim), worker: Arc::clone(worker) };
-    Steps::new(of, Arc::new(api), Arc::new(webhooks), Arc::new(sources))
+    Steps::new(of, Arc::new(api), Arc::new(webhooks), Arc::new(sources), sim.gathering)
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }

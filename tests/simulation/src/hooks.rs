@@ -1,7 +1,7 @@
 //! What is known of notices: how often each was delivered, when a webhook may be called again, and by how many invocations
 //! a receiver is called at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::limits::{NOTICE_PAUSES, NOTICE_RETRY_AFTER_MAX};
@@ -35,6 +35,8 @@ pub(crate) struct Hooks {
     notices: BTreeMap<Uuid, Known>,
     hints: BTreeMap<String, u32>,
     calling: BTreeMap<String, BTreeMap<String, u32>>,
+    /// Notices of which a dead letter was sent.
+    letters: BTreeSet<Uuid>,
     gone: u32,
 }
 
@@ -90,6 +92,18 @@ impl Hooks {
     /// Whether a receiver said of a notice that it wants no more of it.
     pub(crate) fn gone(&self, id: &Uuid) -> bool {
         self.notices.get(id).is_some_and(|known| known.over == Some("refused for good"))
+    }
+
+    /// A message came to the dead-letter queue of notices.
+    pub(crate) fn letter(&mut self, body: &str) {
+        let letter: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        let id: Option<Uuid> = letter["undelivered"]["notice"]["id"].as_str().and_then(|id| id.parse().ok());
+        self.letters.extend(id);
+    }
+
+    /// Whether of a notice, which its receiver wants no more of, there is no dead letter.
+    pub(crate) fn no_letter(&self, id: &Uuid) -> bool {
+        self.gone(id) && !self.letters.contains(id)
     }
 
     /// An invocation calls a receiver; what is wrong with that.

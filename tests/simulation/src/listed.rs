@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fanfold::store::fanouts::{FanoutState, Fanouts, Listing};
+use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Listing, UserKeys};
 use fanfold_local::Engine;
 use serde_json::Value;
 use uuid::Uuid;
@@ -71,12 +71,22 @@ pub(crate) async fn complete(engine: &Engine, sim: &Sim) -> Result<(), String> {
         keys(engine, sim, "FANOUTS_TABLE", "id").await?.iter().filter_map(|id| id.parse().ok()).collect();
     let stored = fanouts.get_many(&ids).await.map_err(|error| error.to_string())?;
     let unfinished = [FanoutState::Open, FanoutState::Sealed];
-    for states in [Vec::new(), unfinished.to_vec(), vec![FanoutState::Completed]] {
-        let asked = |state| states.is_empty() || states.contains(&state);
-        let expected: BTreeSet<Uuid> = stored.iter().filter(|it| asked(it.state)).map(|it| it.id).collect();
+    let in_states = |states: &[FanoutState]| Listing { states: states.to_vec(), ..Listing::default() };
+    let mut listings = vec![in_states(&[]), in_states(&unfinished), in_states(&[FanoutState::Completed])];
+    let keys: BTreeSet<&String> = stored.iter().filter_map(|it| it.user_key.as_ref()).collect();
+    listings.extend(keys.into_iter().map(|key| {
+        let user_keys = UserKeys::Exactly(key.clone());
+        Listing { user_keys, ..Listing::default() }
+    }));
+    for listing in listings {
+        let asked = |it: &&Fanout| {
+            let named = |key: &String| it.user_key.as_ref() == Some(key);
+            (listing.states.is_empty() || listing.states.contains(&it.state))
+                && !matches!(&listing.user_keys, UserKeys::Exactly(key) if !named(key))
+        };
+        let expected: BTreeSet<Uuid> = stored.iter().filter(asked).map(|it| it.id).collect();
         let (mut listed, mut after) = (Vec::new(), None);
         loop {
-            let listing = Listing { states: states.clone(), ..Listing::default() };
             let page = fanouts.list(&listing, after.as_deref(), 3).await.map_err(|error| error.to_string())?;
             listed.extend(page.fanouts.into_iter().map(|fanout| fanout.id));
             after = page.next;
@@ -85,7 +95,7 @@ pub(crate) async fn complete(engine: &Engine, sim: &Sim) -> Result<(), String> {
             }
         }
         if listed.len() != expected.len() || listed.iter().copied().collect::<BTreeSet<_>>() != expected {
-            sim.violate(format!("of the fan-outs {states:?} there are {expected:?}, and {listed:?} are listed"));
+            sim.violate(format!("of the fan-outs {listing:?} there are {expected:?}, and {listed:?} are listed"));
         }
     }
     Ok(())

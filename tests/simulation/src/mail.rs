@@ -42,6 +42,9 @@ impl Line {
             }
             let body = entry["MessageBody"].as_str().unwrap_or("").to_owned();
             self.in_time(&queue, &body, delay).await?;
+            if queue == "NotifyDeadLetterQueue" {
+                lock(&self.sim.model).hooks.letter(&body);
+            }
             if let Some(gate) = &self.sim.gate {
                 gate.sent((&queue, &body, delay));
             }

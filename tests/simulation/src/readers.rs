@@ -1,14 +1,15 @@
 //! Users who only look: what the HTTP API says of fan-outs, tasks, batches and policies must be so, and stay so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use fanfold::ids::TaskId;
+use fanfold::ids::{ItemId, ItemRange, TaskId};
 use futures::FutureExt;
 use serde_json::Value;
+use tokio::time::Instant;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -18,6 +19,9 @@ use crate::{estimated, listed, lock};
 
 /// A function behind the HTTP API may take as long.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long readers wait for a fan-out's end.
+const WAIT: Duration = Duration::from_secs(2);
 
 /// Looks at one thing after the other while faults last.
 pub(crate) async fn keep_reading(clients: Arc<Clients>) {
@@ -54,7 +58,9 @@ fn paths(clients: &Clients) -> Vec<String> {
             format!("/fanouts/{id}"),
             format!("/fanouts/{id}?progress=exact"),
             format!("/fanouts/{id}/groups"),
+            format!("/fanouts/{id}?wait={}s", WAIT.as_secs()),
         ]);
+        paths.extend(["pending", "succeeded", "failed"].map(|state| format!("/fanouts/{id}/items?state={state}")));
     }
     paths.extend(model.estimated.keys().map(|id| format!("/fanouts/{id}")));
     // Of many, some will do.
@@ -72,6 +78,7 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     let answered = task.is_some_and(|id| lock(&sim.model).tasks.get(&id).is_some_and(|task| task.answered));
     let Some(lease) = clients.cluster.lease(Pool::Steps, false).await else { return false };
     let asked = path.to_owned();
+    let began = Instant::now();
     let run = clients.cluster.run(lease, "api", TIMEOUT, move |steps| {
         async move {
             let request = Request::get(asked).body(Body::empty()).map_err(|error| error.to_string())?;
@@ -92,7 +99,12 @@ async fn read(clients: &Arc<Clients>, path: &str) -> bool {
     };
     sim.trace.line("reader", &format!("GET {path} -> {status} {body}"));
     match status {
-        StatusCode::OK => check(clients, path, &body),
+        StatusCode::OK => {
+            if path.contains("?wait=") && body["ended"] == false && began.elapsed() < WAIT {
+                sim.violate(format!("GET {path} was answered after {:?}: {body}", began.elapsed()));
+            }
+            check(clients, path, &body);
+        }
         // Of a task that is dropped for its key nothing is stored if no user has its id.
         StatusCode::NOT_FOUND if path.starts_with("/tasks/") && !answered => {}
         StatusCode::NOT_FOUND if path.starts_with("/fanouts/") && !opened => {}
@@ -111,6 +123,8 @@ fn fanout_of(path: &str) -> Option<Uuid> {
 fn check(clients: &Clients, path: &str, body: &Value) {
     let problem = if path.ends_with("/groups") {
         groups(clients, path, body)
+    } else if let Some((_, state)) = path.split_once("/items?state=") {
+        items(clients, path, state, body)
     } else if path.starts_with("/fanouts/") {
         fanout(clients, body)
     } else if path.starts_with("/fanouts") {
@@ -194,6 +208,30 @@ fn groups(clients: &Clients, path: &str, body: &Value) -> Option<String> {
     let wrong = |(id, upto): (&&str, &u64)| sizes.get(*id).is_some_and(|size| size != upto);
     let twice = Some(named.len()) != body["groups"].as_array().map(Vec::len);
     (twice || named.iter().any(wrong)).then(|| "names groups that are others".to_owned())
+}
+
+/// Items are listed once, and not as what they cannot be: what was acked one way, and nobody else works on, did not end the other way.
+fn items(clients: &Clients, path: &str, state: &str, body: &Value) -> Option<String> {
+    let model = lock(&clients.cluster.sim.model);
+    let known = model.fanouts.get(&fanout_of(path)?)?;
+    let mut listed = BTreeSet::new();
+    for name in body["items"].as_array()? {
+        let name = name.as_str()?;
+        let item = || name.parse::<ItemId>().map(|first| ItemRange { first, last: first.index });
+        let ItemRange { first, last } = name.parse::<ItemRange>().or_else(|_| item()).ok()?;
+        for index in first.index..=last {
+            let item = ItemId { index, ..first };
+            let wrong = match state {
+                "failed" => known.acked.get(&item) == Some(&false),
+                "succeeded" => known.acked.get(&item) == Some(&true) || !model.may_be_done(&item),
+                _ => false,
+            };
+            if wrong || !listed.insert(item) {
+                return Some(format!("lists {item}, which is not {state}, or twice"));
+            }
+        }
+    }
+    None
 }
 
 fn task(clients: &Clients, id: &TaskId, body: &Value) -> Option<String> {

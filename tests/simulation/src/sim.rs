@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::config::variables;
+use fanfold::tracking::Gathering;
 use fanfold_local::Template;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -57,6 +58,8 @@ pub(crate) struct Sim {
     pub(crate) variables: BTreeMap<String, String>,
     /// Calls of batch APIs at once, as the stack's parameter says.
     pub(crate) calls_at_once: usize,
+    /// When acks are sent on, if not as usual: no run has as many as that takes.
+    pub(crate) gathering: Option<Gathering>,
     /// Notified when everything is to die with a worker.
     pub(crate) disaster: Notify,
     /// Where requests of a small case wait.
@@ -66,6 +69,13 @@ pub(crate) struct Sim {
     invocations: AtomicU64,
     requests: AtomicU64,
     violations: Mutex<Vec<String>>,
+}
+
+/// Acks that few messages bring are sent on, as otherwise those of thousands are.
+fn gathering(dice: &Dice) -> Option<Gathering> {
+    let (bytes, groups) = (dice.pick(&[0, 0, 2_048]), dice.pick(&[1, 1, 2]));
+    let (items, times) = (dice.pick(&[2, 4, 100]), dice.pick(&[1, 2, 5]));
+    dice.chance(7_000).then_some(Gathering { bytes, groups, items, spread: 1, times })
 }
 
 impl Sim {
@@ -92,6 +102,7 @@ impl Sim {
             stats: Mutex::default(),
             variables: environment,
             calls_at_once,
+            gathering: gathering(&Dice::new(seed, "gathering")),
             disaster: Notify::new(),
             gate: None,
             healed: AtomicBool::new(false),
@@ -106,7 +117,7 @@ impl Sim {
     pub(crate) fn behind(self, gate: Arc<Gate>) -> Self {
         self.healed.store(true, Ordering::Relaxed);
         self.rest();
-        Self { gate: Some(gate), ..self }
+        Self { gate: Some(gate), gathering: None, ..self }
     }
 
     /// Faults stop; workers still die, but only so often.
@@ -249,6 +260,9 @@ impl Sim {
             self.count("messages lost");
             self.trace.line(&id, &format!("LOST on its way to {queue}: {body}"));
             return id;
+        }
+        if body.contains("\"gathered\"") {
+            self.count("acks sent on");
         }
         let late = if self.post.chance(self.rate(self.plan.message_late)) {
             self.count("messages late");

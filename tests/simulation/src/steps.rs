@@ -7,7 +7,8 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::delivery::Step;
 use fanfold::producing::Producing;
 use fanfold::store::policies::Policies;
-use fanfold::tracking::Tracking;
+use fanfold::tracking::{Gathering, Tracking};
+use fanfold_ack::Ack;
 use fanfold_batch_api::Caller;
 use fanfold_notify::Webhooks;
 use fanfold_produce::Sources;
@@ -34,9 +35,13 @@ impl Steps {
         batch_apis: Arc<dyn Caller>,
         webhooks: Arc<dyn Webhooks>,
         sources: Arc<dyn Sources>,
+        gathering: Option<Gathering>,
     ) -> Result<Self, ConfigError> {
         let outside = Outside { batch_apis, webhooks, sources, commands: false };
-        let all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
+        let mut all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
+        if let Some(gathering) = gathering {
+            all.ack = Arc::new(Ack::from_environment(surroundings)?.gathering(gathering));
+        }
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,

@@ -63,3 +63,31 @@ async fn masks_of_whole_groups_are_four_requests_and_few_units() {
     let fanout = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap();
     assert_eq!((fanout.complete(), fanout.done), (true, 100_000));
 }
+
+/// In random order an invocation has few items of each of many groups. They are sent on, and written a hundred at a time.
+#[tokio::test(start_paused = true)]
+async fn messages_of_one_item_in_random_order_share_the_writes_of_several_invocations() {
+    const GROUPS: usize = 70;
+    let stack = TestStack::with(json!({})).await;
+    let (fanout, _) = stack.open(0, false).await;
+    let mut ids = Vec::new();
+    for n in 0..GROUPS {
+        ids.extend(stack.add(fanout, 250, &n.to_string()).await);
+    }
+    fastrand::Rng::with_seed(1).shuffle(&mut ids);
+    let before = stack.usage();
+    let mut gathered = Vec::new();
+    // Some 50 items of each group in an invocation.
+    for (at, ids) in ids[..14_000].chunks(3_500).enumerate() {
+        let body = |id: &ItemId| json!({"items": [id.to_string()]});
+        gathered.extend(ids.iter().enumerate().map(|(n, id)| message(10 * n + at, &body(id))));
+        assert!(stack.hand(QueueName::Ack, std::mem::take(&mut gathered)).await.is_empty());
+        gathered = stack.take(QueueName::Ack).await;
+        assert!(gathered.len() <= 1);
+    }
+    assert!(stack.hand(QueueName::Ack, gathered).await.is_empty());
+    let units = used(&before, &stack.usage()).1;
+    assert!(units <= 2.0 * GROUPS as f64, "{units} units, one invocation after the other would take {}", 4 * GROUPS);
+    let (_, progress) = stack.tracking.progress(stack.header(fanout).await).await.unwrap();
+    assert_eq!(progress.done, 14_000);
+}

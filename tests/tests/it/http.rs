@@ -22,7 +22,9 @@ mod shapes;
 mod tasks;
 mod unknown_items;
 mod waiting;
+mod wire;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -39,6 +41,8 @@ use tower::ServiceExt;
 struct Server {
     stack: TestStack,
     router: Router,
+    /// Where it listens; requests go straight to its routes if it does not.
+    listens: Option<SocketAddr>,
 }
 
 /// An answer.
@@ -57,7 +61,14 @@ impl Server {
     fn over(stack: TestStack) -> Self {
         let api = Arc::new(Api::from_environment(stack.surroundings()).unwrap());
         let router = routes(&stack, api);
-        Self { stack, router }
+        Self { stack, router, listens: None }
+    }
+
+    /// The same as `fanfold serve` serves it, on a port: for tests on real time.
+    async fn listening() -> Self {
+        let server = Self::start().await;
+        let listens = Some(wire::serve(server.router.clone()).await);
+        Self { listens, ..server }
     }
 
     /// The same server, but commands may be called.
@@ -74,6 +85,9 @@ impl Server {
     }
 
     async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> HttpAnswer {
+        if let Some(address) = self.listens {
+            return wire::call(address, method, path, headers, body.into()).await;
+        }
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);

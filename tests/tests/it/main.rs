@@ -31,6 +31,7 @@ mod released;
 mod reliability;
 mod scaling;
 mod scoped;
+mod sent_on;
 mod shards;
 mod shares;
 mod template;

@@ -1,5 +1,5 @@
 //! What a service that tracks fan-outs over queues is known to do (open, add, seal and acks over HTTP, and estimates by counters), each
-//! behaviour as one test: users of such a service find it here.
+//! behaviour as one test over real connections: users of such a service find it here.
 
 mod estimates;
 
@@ -51,9 +51,9 @@ async fn completed_by(server: &Server, items: &[String]) -> Vec<String> {
     complete.map(|fanout| fanout["user_key"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_user_key_comes_back_and_is_not_unique() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let (one, two) = (Fanout::open(&server, "catalog 7").await, Fanout::open(&server, "catalog 7").await);
     assert_ne!(one.id, two.id);
     for fanout in [one, two] {
@@ -61,9 +61,9 @@ async fn a_user_key_comes_back_and_is_not_unique() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_add_answers_groups_which_the_client_expands() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let path = format!("/fanouts/{}/items", fanout.id);
     let one = server.post(&path, json!({"items": 64})).await.ok(201);
@@ -79,9 +79,9 @@ async fn an_add_answers_groups_which_the_client_expands() {
     assert_eq!(fanout.show(&server).await["total"], 64 + 2 * GROUP_ITEMS_MAX + 5);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn items_that_are_all_acked_before_the_seal_complete_with_it() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 100).await;
     assert_eq!(completed_by(&server, &items).await, Vec::<String>::new(), "more may come");
@@ -91,9 +91,9 @@ async fn items_that_are_all_acked_before_the_seal_complete_with_it() {
     assert_eq!(fanout.show(&server).await["state"], "completed");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn of_items_acked_after_the_seal_the_last_completes() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 100).await;
     assert_eq!(completed_by(&server, &items[..40]).await, Vec::<String>::new());
@@ -103,9 +103,9 @@ async fn of_items_acked_after_the_seal_the_last_completes() {
     assert_eq!(completed_by(&server, &items[40..41]).await, ["k"], "in whatever order they come");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn one_call_acks_items_of_several_fanouts() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let mut items = Vec::new();
     for (key, seal) in [("a", true), ("b", true), ("c", false), ("d", true)] {
         let fanout = Fanout::open(&server, key).await;
@@ -122,9 +122,9 @@ async fn one_call_acks_items_of_several_fanouts() {
     assert_eq!(completed, ["a", "b"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn acks_that_come_twice_count_once() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 10).await;
     fanout.seal(&server).await;
@@ -140,9 +140,9 @@ async fn acks_that_come_twice_count_once() {
     assert_eq!((&ended["done"], &ended["total"]), (&json!(10), &json!(10)));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_seal_may_come_twice_and_nothing_is_added_after_it() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 1).await;
     for _ in 0..2 {
@@ -156,15 +156,15 @@ async fn a_seal_may_come_twice_and_nothing_is_added_after_it() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_fanout_without_items_is_complete_when_it_is_sealed() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     assert!(Fanout::open(&server, "k").await.seal(&server).await);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn unknown_ids_are_named_and_spoil_no_other() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 2).await;
     fanout.seal(&server).await;
@@ -182,9 +182,9 @@ async fn unknown_ids_are_named_and_spoil_no_other() {
     server.send("POST", &format!("/fanouts/{NOBODY}/seal"), &[], "").await.problem(404, "unknown_fanout");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_malformed_id_refuses_its_request_and_nothing_is_acked() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let items = fanout.add(&server, 1).await;
     fanout.seal(&server).await;
@@ -196,9 +196,9 @@ async fn a_malformed_id_refuses_its_request_and_nothing_is_acked() {
     server.get("/fanouts/x").await.problem(400, "invalid_id");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn several_producers_add_and_ackers_ack_at_once() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = Fanout::open(&server, "k").await;
     let added = futures::future::join_all((0..20).map(|_| fanout.add(&server, 64))).await;
     assert!(!fanout.seal(&server).await);
@@ -207,9 +207,9 @@ async fn several_producers_add_and_ackers_ack_at_once() {
     assert_eq!(fanout.show(&server).await["complete"], true);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn abandoned_fanouts_are_reaped_whether_open_or_sealed() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     for seal in [false, true] {
         let limits = json!({"open": "2h", "sealed": "2h"});
         let opened = server.post("/fanouts", json!({"user_key": "k", "idle_limit": limits})).await.ok(201);
@@ -221,11 +221,11 @@ async fn abandoned_fanouts_are_reaped_whether_open_or_sealed() {
         // Acks keep it.
         for item in &items[..3] {
             server.stack.clock.skip(Duration::from_secs(90 * 60));
-            server.stack.sweep().await;
+            server.stack.sweep_now().await;
             assert_eq!(completed_by(&server, std::slice::from_ref(item)).await, Vec::<String>::new());
         }
         server.stack.clock.skip(Duration::from_secs(3 * 3_600));
-        server.stack.sweep().await;
+        server.stack.sweep_now().await;
         let reaped = fanout.show(&server).await;
         let [state, ended, done, missing] = ["state", "ended", "done", "missing"].map(|field| &reaped[field]);
         assert_eq!([state, ended, done, missing], [&json!("expired"), &json!(true), &json!(3), &json!(97)]);

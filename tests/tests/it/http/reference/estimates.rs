@@ -21,9 +21,9 @@ async fn complete_after(server: &Server, counts: &[(&Fanout, &str, u64)]) -> Vec
     keys
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_estimate_is_incremented_decremented_and_closed() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = estimated(&server, "catalog 7").await;
     assert!(complete_after(&server, &[(&fanout, "add", 10)]).await.is_empty());
     assert!(complete_after(&server, &[(&fanout, "succeeded", 10)]).await.is_empty(), "more may come");
@@ -40,9 +40,9 @@ async fn an_estimate_is_incremented_decremented_and_closed() {
     assert_eq!([&shown["total"], &shown["succeeded"], &shown["failed"]], [&json!(12), &json!(11), &json!(1)]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn closing_an_estimate_that_is_at_zero_completes_it() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     assert!(estimated(&server, "empty").await.seal(&server).await);
     let fanout = estimated(&server, "k").await;
     assert!(complete_after(&server, &[(&fanout, "add", 3), (&fanout, "succeeded", 3)]).await.is_empty());
@@ -52,9 +52,9 @@ async fn closing_an_estimate_that_is_at_zero_completes_it() {
 }
 
 /// Every decrement counts, also several of one fan-out.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn one_call_decrements_several_estimates() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanouts = [estimated(&server, "a").await, estimated(&server, "b").await, estimated(&server, "c").await];
     for fanout in &fanouts {
         complete_after(&server, &[(fanout, "add", 3)]).await;
@@ -69,9 +69,9 @@ async fn one_call_decrements_several_estimates() {
 }
 
 /// What makes an estimate of it.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_decrement_that_comes_twice_counts_twice() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = estimated(&server, "k").await;
     complete_after(&server, &[(&fanout, "add", 2)]).await;
     assert!(!fanout.seal(&server).await);
@@ -85,23 +85,23 @@ async fn a_decrement_that_comes_twice_counts_twice() {
     assert_eq!(fanout.show(&server).await["done"], 2);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn abandoned_estimates_are_reaped_too() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let body = json!({"mode": "estimated", "items": 5, "seal": true, "idle_limit": {"sealed": "2h"}});
     let opened = server.post("/fanouts", body).await.ok(201);
     let fanout = Fanout { id: opened["id"].as_str().unwrap().to_owned() };
     complete_after(&server, &[(&fanout, "succeeded", 2)]).await;
     server.stack.clock.skip(Duration::from_secs(3 * 3_600));
-    server.stack.sweep().await;
+    server.stack.sweep_now().await;
     let reaped = fanout.show(&server).await;
     let [state, done, missing] = ["state", "done", "missing"].map(|field| &reaped[field]);
     assert_eq!([state, done, missing], [&json!("expired"), &json!(2), &json!(3)]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn unknown_estimates_are_named_and_spoil_no_other() {
-    let server = Server::start().await;
+    let server = Server::listening().await;
     let fanout = estimated(&server, "k").await;
     let counts = json!([{"fanout": NOBODY, "add": 1}, {"fanout": fanout.id, "add": 1}]);
     let answer = server.post("/counts", json!({"counts": counts})).await.ok(200);
