@@ -80,7 +80,7 @@ async fn messages_of_one_item_in_random_order_share_the_writes_of_several_invoca
     // Some 50 items of each group in an invocation.
     for (at, ids) in ids[..14_000].chunks(3_500).enumerate() {
         let body = |id: &ItemId| json!({"items": [id.to_string()]});
-        gathered.extend(ids.iter().enumerate().map(|(n, id)| message(10 * n + at, &body(id))));
+        gathered.extend(ids.iter().enumerate().map(|(n, id)| delivery(10 * n + at, body(id))));
         assert!(stack.hand(QueueName::Ack, std::mem::take(&mut gathered)).await.is_empty());
         gathered = stack.take(QueueName::Ack).await;
         assert!(gathered.len() <= 1);
