@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod notice;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+pub mod pacing;
 pub mod policy;
 pub mod producing;
 pub mod registering;

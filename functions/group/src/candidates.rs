@@ -8,6 +8,7 @@ use fanfold::ids::TaskId;
 use fanfold::limits::MEMBERS_BYTES_MAX;
 use fanfold::masks::Masks;
 use fanfold::members::Members;
+use fanfold::policy::Weight;
 use fanfold::store::tasks::Source;
 use fanfold::waiting::Waiting;
 use uuid::Uuid;
@@ -19,6 +20,8 @@ pub(crate) struct Candidates {
     pub(crate) chosen: Members,
     /// Those of them that come from bundles.
     pub(crate) bundles: Masks,
+    /// What they weigh together.
+    pub(crate) weight: Weight,
     /// Whether those fill it, or more would not be looked at.
     pub(crate) full: bool,
     size: BatchSize,
@@ -69,9 +72,10 @@ impl Candidates {
             chosen.truncate(chosen.len() * MEMBERS_BYTES_MAX / packed);
         }
         let bundles = chosen.iter().filter_map(|slot| slot.at).map(|(bundle, slot)| (bundle, Bits::from_iter([slot])));
+        let weight = chosen.iter().fold(Weight::default(), |weight, slot| weight.plus(slot.load.weight));
         let (members, bundles) = (members(&chosen), bundles.collect());
         let full = filling.is_full() || size.is_all_it_sees(found(&sources));
-        Self { chosen: members, bundles, full, size, named, sources, loads }
+        Self { chosen: members, bundles, weight, full, size, named, sources, loads }
     }
 
     /// The bundles, as they were read.
@@ -145,7 +149,6 @@ mod tests {
     use fanfold::clock::Timestamp;
     use std::num::NonZeroU32;
 
-    use fanfold::policy::Weight;
     use proptest::prelude::*;
     use serde_json::json;
 

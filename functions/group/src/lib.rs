@@ -90,8 +90,8 @@ impl Group {
             let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
             return Ok(self.and_wake(message, freed, outbox));
         }
-        let Candidates { chosen, bundles, .. } = &candidates;
-        let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles).await?;
+        let Candidates { chosen, bundles, weight, .. } = &candidates;
+        let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles, *weight).await?;
         let rest = candidates.rest(&batch.members);
         let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {

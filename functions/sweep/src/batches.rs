@@ -87,7 +87,7 @@ impl Sweep {
             self.gates.hold(&place).await?;
         }
         let due = |message: HandleMessage| {
-            let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);
+            let due = batch.lease_until.or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
             (message, due.since(now))
         };
         Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
@@ -98,7 +98,10 @@ impl Sweep {
     async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
         let Some((_, due)) = HandleMessage::awaited(batch) else { return Ok(false) };
         let now = self.world.now();
-        let full = gate.is_some_and(|gate| gate.held(now) >= self.share as usize);
+        let full = match gate {
+            Some(gate) => gate.held(now) >= self.places_of(&gate.kind).await as usize,
+            None => false,
+        };
         let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
         if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
             return Ok(self.batches.remind(batch).await?);
@@ -111,6 +114,17 @@ impl Sweep {
             now.since(reminded_at) < pause
         });
         Ok(due <= horizon && !patient && self.batches.remind(batch).await?)
+    }
+
+    /// How many calls of a kind may be made at once.
+    async fn places_of(&self, kind: &str) -> u32 {
+        match self.policies.get(kind).await {
+            Ok(policy) => policy.map_or(self.share, |policy| policy.calls_at_once(self.share)),
+            Err(error) => {
+                tracing::error!(%error, kind, "the policy cannot be read");
+                self.share
+            }
+        }
     }
 
     /// The gates of the kinds of these lanes.

@@ -84,11 +84,12 @@ impl HandleMessage {
         let attempt = |attempt| Self { batch: batch.id, attempt, more: false };
         match (batch.status, batch.lease_until) {
             (BatchStatus::Grouping, _) => None,
-            (BatchStatus::Dispatched, _) => Some((attempt(1), batch.updated_at)),
+            (BatchStatus::Dispatched, _) => Some((attempt(1), batch.turns.at().max(Some(batch.updated_at))?)),
             // It runs; after its lease it is taken for lost, and is taken over.
             (BatchStatus::InProgress, Some(lease_until)) => Some((attempt(batch.attempts), lease_until)),
             (BatchStatus::InProgress, None) => {
-                Some((attempt(batch.attempts + 1), batch.retry_at.unwrap_or(batch.updated_at)))
+                let due = batch.retry_at.unwrap_or(batch.updated_at);
+                Some((attempt(batch.attempts + 1), batch.turns.at().max(Some(due))?))
             }
             // What follows is sent again: acks, notices, the next batch's wake-up.
             (BatchStatus::Done, _) => Some((attempt(batch.attempts), batch.updated_at)),

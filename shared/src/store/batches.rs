@@ -12,6 +12,7 @@ use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::policy::Weight;
 
 pub use self::record::{Batch, BatchStatus};
 pub use self::settlement::Settlement;
@@ -52,14 +53,21 @@ impl Batches {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
     }
 
-    /// Writes down what a batch is going to claim: `members`, those of bundles as slots of these. Without members the batch is done at once: nobody may form it later.
+    /// Writes down what a batch is going to claim: `members`, those of bundles as slots of these, and what they weigh. Without members the batch is done at once: nobody may form it later.
     /// Returns the batch as it stands: an earlier delivery may have written another intent, which then counts.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members, bundles: &Masks) -> Result<Batch, StoreError> {
+    pub async fn intend(
+        &self,
+        id: Uuid,
+        lane: &Lane,
+        members: &Members,
+        bundles: &Masks,
+        weight: Weight,
+    ) -> Result<Batch, StoreError> {
         let batch = Batch::intended(id, lane.clone(), members.clone(), self.table.world.now());
-        let batch = Batch { bundles: bundles.clone(), ..batch };
+        let batch = Batch { bundles: bundles.clone(), weight, ..batch };
         let written = self.table.insert("id", batch.encode()).await?.decode_refused(Batch::decode)?;
         written.map(|()| batch).stands().ok_or_else(|| StoreError::Contended { what: format!("forming batch {id}") })
     }

@@ -14,6 +14,8 @@ use crate::lane::Lane;
 use crate::limits::RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::pacing::Turns;
+use crate::policy::Weight;
 use crate::store::notices::NoticeProgress;
 
 /// How far a batch has come.
@@ -69,6 +71,10 @@ pub struct Batch {
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
     pub retry_at: Option<Timestamp>,
+    /// Between attempts: the turns that the next one waits for, among others of its rates.
+    pub turns: Turns,
+    /// What its members weigh together, if their policy had a weight when it was formed.
+    pub weight: Weight,
     /// When `sweep` last sent its message again.
     pub reminded_at: Option<Timestamp>,
     /// Slots that succeeded.
@@ -151,6 +157,8 @@ impl Batch {
             rounds: 0,
             lease_until: None,
             retry_at: None,
+            turns: Turns::default(),
+            weight: Weight::default(),
             reminded_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
@@ -180,6 +188,9 @@ impl Batch {
             ("rounds", count(self.rounds)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
+            ("turn_lane", self.turns.lane.as_ref().map(text)),
+            ("turn_kind", self.turns.kind.as_ref().map(text)),
+            ("weight", count(self.weight.0)),
             ("reminded_at", self.reminded_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
@@ -227,6 +238,11 @@ impl Batch {
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
+            turns: Turns {
+                lane: reader.optional_parsed("turn_lane")?,
+                kind: reader.optional_parsed("turn_kind")?,
+            },
+            weight: Weight(reader.number("weight")?),
             reminded_at: reader.time("reminded_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
@@ -248,6 +264,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ItemId;
+    use crate::pacing::Turn;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -266,9 +283,9 @@ mod tests {
             prop::array::uniform3(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
-            prop::array::uniform2(any_time()),
+            (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
         )
-            .prop_map(|(named, counts, times, slots, said, dates)| {
+            .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
                 let [lease_until, retry_at, reminded_at] = times;
@@ -289,6 +306,8 @@ mod tests {
                     rounds,
                     lease_until,
                     retry_at,
+                    turns,
+                    weight: Weight(weight),
                     reminded_at,
                     succeeded,
                     failed,
@@ -301,6 +320,11 @@ mod tests {
                     updated_at,
                 }
             })
+    }
+
+    fn any_turns() -> impl Strategy<Value = Turns> {
+        let turn = || prop::option::of((any_time(), "[a-z]{1,5} [0-9]{1,5}").prop_map(|(at, rate)| Turn { at, rate }));
+        (turn(), turn()).prop_map(|(lane, kind)| Turns { lane, kind })
     }
 
     proptest! {
