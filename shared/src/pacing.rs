@@ -269,10 +269,10 @@ impl Slot {
         Self { at, until: at + ask.grace, full, by, ask }
     }
 
-    /// Whether it is too late for the call.
+    /// Whether it is too late for the call. Clocks tell whole milliseconds.
     #[must_use]
     pub fn missed(&self, now: Timestamp) -> bool {
-        moment(now) > self.until
+        moment(Timestamp(now.0.saturating_add(1))) > self.until
     }
 }
 

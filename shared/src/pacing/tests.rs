@@ -183,7 +183,8 @@ proptest! {
         let allowance = allowance(json!({"tasks": 10, "per": "second", "burst": 5}));
         let (mut kept, mut before) = (Kept::default(), 0);
         for size in sizes {
-            let turn = kept.promise(&allowance.ask(tasks(size), false).at(Timestamp(1_000_000), 0));
+            let ask = Ask { lead: 0, ..allowance.ask(tasks(size), false) };
+            let turn = kept.promise(&ask.at(Timestamp(1_000_000), 0));
             prop_assert!(turn >= before);
             before = turn;
         }

@@ -28,6 +28,7 @@ mod permissions;
 mod produced;
 mod producer;
 mod queues;
+mod rates;
 mod readers;
 mod request;
 mod reuse;
