@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::limits::{
-    BURST_TIME_DEFAULT, CALL_AHEAD, CALL_GRACE_BURST_SHARE, CALL_GRACE_MAX, CALL_GRACE_MIN, CALL_GRACE_SHARE, CALL_LEAD, CALL_LEAD_AGAIN,
-    CALL_LEAD_PER_MEMBER,
+    BURST_TIME_DEFAULT, CALL_AHEAD, CALL_GRACE_BURST_SHARE, CALL_GRACE_MAX, CALL_GRACE_MIN, CALL_GRACE_SHARE,
+    CALL_LEAD, CALL_LEAD_AGAIN, CALL_LEAD_PER_MEMBER,
 };
 use crate::policy::{Rate, Unit, Weight};
 
@@ -98,9 +98,12 @@ impl Allowance {
         let known = |time: u128| u64::try_from(time).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
         let (spend, whole) = (known(self.time(spent) + 1), known(self.time(self.burst)));
         // What needs no rounding up.
-        let spend = if u128::from(spent) * u128::from(self.per) % u128::from(self.amount) == 0 { spend - 1 } else { spend };
+        let spend =
+            if u128::from(spent) * u128::from(self.per) % u128::from(self.amount) == 0 { spend - 1 } else { spend };
         let slack = whole.saturating_sub(spend);
-        let grace = (slack / CALL_GRACE_BURST_SHARE).max(spend / CALL_GRACE_SHARE).clamp(micros(CALL_GRACE_MIN), micros(CALL_GRACE_MAX));
+        let grace = (slack / CALL_GRACE_BURST_SHARE)
+            .max(spend / CALL_GRACE_SHARE)
+            .clamp(micros(CALL_GRACE_MIN), micros(CALL_GRACE_MAX));
         let need = micros(CALL_LEAD + CALL_LEAD_PER_MEMBER * u32::try_from(spends.tasks).unwrap_or(u32::MAX));
         let lead = if grace >= 2 * need { 0 } else { need };
         Ask { name: self.name(), spend, whole, slack, grace, lead, from: 0, has_turn }

@@ -11,6 +11,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{BatchSize, Bundle, Load};
 use fanfold::ids::{TaskId, derived};
+use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
@@ -27,7 +28,7 @@ use crate::candidates::{Candidates, Rest};
 /// What follows from forming a batch: messages to send.
 #[derive(Debug, Default)]
 struct Outbox {
-    handle: Vec<HandleMessage>,
+    handle: Vec<(HandleMessage, Lane)>,
     group: Vec<(GroupMessage, Duration)>,
     elect: Vec<ElectMessage>,
 }
@@ -69,7 +70,9 @@ impl Group {
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             world: surroundings.world.clone(),
         })
     }
@@ -104,7 +107,7 @@ impl Group {
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
             let more = !rest.is_empty() && outbox.group.is_empty();
-            outbox.handle.push(HandleMessage::first(batch.id, more));
+            outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
         }
         Ok(self.and_wake(message, freed, outbox))
     }
@@ -220,7 +223,7 @@ impl Group {
             all.group.extend(outbox.group);
             all.elect.extend(outbox.elect);
         }
-        self.handle.send_all(all.handle.iter().map(|message| (message, Duration::ZERO))).await?;
+        self.handle.send_for(all.handle.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?;
         self.group.send_all(all.group.iter().map(|(message, delay)| (message, *delay))).await?;
         self.elect.send_all(all.elect.iter().map(|message| (message, Duration::ZERO))).await
     }

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::breaker::Called;
 use crate::places::{Entry, Pass};
 use crate::settle::Ended;
+use crate::turns::pause;
 use crate::{Handle, HandleError};
 
 /// What became of the beginning of an attempt.
@@ -61,18 +62,18 @@ impl Handle {
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
             left if left < DELAY_MIN => tokio::time::sleep(left).await,
-            left => return self.later(message, left).await,
+            left => return self.later(&batch.lane, message, left).await,
         }
         let kind = &batch.lane.kind;
         let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
         if let Some(wait) = self.until_turn(&batch, &policy).await {
-            return self.later(message, wait).await;
+            return self.later(&batch.lane, message, wait).await;
         }
         let mut pass = match self.enter(&batch, &policy).await? {
             Entry::Pass(pass) => *pass,
             _ if self.nothing_left(&batch).await? => return self.drop_all(message, &policy).await,
-            Entry::Later(wait) => return self.later(message, wait).await,
-            Entry::NotYet(_) => return self.later(message, DELAY_MIN).await,
+            Entry::Later(wait) => return self.later(&batch.lane, message, wait).await,
+            Entry::NotYet(_) => return self.later(&batch.lane, message, DELAY_MIN).await,
             Entry::Turn(turns, wait) => return self.wait_for_turn(message, &batch, turns, wait).await,
             Entry::StandsStill => return Ok(()),
             Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
@@ -85,7 +86,7 @@ impl Handle {
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
             Begun::Overtaken => Ok(()),
-            Begun::Attempt(..) | Begun::TooLate => self.later(message, Duration::ZERO).await,
+            Begun::Attempt(..) | Begun::TooLate => self.later(&batch.lane, message, Duration::ZERO).await,
         }
     }
 
@@ -133,7 +134,7 @@ impl Handle {
         pass: &mut Pass,
     ) -> Result<Begun, HandleError> {
         let prepared = self.prepare(batch).await?;
-        tokio::time::sleep(pass.times.ahead(self.world.now()).saturating_sub(CALL_AHEAD)).await;
+        pause(pass.times.ahead(self.world.now()).saturating_sub(CALL_AHEAD)).await;
         let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
         let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {

@@ -23,6 +23,11 @@ pub(crate) struct Time {
 }
 
 impl Time {
+    /// A turn that is as good as the time itself.
+    fn turn(&self) -> Option<Turn> {
+        self.slot.as_ref().map(|slot| Turn { at: timestamp(slot.at), rate: slot.ask.name.clone() })
+    }
+
     fn missed(&self, now: Timestamp) -> bool {
         self.slot.as_ref().is_none_or(|slot| slot.missed(now))
     }
@@ -94,6 +99,13 @@ impl Rates {
     }
 }
 
+/// Waits, if there is anything to wait for: even the shortest sleep lasts a millisecond.
+pub(crate) async fn pause(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+}
+
 /// SQS delays by whole seconds. Whose burst has room for it comes up to a second late; who must be in time comes early, and
 /// waits for the rest in its worker.
 fn wait(left: Duration, slack: Duration) -> Wait {
@@ -114,7 +126,7 @@ impl Handle {
         match rates.wait(at, self.world.now()) {
             Wait::Message(wait) => Some(wait),
             Wait::Here(wait) => {
-                tokio::time::sleep(wait).await;
+                pause(wait).await;
                 None
             }
         }
@@ -130,7 +142,7 @@ impl Handle {
                 Err(at) => at,
             };
             match rates.wait(timestamp(at), self.world.now()) {
-                Wait::Here(wait) => tokio::time::sleep(wait).await,
+                Wait::Here(wait) => pause(wait).await,
                 Wait::Message(wait) => return Ok(Entry::Turn(turns, wait)),
             }
         }
@@ -158,6 +170,8 @@ impl Handle {
             pass.times.lane = lane;
             return Ok(Ok(Entry::Pass(pass)));
         }
+        // It need not wait among the batches of its lane again.
+        turns.lane = lane.as_ref().and_then(Time::turn).or(turns.lane.take());
         self.give_times_back(batch, &Times { lane, kind: None }).await;
         let Entry::NotYet(refused) = entry else { return Ok(Ok(entry)) };
         let (gate, ask) = *refused;
@@ -196,7 +210,7 @@ impl Handle {
         wait: Duration,
     ) -> Result<(), HandleError> {
         match self.batches.wait_for_turn(batch, turns).await? {
-            Write::Done(_) => self.later(message, wait).await,
+            Write::Done(_) => self.later(&batch.lane, message, wait).await,
             Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await,
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
         }
@@ -205,7 +219,7 @@ impl Handle {
     /// Waits for the times of a call. A call that missed one gets a later one, if there is one soon. Whether it may be made now.
     pub(crate) async fn in_time(&self, batch: &Batch, times: &mut Times) -> bool {
         for _ in 0..TURN_LOOKS_MAX {
-            tokio::time::sleep(times.ahead(self.world.now())).await;
+            pause(times.ahead(self.world.now())).await;
             let now = self.world.now();
             let missed = |time: &Option<Time>| time.as_ref().is_some_and(|time| time.missed(now));
             if !missed(&times.lane) && !missed(&times.kind) {
@@ -227,7 +241,9 @@ impl Handle {
         if let Some(time) = times.kind.as_mut().filter(|time| time.missed(now)) {
             let (ask, by) = (time.ask.clone().again(now), self.world.uuid());
             let kind = &batch.lane.kind;
-            let Paced::Slot(slot) = self.gates.later_time(kind, time.slot.as_ref(), &ask, by).await? else { return Ok(false) };
+            let Paced::Slot(slot) = self.gates.later_time(kind, time.slot.as_ref(), &ask, by).await? else {
+                return Ok(false);
+            };
             time.slot = Some(*slot);
         }
         Ok(true)

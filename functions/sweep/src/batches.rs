@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
+use fanfold::lane::Lane;
 use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER, REFUSED_MAX};
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -39,14 +40,15 @@ impl Sweep {
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
             if request.workers_dead {
-                messages.extend(self.resumed(&batch).await?);
+                messages
+                    .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
                 if self.world.now().since(batch.created_at) > REFUSED_MAX {
-                    messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                    messages.extend(at_once(&batch));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
             } else if self.lost(&batch, request, gate).await? {
-                messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                messages.extend(at_once(&batch));
             }
         }
         // Of each kind that stands still one batch is to probe, any of those that wait.
@@ -55,7 +57,7 @@ impl Sweep {
             let delay = stopped.probe_at.since(self.world.now());
             let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
             if delay < HINT_LOST_AFTER {
-                messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
+                messages.extend(batches.get(at).and_then(at_once).map(|(message, _, lane)| (message, delay, lane)));
             }
         }
         // Done so long ago that their records are gone.
@@ -64,7 +66,7 @@ impl Sweep {
             self.locks.closed(lane, &[batch]).await?;
         }
         report.batches += messages.len() as u64;
-        Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
+        Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
     }
 
     /// Whether a batch is to be called, and is not only to wait for its time or its worker.
@@ -143,4 +145,9 @@ impl Sweep {
         }
         Ok(())
     }
+}
+
+/// The message that a batch waits for, sent at once, with its lane.
+fn at_once(batch: &Batch) -> Option<(HandleMessage, Duration, Lane)> {
+    HandleMessage::awaited(batch).map(|(message, _)| (message, Duration::ZERO, batch.lane.clone()))
 }

@@ -86,7 +86,9 @@ impl HandleMessage {
             (BatchStatus::Grouping, _) => None,
             (BatchStatus::Dispatched, _) => Some((attempt(1), batch.turns.at().max(Some(batch.updated_at))?)),
             // It runs; after its lease it is taken for lost, and is taken over.
-            (BatchStatus::InProgress, Some(lease_until)) => Some((attempt(batch.attempts), lease_until)),
+            (BatchStatus::InProgress, Some(lease_until)) => {
+                Some((attempt(batch.attempts), batch.turns.at().max(Some(lease_until))?))
+            }
             (BatchStatus::InProgress, None) => {
                 let due = batch.retry_at.unwrap_or(batch.updated_at);
                 Some((attempt(batch.attempts + 1), batch.turns.at().max(Some(due))?))

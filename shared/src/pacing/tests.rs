@@ -24,7 +24,8 @@ impl Kept {
     fn write(&mut self, ask: &Ask, full: Micros) -> Slot {
         self.given += 1;
         let by = Uuid::from_u128(self.given);
-        self.bucket = Bucket { name: Some(ask.name.clone()), full: Some(full), by: Some(by), ..self.bucket.by_rate_of(ask) };
+        self.bucket =
+            Bucket { name: Some(ask.name.clone()), full: Some(full), by: Some(by), ..self.bucket.by_rate_of(ask) };
         self.bucket.given(ask, by).unwrap()
     }
 
@@ -72,9 +73,8 @@ struct Asks {
 }
 
 fn any_asks(most: usize, spread: u64) -> impl Strategy<Value = Asks> {
-    (0_u64..800, 0..=spread, 1..=most, 0_u64..=100, any::<bool>(), 0_u8..8).prop_map(
-        |(after, off, tasks, late, has_turn, fate)| Asks { after, off, tasks, late, has_turn, fate },
-    )
+    (0_u64..800, 0..=spread, 1..=most, 0_u64..=100, any::<bool>(), 0_u8..8)
+        .prop_map(|(after, off, tasks, late, has_turn, fate)| Asks { after, off, tasks, late, has_turn, fate })
 }
 
 /// The calls that are made: when, and of how many tasks.
@@ -245,7 +245,11 @@ fn another_rate_holds_from_the_next_call_on() {
     kept.take(&ask(&slow)).unwrap();
     kept.promise(&ask(&slow));
     let at = kept.take(&ask(&fast)).unwrap().at;
-    assert_eq!(timestamp(at).0, 10_000_251, "promises are void, and of what was spent a whole burst at most is still to come");
+    assert_eq!(
+        timestamp(at).0,
+        10_000_251,
+        "promises are void, and of what was spent a whole burst at most is still to come"
+    );
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
 use super::{Expression, ExpressionError, Policy, Span, Subject, Weight};
 use crate::limits::{
-    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX,
-    URL_BYTES_MAX, WEIGHT_MAX,
+    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
+    RETRY_AFTER_MAX, URL_BYTES_MAX, WEIGHT_MAX,
 };
 
 /// One field that cannot be used.

@@ -133,7 +133,10 @@ mod tests {
     fn problems(rate: Value) -> Vec<String> {
         let mut faults = Faults::default();
         serde_json::from_value::<Rate>(rate).unwrap().check("kind_rate", true, &mut faults);
-        faults.result().map_or_else(|error| error.0.into_iter().map(|fault| format!("{}: {}", fault.field, fault.problem)).collect(), |()| Vec::new())
+        faults.result().map_or_else(
+            |error| error.0.into_iter().map(|fault| format!("{}: {}", fault.field, fault.problem)).collect(),
+            |()| Vec::new(),
+        )
     }
 
     #[test]
@@ -151,14 +154,29 @@ mod tests {
             (json!({"per": "second"}), one),
             (json!({"tasks": 1, "calls": 1, "per": "second"}), one),
             (json!({"tasks": 0, "per": "second"}), "kind_rate.tasks: is 0, a number of 1 to 1000000000 is allowed"),
-            (json!({"weight": 0, "per": "second"}), "kind_rate.weight: is 0, a number above 0 and up to 1000000000 is allowed"),
-            (json!({"tasks": 9, "per": "second", "burst": 1.5}), "kind_rate.burst: is 1.5, a whole number of 1 or more is allowed"),
+            (
+                json!({"weight": 0, "per": "second"}),
+                "kind_rate.weight: is 0, a number above 0 and up to 1000000000 is allowed",
+            ),
+            (
+                json!({"tasks": 9, "per": "second", "burst": 1.5}),
+                "kind_rate.burst: is 1.5, a whole number of 1 or more is allowed",
+            ),
             (json!({"weight": 9, "per": "second", "burst": 0}), "kind_rate.burst: is 0, a number above 0 is allowed"),
-            (json!({"tasks": 1, "per": "hour", "burst": 25}), "kind_rate.burst: is 25, which takes longer than 24 hours to come"),
+            (
+                json!({"tasks": 1, "per": "hour", "burst": 25}),
+                "kind_rate.burst: is 25, which takes longer than 24 hours to come",
+            ),
         ] {
             assert_eq!(problems(wrong.clone()), [told], "{wrong}");
         }
-        for wrong in [json!({"tasks": 1}), json!({"tasks": 1, "per": "day"}), json!({"tasks": 1, "per": "hour", "bursts": 1}), json!({"tasks": 1.5, "per": "hour"}), json!("1/s")] {
+        for wrong in [
+            json!({"tasks": 1}),
+            json!({"tasks": 1, "per": "day"}),
+            json!({"tasks": 1, "per": "hour", "bursts": 1}),
+            json!({"tasks": 1.5, "per": "hour"}),
+            json!("1/s"),
+        ] {
             assert!(serde_json::from_value::<Rate>(wrong.clone()).is_err(), "{wrong}");
         }
     }
@@ -168,6 +186,9 @@ mod tests {
         let rate: Rate = serde_json::from_value(json!({"weight": 5, "per": "second"})).unwrap();
         let mut faults = Faults::default();
         rate.check("lane_rate", false, &mut faults);
-        assert_eq!(faults.result().unwrap_err().to_string(), "`lane_rate.weight`: is 5, and there is no `weight` of a task");
+        assert_eq!(
+            faults.result().unwrap_err().to_string(),
+            "`lane_rate.weight`: is 5, and there is no `weight` of a task"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, number, text};
+use crate::aws::attributes::{Reader, id, number, text};
 use crate::aws::{Change, Item, StoreError, Write};
 use crate::limits::CONTENTION_TRIES_MAX;
 use crate::pacing::{Ask, Bucket, Micros, Slot, Verdict};
@@ -36,7 +36,7 @@ pub(super) fn decode(reader: &Reader<'_>) -> Result<Bucket, StoreError> {
         name: reader.optional_text(NAME)?.map(str::to_owned),
         full: reader.optional_number(FULL)?,
         promised: reader.optional_number(PROMISED)?,
-        by: reader.optional_parsed(BY)?,
+        by: reader.has(BY).then(|| reader.id(BY)).transpose()?,
     })
 }
 
@@ -47,7 +47,7 @@ fn bucket(item: &Item) -> Result<Bucket, StoreError> {
 /// A change that also gives `by` a time. `seen`: the bucket as it stands, whose verdict is that there is one; without it, that is most likely full.
 /// Then the change is refused if it is not.
 pub(super) fn give<'a>(change: Change<'a>, ask: &Ask, by: Uuid, seen: Option<&Bucket>) -> Change<'a> {
-    let change = change.set(BY, text(by));
+    let change = change.set(BY, id(by));
     match seen {
         // Of another rate: it stands as it was seen, or not at all.
         Some(seen) if seen.name.as_ref().is_some_and(|name| *name != ask.name) => change
@@ -139,9 +139,8 @@ pub(super) async fn promise<'a>(
         } else {
             change
         };
-        let change = change
-            .when_same(NAME, seen.name.as_ref().map(text))
-            .when_same(PROMISED, seen.promised.map(number));
+        let change =
+            change.when_same(NAME, seen.name.as_ref().map(text)).when_same(PROMISED, seen.promised.map(number));
         match change.send().await? {
             Write::Done(()) | Write::Refused(None) => return Ok(turn),
             Write::Refused(Some(item)) => seen = bucket(&item)?,
@@ -159,7 +158,7 @@ fn last_of_many(seen: &Bucket, ask: &Ask) -> Option<Micros> {
 /// Gives a time back that no call will be made at, if nobody was given one since.
 pub(super) async fn give_back(change: Change<'_>, slot: &Slot) -> Result<(), StoreError> {
     let change = change.subtract(FULL, number(slot.ask.cost())).remove([BY]);
-    change.when_is(BY, text(slot.by)).when_is(FULL, number(slot.full)).send().await.map(|_| ())
+    change.when_is(BY, id(slot.by)).when_is(FULL, number(slot.full)).send().await.map(|_| ())
 }
 
 /// A later time for a call that missed its own: if nobody was given one since, it is moved; else the call spends again.
@@ -172,9 +171,9 @@ pub(super) async fn again<'a>(
     let full = ask.after(Some(slot.full.saturating_sub(slot.ask.cost())));
     let moved = begin()
         .set(FULL, number(full))
-        .set(BY, text(by))
+        .set(BY, id(by))
         .when_is(NAME, text(&ask.name))
-        .when_is(BY, text(slot.by))
+        .when_is(BY, id(slot.by))
         .when_is(FULL, number(slot.full));
     match moved.send().await? {
         Write::Done(()) => Ok(Paced::Slot(Box::new(Slot::given(ask.clone(), by, full)))),
@@ -197,7 +196,7 @@ pub(super) mod tests {
             (NAME, bucket.name.as_ref().map(text)),
             (FULL, bucket.full.map(number)),
             (PROMISED, bucket.promised.map(number)),
-            (BY, bucket.by.map(text)),
+            (BY, bucket.by.map(id)),
         ]
     }
 

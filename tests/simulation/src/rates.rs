@@ -57,7 +57,9 @@ impl Seen {
             let allowed = u128::from(counted.burst.max(largest)) + came;
             if u128::from(sum) > allowed {
                 let span = now - *at;
-                return Some(format!("{whose} was called for {sum} thousandths within {span:?}, {allowed} are allowed: {counted:?}"));
+                return Some(format!(
+                    "{whose} was called for {sum} thousandths within {span:?}, {allowed} are allowed: {counted:?}"
+                ));
             }
         }
         None

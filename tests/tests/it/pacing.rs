@@ -2,6 +2,7 @@
 
 mod calls;
 mod crashes;
+mod fairness;
 mod rates;
 mod waiting;
 

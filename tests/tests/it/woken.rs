@@ -73,7 +73,11 @@ async fn who_resigns_where_nothing_waits_wakes_nobody() {
     stack.take(QueueName::Elect).await;
     let batch = Uuid::from_u128(1);
     let lock = stack.locks.acquire(&lane(), batch, 1).await.unwrap().done().unwrap();
-    stack.batches.intend(batch, &lane(), &Members::new(tasks.iter().copied()), &Masks::default(), Weight::default()).await.unwrap();
+    stack
+        .batches
+        .intend(batch, &lane(), &Members::new(tasks.iter().copied()), &Masks::default(), Weight::default())
+        .await
+        .unwrap();
     stack.tasks.claim(&tasks, &lane(), Uuid::from_u128(2)).await.unwrap();
     let leader = GroupMessage::elected(&lock, batch, Waiting::default());
     assert!(stack.hand(QueueName::Group, vec![message("leader", &leader)]).await.is_empty());

@@ -238,10 +238,7 @@ impl Batch {
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
-            turns: Turns {
-                lane: reader.optional_parsed("turn_lane")?,
-                kind: reader.optional_parsed("turn_kind")?,
-            },
+            turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
             weight: Weight(reader.number("weight")?),
             reminded_at: reader.time("reminded_at")?,
             succeeded: reader.bits("succeeded")?,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Counted, Crash, Moment, QueueName, ScriptedApi, Seen, TestStack, at_every_request, members, order, policy};
+use fanfold_tests::{
+    Counted, Crash, Moment, QueueName, ScriptedApi, Seen, TestStack, at_every_request, members, order, policy,
+};
 use serde_json::{Value, json};
 
 use super::taking;
@@ -27,10 +29,13 @@ fn assert_kept(stack: &TestStack) {
 }
 
 async fn run(crash: Crash) -> Option<String> {
-    let api = ScriptedApi::slow(|_| Duration::from_millis(200), |call| match call.attempt {
-        1 if call.target == "900" => Err(CallError::again("500")),
-        _ => Ok(Answer::AllSucceeded),
-    });
+    let api = ScriptedApi::slow(
+        |_| Duration::from_millis(200),
+        |call| match call.attempt {
+            1 if call.target == "900" => Err(CallError::again("500")),
+            _ => Ok(Answer::AllSucceeded),
+        },
+    );
     let stack = TestStack::new(rates(), api, crash).await;
     let tasks: Vec<_> = (0..12).map(|n| order(None, if n % 3 == 0 { "900" } else { "117" }, n)).collect();
     let registered = stack.insist(async || stack.register.register(tasks.clone(), "a").await).await;
