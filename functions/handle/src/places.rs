@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
 use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX, REFUSED_MAX};
-use fanfold::pacing::{Ask, Micros, Turns, Verdict};
+use fanfold::pacing::{Ask, Turns, Verdict};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
@@ -43,13 +43,12 @@ pub(crate) enum Entry {
 }
 
 impl Handle {
-    /// Takes a place for a call for this batch, or the probe of its kind. `ask`: also a time of the kind's rate, not before that of the lane's.
+    /// Takes a place for a call for this batch, or the probe of its kind. `ask`: also a time of the kind's rate.
     pub(crate) async fn pass_gate(
         &self,
         batch: &Batch,
         policy: &Policy,
         ask: Option<&Ask>,
-        not_before: Micros,
     ) -> Result<Entry, StoreError> {
         let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
@@ -57,7 +56,7 @@ impl Handle {
         for _ in 0..CONTENTION_TRIES_MAX {
             let now = self.world.now();
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
-            let ask = ask.map(|ask| ask.clone().at(now, not_before));
+            let ask = ask.map(|ask| ask.clone().at(now, 0));
             let share = policy.calls_at_once(self.share);
             let gate = match self.gates.take_in_time(&place, share, now, ask.as_ref()).await? {
                 Write::Done(gate) => return Ok(passes(place, gate, ask, false)),

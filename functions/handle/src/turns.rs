@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use fanfold::aws::{StoreError, Write};
 use fanfold::clock::Timestamp;
-use fanfold::limits::{DELAY_MIN, TURN_EARLY, TURN_LOOKS_MAX, TURN_SHORT};
+use fanfold::limits::{CALL_AHEAD, DELAY_MIN, TURN_EARLY, TURN_LOOKS_MAX, TURN_SHORT};
 use fanfold::messages::HandleMessage;
-use fanfold::pacing::{Allowance, Ask, Micros, Slot, Spends, Turn, Turns, Verdict, timestamp};
+use fanfold::pacing::{Allowance, Ask, Bucket, Micros, Slot, Spends, Turn, Turns, Verdict, timestamp};
 use fanfold::policy::Policy;
 use fanfold::store::batches::Batch;
 use fanfold::store::pace::Paced;
@@ -23,11 +23,6 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    /// A turn that is as good as the time itself.
-    fn turn(&self) -> Option<Turn> {
-        self.slot.as_ref().map(|slot| Turn { at: timestamp(slot.at), rate: slot.ask.name.clone() })
-    }
-
     fn missed(&self, now: Timestamp) -> bool {
         self.slot.as_ref().is_none_or(|slot| slot.missed(now))
     }
@@ -157,6 +152,9 @@ impl Handle {
         rates: &Rates,
         turns: &mut Turns,
     ) -> Result<Result<Entry, Micros>, StoreError> {
+        if rates.lane.is_some() && rates.kind.is_some() {
+            return self.ask_both(batch, policy, rates, turns).await;
+        }
         let lane = match rates.lane(turns) {
             None => None,
             Some(ask) => match self.time_in_lane(batch, ask.at(self.world.now(), 0), turns).await? {
@@ -164,15 +162,57 @@ impl Handle {
                 Err(at) => return Ok(Err(at)),
             },
         };
-        let not_before = lane.as_ref().and_then(|time| time.slot.as_ref()).map_or(0, |slot| slot.at);
-        let entry = self.pass_gate(batch, policy, rates.kind(turns).as_ref(), not_before).await?;
-        if let Entry::Pass(mut pass) = entry {
-            pass.times.lane = lane;
-            return Ok(Ok(Entry::Pass(pass)));
+        match self.pass_gate(batch, policy, rates.kind(turns).as_ref()).await? {
+            Entry::Pass(mut pass) => {
+                pass.times.lane = lane;
+                Ok(Ok(Entry::Pass(pass)))
+            }
+            entry => {
+                self.give_times_back(batch, &Times { lane, kind: None }).await;
+                self.or_turn(entry, turns).await
+            }
         }
-        // It need not wait among the batches of its lane again.
-        turns.lane = lane.as_ref().and_then(Time::turn).or(turns.lane.take());
-        self.give_times_back(batch, &Times { lane, kind: None }).await;
+    }
+
+    /// The same where the lane and its kind have rates. A time of the lane's, taken by a batch that then waits for the kind, would be lost to
+    /// others of the lane. So it waits for the one turn after the other, and takes both times only then.
+    async fn ask_both(
+        &self,
+        batch: &Batch,
+        policy: &Policy,
+        rates: &Rates,
+        turns: &mut Turns,
+    ) -> Result<Result<Entry, Micros>, StoreError> {
+        if let Some(ask) = rates.lane(turns).filter(|ask| !ask.has_turn) {
+            let ask = ask.at(self.world.now(), 0);
+            let at = self.locks.promise(&batch.lane, &ask, &Bucket::default()).await?;
+            let soon = at <= ask.from + u64::try_from(CALL_AHEAD.as_micros()).unwrap_or(0);
+            turns.lane = Some(Turn { at: timestamp(at), rate: ask.name });
+            if !soon {
+                return Ok(Err(at));
+            }
+        }
+        let mut pass = match self.pass_gate(batch, policy, rates.kind(turns).as_ref()).await? {
+            Entry::Pass(pass) => pass,
+            entry => return self.or_turn(entry, turns).await,
+        };
+        let at = pass.times.kind.as_ref().and_then(|time| time.slot.as_ref()).map_or(0, |slot| slot.at);
+        let Some(ask) = rates.lane(turns) else { return Ok(Ok(Entry::Pass(pass))) };
+        match self.time_in_lane(batch, ask.at(self.world.now(), at), turns).await {
+            Ok(Ok(time)) => {
+                pass.times.lane = time;
+                Ok(Ok(Entry::Pass(pass)))
+            }
+            not_yet => {
+                self.give_back(batch, &pass).await;
+                not_yet.map(|not_yet| Err(not_yet.err().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// What a gate says to a batch that does not pass. If the kind's rate has no time for its call, it gets a turn, unless it has had one;
+    /// returns when to ask again.
+    async fn or_turn(&self, entry: Entry, turns: &mut Turns) -> Result<Result<Entry, Micros>, StoreError> {
         let Entry::NotYet(refused) = entry else { return Ok(Ok(entry)) };
         let (gate, ask) = *refused;
         let at = match gate.pace.verdict(&ask) {

@@ -79,14 +79,13 @@ async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
     let (seen, kind) = (stack.api.seen(), Counted { a_second: 40.0, burst: 10.0 });
     kind.assert_kept(&seen, members);
     let lanes = ["D0", "D1", "D2", "D3"];
-    let of = |lane: &str| seen.iter().filter(move |seen| seen.call.target == lane);
+    let of = |lane: &str| seen.iter().filter(|seen| seen.call.target == lane).cloned().collect::<Vec<Seen>>();
     // Once a lane has nothing left, the others' rates do not add up to as much.
-    let all_work = lanes.iter().filter_map(|lane| of(lane).map(|seen| seen.at).max()).min().unwrap();
+    let all_work = lanes.iter().filter_map(|lane| of(lane).iter().map(|seen| seen.at).max()).min().unwrap();
     let used = kind.used(&seen.iter().filter(|seen| seen.at <= all_work).cloned().collect::<Vec<_>>(), members);
     assert!(used > 0.9, "{used}");
     for lane in lanes {
-        let seen: Vec<Seen> = of(lane).cloned().collect();
-        Counted { a_second: 15.0, burst: 3.0 }.assert_kept(&seen, members);
+        Counted { a_second: 15.0, burst: 3.0 }.assert_kept(&of(lane), members);
     }
     stack.assert_settled(&tasks, 3).await;
 }
