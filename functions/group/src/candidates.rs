@@ -94,7 +94,7 @@ impl Candidates {
         let mut next = Filling::new(self.size);
         for source in &self.sources {
             let left = slots(source, &self.loads).filter(|slot| intent.slot(&slot.id).is_none());
-            let left = left.inspect(|slot| drop(next.take(slot.load))).count();
+            let left = left.map(|slot| next.take(slot.load)).count();
             match source {
                 _ if left == 0 => {}
                 Source::Task(id) => {

@@ -70,8 +70,8 @@ impl Seen {
 pub(crate) fn draw<'a>(dice: &Dice, policies: impl Iterator<Item = &'a mut Policy>) {
     let rate = |often| {
         let per = dice.pick(&[Per::Second, Per::Second, Per::Minute]);
-        let amount = if per == Per::Second { dice.between(1, 20) } else { dice.between(10, 200) };
-        let burst = dice.pick(&[None, None, Some(1), Some(5), Some(30)]).map(|burst: u64| burst.min(amount * 60));
+        let amount = if per == Per::Second { dice.between(1, 4) } else { dice.between(6, 40) };
+        let burst = dice.pick(&[None, None, Some(1), Some(3), Some(9)]).map(|burst: u64| burst.min(amount * 60));
         let unit = dice.pick(&["tasks", "tasks", "calls", "weight"]);
         dice.chance(often).then(|| (unit, json!({"per": per, "burst": burst}), amount))
     };

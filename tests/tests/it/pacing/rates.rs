@@ -71,7 +71,7 @@ async fn each_lane_has_its_own_rate() {
 async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
     let rate = json!({
         "lane_rate": {"tasks": 15, "per": "second"}, "kind_rate": {"tasks": 40, "per": "second"},
-        "max_batch": 3, "max_in_flight": 3,
+        "max_batch": 3, "max_in_flight": 6,
     });
     let stack = stack(rate, Duration::from_millis(30)).await;
     let tasks = register(&stack, "parcel", 4, 300).await;
