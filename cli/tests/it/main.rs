@@ -11,6 +11,7 @@ mod example;
 mod folder;
 mod letters;
 mod mailing;
+mod paced;
 mod resume;
 mod run;
 mod serve;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::grouping::{First, Follows};
+use fanfold::lane::Lane;
 use fanfold::limits::DELAY_MIN;
 use fanfold::messages::{AckRequest, HandleMessage, NotifyMessage};
 use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
@@ -31,8 +32,12 @@ impl Handle {
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
             // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
-            (BatchStatus::InProgress, Some(_)) => self.later(message, from.since(self.world.now()) + DELAY_MIN).await,
-            (BatchStatus::Grouping | BatchStatus::Dispatched, _) => self.later(message, Duration::ZERO).await,
+            (BatchStatus::InProgress, Some(_)) => {
+                self.later(&batch.lane, message, from.since(self.world.now()) + DELAY_MIN).await
+            }
+            (BatchStatus::Grouping | BatchStatus::Dispatched, _) => {
+                self.later(&batch.lane, message, Duration::ZERO).await
+            }
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, more).await,
         }
     }
@@ -60,14 +65,14 @@ impl Handle {
         {
             let wait = from.since(self.world.now());
             let message = HandleMessage { more, ..message };
-            self.later(message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
+            self.later(&batch.lane, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
         }
         Ok(())
     }
 
-    /// Sends a message to arrive after `wait`, or as late as a message can.
-    pub(crate) async fn later(&self, message: HandleMessage, wait: Duration) -> Result<(), HandleError> {
-        Ok(self.handle.send_all([(&message, wait)]).await?)
+    /// Sends a message about a batch of `lane` to arrive after `wait`, or as late as a message can.
+    pub(crate) async fn later(&self, lane: &Lane, message: HandleMessage, wait: Duration) -> Result<(), HandleError> {
+        Ok(self.handle.send_for([(&message, wait, lane)]).await?)
     }
 }
 

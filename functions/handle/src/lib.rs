@@ -11,6 +11,7 @@ mod places;
 mod release;
 mod settle;
 mod step;
+mod turns;
 
 use std::sync::Arc;
 
@@ -81,7 +82,9 @@ impl Handle {
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::TaskId;
 use crate::clock::Timestamp;
+use crate::lane::Lane;
 
 /// Namespace of all derived ids (UUID version 5, RFC 9562), so that none collides with another program's.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6f5b_2f0e_93d1_5c0a_8d4e_fa9f_01d0_0001);
@@ -151,6 +152,12 @@ pub(crate) fn policy_version(json: &str) -> Uuid {
     derived("policy", &[json.as_bytes()])
 }
 
+/// The group of messages about a lane's batches: of fixed size, and in characters that SQS takes, whatever the target is.
+#[must_use]
+pub fn message_group(lane: &Lane) -> Uuid {
+    derived("message group", &[lane.to_string().as_bytes()])
+}
+
 /// A target as a gate remembers it: of one size, however long its text is.
 #[must_use]
 pub fn target(target: &str) -> Uuid {
@@ -201,6 +208,7 @@ mod tests {
         pin(kind_notice("parcel", 1, Timestamp(2)), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");
         pin(policy_version(r#"{"kind":"parcel"}"#), "9d6ad059-da5a-5a0d-9ce4-d64e8608ac26");
         pin(target("117"), "22a49203-5d43-5b7e-99ae-204f0571b11b");
+        pin(message_group(&"parcel:0:117".parse().unwrap()), "931df37b-59ee-5662-b5b0-13f03e841ac0");
         pin(file_fingerprint(a, r#"{"n":1}"#), "f41f7295-acc3-5740-9a38-543d5bfec6d7");
     }
 }

@@ -26,6 +26,9 @@ pub const PARTITIONS_MAX: u32 = 1_024;
 /// Attempts of one batch.
 pub const ATTEMPTS_MAX: u32 = 1_000;
 
+/// Concurrent calls of a kind, over all its lanes: as many as an event source starts at most (Lambda: MaximumConcurrency).
+pub const CALLS_MAX: u32 = 1_000;
+
 /// The longest a batch API may take.
 pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
 

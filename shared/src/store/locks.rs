@@ -2,6 +2,7 @@
 //! where `sweep` finds unfinished batches: a batch is `holder`, then in `in_flight`, then in `closing`, each change one
 //! conditional write.
 
+mod pace;
 mod record;
 
 use uuid::Uuid;

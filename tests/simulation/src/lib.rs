@@ -29,6 +29,7 @@ mod permissions;
 mod produced;
 mod producer;
 mod queues;
+mod rates;
 mod readers;
 mod request;
 mod reuse;

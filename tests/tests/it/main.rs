@@ -24,6 +24,7 @@ mod http;
 mod leading_on;
 mod nested;
 mod notices;
+mod pacing;
 mod partly_stored;
 mod places;
 mod producers;
