@@ -253,8 +253,7 @@ mod tests {
                 let [attempts, ended, refused, rounds] = counts;
                 let [lease_until, retry_at, reminded_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
-                let (errors, last_error, notice) = said;
-                let [created_at, updated_at] = dates;
+                let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
                 let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
                 Batch {
