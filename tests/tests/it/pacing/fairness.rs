@@ -1,5 +1,5 @@
 //! One lane with a hundred thousand tasks beside a thousand lanes with ten each: how long tasks of the small ones wait.
-//! `just fairness` runs it and prints the figures.
+//! Run by `just fairness`; the figures are in docs/SCALING.md.
 
 use std::time::Duration;
 
