@@ -46,6 +46,8 @@ codes! {
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
         "nothing happened to the fan-out for longer than its idle limit";
+    PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
+        "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes its policy all the same";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type",
         "the header Content-Type names something else than JSON";

@@ -12,6 +12,12 @@ pub fn is_kind(kind: &str) -> bool {
         && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
+/// What is said where a kind has no policy.
+#[must_use]
+pub fn no_policy(kind: &str) -> String {
+    format!("there is no policy of kind `{kind}`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

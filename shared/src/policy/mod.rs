@@ -24,7 +24,7 @@ pub use compiled::{CompiledPolicy, Placement};
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub use expression::{Expression, ExpressionError, Subject};
-pub use kind::{KIND_ALLOWED, is_kind};
+pub use kind::{KIND_ALLOWED, is_kind, no_policy};
 pub use span::Span;
 pub use weight::Weight;
 
