@@ -77,6 +77,26 @@ pub fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a str, &'a 
     derived("tasks", &parts)
 }
 
+/// What a stream asks for, from its lines in their order: a task with id, kind and content, or a line that is none. An idempotency
+/// key that comes with another digest was used for something else.
+#[must_use]
+pub fn stream_digest<'a>(lines: impl IntoIterator<Item = Result<(TaskId, &'a str, String), &'a [u8]>>) -> Uuid {
+    let line = |line: Result<(TaskId, &'a str, String), &'a [u8]>| match line {
+        Ok((id, kind, content)) => derived("line", &[id.to_string().as_bytes(), kind.as_bytes(), content.as_bytes()]),
+        Err(line) => derived("line", &[line]),
+    };
+    let lines: Vec<[u8; 16]> = lines.into_iter().map(line).map(Uuid::into_bytes).collect();
+    derived("stream", &lines.iter().map(<[u8; 16]>::as_slice).collect::<Vec<_>>())
+}
+
+/// A task of a file that is registered under a name of the user's, from the number of its row, its kind and its content: whoever
+/// registers the file again under that name is about the same tasks.
+#[must_use]
+pub fn row_task(name: &str, row: u64, kind: &str, content: &str) -> TaskId {
+    let parts: [&[u8]; 4] = [name.as_bytes(), &row.to_be_bytes(), kind.as_bytes(), content.as_bytes()];
+    TaskId::Single(derived("row", &parts))
+}
+
 /// The record of a task's key. Whoever brings the same key in the same scope finds the task that has it.
 #[must_use]
 pub fn key(scope: &str, value: &str) -> Uuid {

@@ -1,5 +1,6 @@
 //! JSON from outside. Errors distinguish what is no JSON from JSON of another shape, and name the field of the latter.
 
+mod lines;
 mod strict;
 mod unique;
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 use crate::limits::FIELD_PATH_BYTES_MAX;
 use crate::policy::FieldError;
 use crate::text::shorten;
+pub use lines::{lines, read_line};
 use strict::Strict;
 pub use unique::Unique;
 

@@ -54,11 +54,11 @@ impl TaskFault {
 ///
 /// # Errors
 /// It has none, or too many.
-pub fn check_count(tasks: &[TaskRequest]) -> Result<(), RegisterError> {
-    if (1..=TASKS_PER_REQUEST_MAX).contains(&tasks.len()) {
+pub fn check_count(tasks: usize) -> Result<(), RegisterError> {
+    if (1..=TASKS_PER_REQUEST_MAX).contains(&tasks) {
         return Ok(());
     }
-    let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks.len());
+    let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks);
     Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]))
 }
 
@@ -70,11 +70,27 @@ impl Registrar {
         request_id: &str,
         answered: bool,
     ) -> Result<Vec<Placed>, RegisterError> {
-        let policies = self.policies_of(&tasks).await?;
-        let mut faults = Vec::new();
         let mut placed = Vec::with_capacity(tasks.len());
+        let mut faults = Vec::new();
+        for task in self.place_each(tasks.into_iter().enumerate().collect(), request_id, answered).await? {
+            match task {
+                Ok((_, task)) => placed.push(task),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        TaskFault::refuse(faults).map(|()| placed)
+    }
+
+    /// The same for each task on its own, with its position in the request.
+    pub(crate) async fn place_each(
+        &self,
+        tasks: Vec<(usize, TaskRequest)>,
+        request_id: &str,
+        answered: bool,
+    ) -> Result<Vec<Result<(usize, Placed), TaskFault>>, StoreError> {
+        let policies = self.policies_of(&tasks).await?;
         let mut ids = HashSet::with_capacity(tasks.len());
-        for (index, task) in tasks.into_iter().enumerate() {
+        let place_one = |(index, task): (usize, TaskRequest)| {
             let told = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
             let checked = if ids.insert(id) {
@@ -83,21 +99,19 @@ impl Registrar {
             } else {
                 Err(("id", format!("`{id}` is given to two tasks of this request")))
             };
-            match checked {
-                Ok(task) => placed.push(task),
-                Err((field, problem)) => faults.push(TaskFault { index, field: field.to_owned(), problem }),
-            }
-        }
-        TaskFault::refuse(faults).map(|()| placed)
+            let fault = |(field, problem): (&str, String)| TaskFault { index, field: field.to_owned(), problem };
+            checked.map(|task| (index, task)).map_err(fault)
+        };
+        Ok(tasks.into_iter().map(place_one).collect())
     }
 
     /// The policies of the kinds that tasks name; none, where a kind has none.
     async fn policies_of(
         &self,
-        tasks: &[TaskRequest],
+        tasks: &[(usize, TaskRequest)],
     ) -> Result<HashMap<String, Option<Arc<CompiledPolicy>>>, StoreError> {
         let mut policies = HashMap::new();
-        for task in tasks {
+        for (_, task) in tasks {
             // What cannot be a kind cannot be looked up: DynamoDB refuses keys that are empty or too long.
             if is_kind(&task.kind) && !policies.contains_key(&task.kind) {
                 policies.insert(task.kind.clone(), self.policies.get(&task.kind).await?);

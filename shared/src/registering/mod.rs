@@ -6,6 +6,7 @@ mod compiled;
 mod each;
 mod items;
 mod once;
+mod stream;
 mod owners;
 mod wake;
 
@@ -33,6 +34,7 @@ use self::bundles::bundle;
 pub use self::check::{TaskFault, check_count};
 use self::compiled::CompiledPolicies;
 pub use self::once::request_id;
+pub use self::stream::Streamed;
 use self::owners::Owners;
 
 /// Stores tasks and wakes their lanes.
