@@ -89,6 +89,15 @@ impl Faults {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// The faults, each as it is shown.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.to_string().lines().map(str::to_owned).collect()
+    }
+
     pub(crate) fn check(self) -> Result<(), Failure> {
         if self.told.is_empty() { Ok(()) } else { Err(Failure::Unusable(self)) }
     }

@@ -2,7 +2,7 @@
 
 mod find;
 mod settings;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

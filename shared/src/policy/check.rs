@@ -129,6 +129,14 @@ impl Policy {
         faults.result()
     }
 
+    /// What cannot be used where no commands are run: on a deployed stack, or a local one that others can reach.
+    #[must_use]
+    pub fn needs_commands(&self) -> Option<FieldError> {
+        let way = &self.batch_api.way;
+        let problem = "is for the local runner only, `batch_api.url` is allowed".to_owned();
+        way.only_local().then(|| FieldError { field: format!("batch_api.{}", way.field()), problem })
+    }
+
     /// A weight is of use only with its maximum, and the other way round.
     fn check_weight(&self, faults: &mut Faults) {
         match (&self.weight, self.max_weight) {

@@ -80,11 +80,7 @@ async fn put(
         let problem = format!("is `{}`, the path names `{kind}`; it may be left out", policy.kind);
         errors.push(FieldError { field: "kind".to_owned(), problem });
     }
-    let way = &policy.batch_api.way;
-    if way.only_local() && !api.allow_commands {
-        let problem = "is for the local runner only, `batch_api.url` is allowed".to_owned();
-        errors.push(FieldError { field: format!("batch_api.{}", way.field()), problem });
-    }
+    errors.extend(policy.needs_commands().filter(|_| !api.allow_commands));
     if !errors.is_empty() {
         return Err(Problem::fields(Code::InvalidPolicy, errors));
     }
