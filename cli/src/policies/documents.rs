@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn documents_keep_their_lines() {
-        let owned = |parts: &[(usize, &str)]| parts.iter().map(|(line, text)| (*line, (*text).to_owned())).collect::<Vec<_>>();
+        let owned =
+            |parts: &[(usize, &str)]| parts.iter().map(|(line, text)| (*line, (*text).to_owned())).collect::<Vec<_>>();
         assert_eq!(parts("a: 1\n"), owned(&[(1, "a: 1")]));
         assert_eq!(parts("---\na: 1\n---\n\nb: 2\n"), owned(&[(2, "a: 1"), (5, "b: 2")]));
         assert_eq!(parts("a: 1\n--- {b: 2}\n...\n# nothing\n"), owned(&[(1, "a: 1"), (2, "{b: 2}")]));

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn fields_are_found_where_they_stand() {
-        let text = "kind: row\n# a comment\ntarget: 'a'\nbatch_api:\n  url: x\n  timeout: 1s\nbackoff: {base: 1s, max: 2s}\n";
+        let text =
+            "kind: row\n# a comment\ntarget: 'a'\nbatch_api:\n  url: x\n  timeout: 1s\nbackoff: {base: 1s, max: 2s}\n";
         let fields = Fields::of(text);
         for (field, place) in [
             ("kind", Some((1, 7))),

@@ -59,7 +59,10 @@ pub(crate) fn read(files: &[PathBuf], commands: bool) -> Result<Vec<FilePolicy>,
                     let place = format!("{}:{}", name.display(), document.line);
                     let kind = &compiled.policy.kind;
                     if let Some(other) = policies.iter().find(|other| other.kind() == kind) {
-                        let problem = format!("`kind`: is `{kind}`, as of the policy at {}; one policy per kind is allowed", other.place);
+                        let problem = format!(
+                            "`kind`: is `{kind}`, as of the policy at {}; one policy per kind is allowed",
+                            other.place
+                        );
                         faults.add(Fault::new(&place, problem));
                     }
                     policies.push(FilePolicy { place, compiled });
@@ -134,7 +137,9 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_where_it_stands() {
-        let text = format!("{PARCEL}max_batch: 0\nlinger: 500ms\n---\nkind: a b\ntarget: content.\nbatch_api:\n  url: ftp://x\n");
+        let text = format!(
+            "{PARCEL}max_batch: 0\nlinger: 500ms\n---\nkind: a b\ntarget: content.\nbatch_api:\n  url: ftp://x\n"
+        );
         let told = faults(&text, false);
         for part in [
             "p.yaml:4:12: `max_batch`: is 0, 1 to 10000 is allowed",
@@ -170,6 +175,9 @@ mod tests {
         let (_folder, files) = file(text);
         assert_eq!(read(&files, true).unwrap().len(), 1);
         let told = faults(text, false);
-        assert!(told.contains("p.yaml:3:") && told.contains("`batch_api.command`: is for the local runner only"), "{told}");
+        assert!(
+            told.contains("p.yaml:3:") && told.contains("`batch_api.command`: is for the local runner only"),
+            "{told}"
+        );
     }
 }

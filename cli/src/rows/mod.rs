@@ -104,7 +104,9 @@ pub(crate) fn stream(name: &Path, format: Format, input: Box<dyn Read + Send>) -
     match format {
         Format::Csv => csv::stream(name, input),
         Format::Ndjson => {
-            let advice = "One JSON value per line is expected, which `jq -c .` makes of it, and `jq -c '.[]'` of a list".to_owned();
+            let advice =
+                "One JSON value per line is expected, which `jq -c .` makes of it, and `jq -c '.[]'` of a list"
+                    .to_owned();
             Ok(ndjson::stream(name, BufReader::new(input), advice))
         }
     }

@@ -36,11 +36,7 @@ pub(super) fn stream(file: &Path, reader: impl BufRead + Send + 'static, advice:
                     Err(error) => Some(Err(Fault::row(&file, line, error))),
                     Ok(bytes) if line == 1 && is_spread(&bytes) => {
                         *spread = true;
-                        Some(Err(Fault::row(
-                            &file,
-                            line,
-                            format_args!("begins a value of many lines. {advice}"),
-                        )))
+                        Some(Err(Fault::row(&file, line, format_args!("begins a value of many lines. {advice}"))))
                     }
                     Ok(bytes) => row(&file, line, &bytes),
                 };

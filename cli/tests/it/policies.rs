@@ -8,7 +8,8 @@ use crate::client::{Stack, code};
 use crate::folder::stderr;
 
 const LETTER: &str = "kind: letter\ntarget: content.town\nbatch_api: {url: 'https://example.com/letters'}\n";
-const PARCEL: &str = "kind: parcel\ntarget: content.depot\nkey: content.order\nbatch_api:\n  url: https://example.com/parcels\n";
+const PARCEL: &str =
+    "kind: parcel\ntarget: content.depot\nkey: content.order\nbatch_api:\n  url: https://example.com/parcels\n";
 
 fn stdout(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
@@ -56,13 +57,18 @@ fn all_policies_are_kept_in_a_file_and_put_back() {
         assert_eq!(stack.ok(&["policy", "delete", kind]), format!("{kind}: deleted"));
     }
     let applied = stack.fed(&["policy", "apply", "-f", "-"], &kept);
-    assert_eq!((code(&applied), stdout(&applied)), (0, "letter: stored\nparcel: stored\nrow: the same, nothing to store".to_owned()), "{}", stderr(&applied));
+    assert_eq!(
+        (code(&applied), stdout(&applied)),
+        (0, "letter: stored\nparcel: stored\nrow: the same, nothing to store".to_owned()),
+        "{}",
+        stderr(&applied)
+    );
     assert_eq!(stack.ok(&["policy", "get"]), kept);
 }
 
 #[test]
 fn a_policy_in_use_is_deleted_by_force_and_its_tasks_go_on_later() {
-    let (stack, file) = stack("kind: slow\ntarget: kind\nlinger: 1s\nbatch_api: {command: [sleep, '2']}\n");
+    let (stack, file) = stack("kind: slow\ntarget: kind\nlinger: 5m\nbatch_api: {command: ['true']}\n");
     stack.ok(&["policy", "apply", "-f", &file]);
     let registered = stack.fed(&["tasks", "register", "-", "--kind", "slow", "--json", "--each"], "1\n2\n");
     assert_eq!(code(&registered), 0, "{}", stderr(&registered));
@@ -92,16 +98,25 @@ fn alone(arguments: &[&str], input: &str) -> std::process::Output {
 fn policies_are_checked_without_a_stack() {
     let valid = alone(&["policy", "validate", "-f", "-"], &format!("{LETTER}---\n{PARCEL}"));
     assert_eq!(code(&valid), 0, "{}", stderr(&valid));
-    assert!(stdout(&valid).starts_with("standard input:1: the policy of kind `letter` can be used\nstandard input:5: "));
+    assert!(
+        stdout(&valid).starts_with("standard input:1: the policy of kind `letter` can be used\nstandard input:5: ")
+    );
     let text = format!("{LETTER}max_batch: 0\n---\nkind: parcel\ntarget: kind\nbatch_api: {{command: [x]}}\n");
     let invalid = alone(&["policy", "validate", "--deployed", "-f", "-"], &text);
     assert_eq!(code(&invalid), 2);
-    for part in ["standard input:4:12: `max_batch`: is 0, 1 to 10000 is allowed", "standard input:8:", "`batch_api.command`: is for the local runner only"] {
+    for part in [
+        "standard input:4:12: `max_batch`: is 0, 1 to 10000 is allowed",
+        "standard input:8:",
+        "`batch_api.command`: is for the local runner only",
+    ] {
         assert!(stderr(&invalid).contains(part), "`{part}` is not in: {}", stderr(&invalid));
     }
     let invalid = alone(&["policy", "validate", "--json", "-f", "-"], &text);
     let document: Value = serde_json::from_slice(&invalid.stdout).unwrap();
-    assert_eq!((code(&invalid), &document["valid"], document["faults"].as_array().unwrap().len()), (2, &json!(false), 1));
+    assert_eq!(
+        (code(&invalid), &document["valid"], document["faults"].as_array().unwrap().len()),
+        (2, &json!(false), 1)
+    );
     let none = alone(&["policy", "validate", "-f", "nothing.yaml"], "");
     assert!(code(&none) == 2 && stderr(&none).contains("nothing.yaml"), "{}", stderr(&none));
 }
@@ -113,7 +128,10 @@ fn a_policy_is_tried_with_tasks() {
     let tried = alone(&["policy", "try", "-f", &file, "--json"], tasks);
     assert_eq!(code(&tried), 3, "{}", stderr(&tried));
     let lines: Vec<Value> = stdout(&tried).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&lines[0]["lane"], &lines[0]["key"], &lines[0]["bytes"]), (&json!("parcel:0:117"), &json!("A-1"), &json!(256)));
+    assert_eq!(
+        (&lines[0]["lane"], &lines[0]["key"], &lines[0]["bytes"]),
+        (&json!("parcel:0:117"), &json!("A-1"), &json!(256))
+    );
     assert_eq!((&lines[1]["line"], &lines[1]["field"]), (&json!(2), &json!("key")));
     stack.ok(&["policy", "apply", "-f", &file]);
     let tried = stack.fed(&["policy", "try", "parcel"], "{\n  \"depot\": \"117\",\n  \"order\": \"A-1\"\n}\n");
@@ -133,7 +151,8 @@ fn a_policy_is_tried_with_tasks() {
 /// A stack that takes no commands refuses them, and the policy that was refused is named.
 #[test]
 fn what_the_stack_refuses_is_named_with_its_place() {
-    let (stack, file) = stack(&format!("{LETTER}---\nkind: bad one\ntarget: kind\nbatch_api: {{url: 'https://example.com/'}}\n"));
+    let (stack, file) =
+        stack(&format!("{LETTER}---\nkind: bad one\ntarget: kind\nbatch_api: {{url: 'https://example.com/'}}\n"));
     let refused = stack.run(&["policy", "apply", "-f", &file]);
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("policies.yaml:5:7: `kind`: is `bad one`"), "{}", stderr(&refused));

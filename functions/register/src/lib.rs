@@ -6,8 +6,8 @@ mod step;
 
 use fanfold::config::{ConfigError, Surroundings};
 use fanfold::messages::TaskRequest;
-use fanfold::registering::{Registrar, Streamed};
 pub use fanfold::registering::{RegisterError, Registered, Registration, TaskFault, request_id};
+use fanfold::registering::{Registrar, Streamed};
 
 #[cfg(feature = "openapi")]
 pub use routes::describe;

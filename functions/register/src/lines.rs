@@ -119,7 +119,7 @@ pub(crate) fn answer(answers: &[LineAnswer]) -> Result<Lines, Problem> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use fanfold::ids::{GroupName, ItemId, TaskId};
+    use fanfold::ids::{ItemId, TaskId};
     use fanfold::limits::{GROUP_ITEMS_MAX, TASKS_PER_REQUEST_MAX};
     use fanfold::policy::FieldError;
     use fanfold::registering::Registration;
@@ -147,7 +147,8 @@ mod tests {
             Err(JsonError::Malformed("EOF".to_owned()).into()),
             Err(JsonError::Shape("is not an object".to_owned()).into()),
         ];
-        let answers: Vec<LineAnswer> = (2..).zip(answers).map(|(line, outcome)| LineAnswer::new(line, outcome)).collect();
+        let answers: Vec<LineAnswer> =
+            (2..).zip(answers).map(|(line, outcome)| LineAnswer::new(line, outcome)).collect();
         let expected = json!([
             {"line": 2, "id": id, "outcome": "duplicate", "of": id},
             {"line": 3, "outcome": "refused", "code": "invalid_tasks", "field": "content", "problem": "is too large"},
@@ -163,7 +164,6 @@ mod tests {
     #[test]
     fn an_answer_is_never_too_large() {
         let item = ItemId { fanout: Uuid::max(), group: Uuid::max(), index: (GROUP_ITEMS_MAX - 1) as u16 };
-        let _: Option<GroupName> = None;
         let id = TaskId::Item(item);
         let good = || Ok(Registered { id, outcome: Registration::Duplicate { of: id } });
         let hostile = "\u{1}".repeat(100_000);

@@ -40,7 +40,11 @@ mod tests {
     #[test]
     fn what_is_empty_counts_and_is_left_out() {
         assert_eq!(numbered("{}\n\n \t\r\n{\"a\": 1}\r\n"), [(1, "{}"), (4, "{\"a\": 1}")]);
-        assert_eq!(numbered("\u{feff}{}\n\u{feff}{}"), [(1, "{}"), (2, "\u{feff}{}")], "a mark is one only at the beginning");
+        assert_eq!(
+            numbered("\u{feff}{}\n\u{feff}{}"),
+            [(1, "{}"), (2, "\u{feff}{}")],
+            "a mark is one only at the beginning"
+        );
         for nothing in ["", "\n", " \r\n\n", "\u{feff}", "\u{feff}\n"] {
             assert!(numbered(nothing).is_empty(), "{nothing:?}");
         }

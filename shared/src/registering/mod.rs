@@ -6,8 +6,8 @@ mod compiled;
 mod each;
 mod items;
 mod once;
-mod stream;
 mod owners;
+mod stream;
 mod wake;
 
 use std::collections::HashSet;
@@ -34,8 +34,8 @@ use self::bundles::bundle;
 pub use self::check::{TaskFault, check_count};
 use self::compiled::CompiledPolicies;
 pub use self::once::request_id;
-pub use self::stream::Streamed;
 use self::owners::Owners;
+pub use self::stream::Streamed;
 
 /// Stores tasks and wakes their lanes.
 #[derive(Debug)]

@@ -38,4 +38,3 @@ pub(super) async fn run(args: GetArgs) -> Result<ExitCode, Failure> {
     stack.print(document, text)?;
     Ok(ExitCode::SUCCESS)
 }
-

@@ -197,7 +197,8 @@ impl Tried {
             ("bytes", Some(self.bytes.to_string())),
             ("alone", self.goes_alone.then(|| "it is more than a whole batch may have".to_owned())),
         ];
-        let row = |(name, value): (&str, Option<String>)| Some(format!("  {name:<11}{}", super::super::view::shown(&value?)));
+        let row =
+            |(name, value): (&str, Option<String>)| Some(format!("  {name:<11}{}", super::super::view::shown(&value?)));
         rows.into_iter().filter_map(row).collect::<Vec<_>>().join("\n")
     }
 }

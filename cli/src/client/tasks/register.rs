@@ -144,7 +144,9 @@ pub(super) async fn run(args: RegisterArgs) -> Result<ExitCode, Failure> {
     let RegisterArgs { file, kind, format, idempotency_key, each, connection } = args;
     let (name, format, input) = open(file, format)?;
     if format == Format::Csv && kind.is_none() {
-        return Err(Fault::new("--kind", "is missing: the rows of CSV are contents of tasks, whose kind it names").into());
+        return Err(
+            Fault::new("--kind", "is missing: the rows of CSV are contents of tasks, whose kind it names").into()
+        );
     }
     let json = connection.json();
     let stack = connection.patient(ATTEMPTS)?;

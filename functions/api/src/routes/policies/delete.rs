@@ -39,7 +39,8 @@ struct Force;
 impl Choice for Force {
     const NAME: &str = "force";
     const ALLOWED: &[&str] = &["true", "false"];
-    const ABOUT: &str = "`true` deletes it although tasks of the kind wait: they go on when there is a policy of the kind again.";
+    const ABOUT: &str =
+        "`true` deletes it although tasks of the kind wait: they go on when there is a policy of the kind again.";
 }
 
 /// Somebody may register a task between the look and the deletion: then it waits.
