@@ -171,7 +171,6 @@ mod tests {
     #[test]
     fn commands_are_taken_where_they_are_run() {
         let text = "kind: row\ntarget: kind\nbatch_api: {command: [./row]}\n";
-        assert!(read(&file(text).1, true).is_err(), "the folder is gone");
         let (_folder, files) = file(text);
         assert_eq!(read(&files, true).unwrap().len(), 1);
         let told = faults(text, false);

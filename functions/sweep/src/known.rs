@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::Sweep;
+use crate::{Sweep, SweepError};
 
 /// The kinds that have a policy.
 #[derive(Debug)]
@@ -12,6 +12,11 @@ impl Known {
     /// Whether a kind has a policy, as far as is known.
     pub(crate) fn has(&self, kind: &str) -> bool {
         self.0.as_ref().is_none_or(|kinds| kinds.contains(kind))
+    }
+
+    /// Those kinds, if they could be read.
+    pub(crate) fn kinds(&self) -> Option<Vec<&str>> {
+        self.0.as_ref().map(|kinds| kinds.iter().map(String::as_str).collect())
     }
 
     /// Says how many lanes of each kind wait for a policy.
@@ -26,9 +31,10 @@ impl Known {
 
 impl Sweep {
     /// The kinds that have a policy; all, if that cannot be read: then a message too many is sent.
-    pub(crate) async fn known(&self) -> Known {
-        let kinds = self.policies.kinds().await;
-        let kinds = kinds.inspect_err(|error| tracing::error!(%error, "which kinds have a policy cannot be read"));
-        Known(kinds.ok().map(|kinds| kinds.into_iter().collect()))
+    pub(crate) async fn known(&self) -> (Known, Result<(), SweepError>) {
+        match self.policies.kinds().await {
+            Ok(kinds) => (Known(Some(kinds.into_iter().collect())), Ok(())),
+            Err(error) => (Known(None), Err(error.into())),
+        }
     }
 }

@@ -243,3 +243,42 @@ async fn a_stream_that_cannot_be_served_is_no_half_answer() {
     reply.problem(503, "unavailable");
     assert!(reply.headers.contains_key("retry-after"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn hostile_lines_are_answered_and_bounded() {
+    let server = Server::start().await;
+    let text = |content: &str| format!("{{\"kind\": \"parcel\", \"content\": {content}}}").into_bytes();
+    let huge = "x".repeat(1_000_000);
+    let hostile: Vec<Vec<u8>> = vec![
+        b"{\"kind\": \"parcel\", \"content\": \"\xff\"}".to_vec(),
+        text(&"[".repeat(100_000)),
+        text(&format!("{}{}", "[".repeat(40), "]".repeat(40))),
+        text("\"\\ud800\""),
+        text("1e400"),
+        text("1, \"content\": 2"),
+        text("1, \"surprise\": 2"),
+        text(&format!("\"{huge}\"")),
+        format!("{{\"kind\": \"{huge}\", \"content\": 1}}").into_bytes(),
+        format!("{{\"{huge}\": 1}}").into_bytes(),
+        b"\x00".to_vec(),
+        b"null".to_vec(),
+        text("1} {\"kind\": \"parcel\""),
+    ];
+    let mut body = hostile.join(&b'\n');
+    body.extend_from_slice(format!("\n{}", line(0)).as_bytes());
+    let answers = server.stream(Some("k"), body).await.unwrap();
+    let mut expected = vec!["refused"; hostile.len()];
+    expected.push("registered");
+    assert_eq!(outcomes(&answers), expected);
+    for (answer, line) in answers.iter().zip(&hostile) {
+        let problem = answer["problem"].as_str().unwrap_or_default();
+        assert!(
+            (1..2_000).contains(&problem.len()),
+            "{}: {problem}",
+            String::from_utf8_lossy(&line[..line.len().min(60)])
+        );
+        assert!(answer.to_string().len() < 4_000);
+    }
+    server.stack.drain().await;
+    assert_eq!(batched(&server).await, 1);
+}
