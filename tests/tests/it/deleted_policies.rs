@@ -142,6 +142,8 @@ async fn ask(stack: &TestStack, query: &str) -> u16 {
 async fn dies(crash: Crash) -> Option<u16> {
     let stack = TestStack::new(parcel(), api(), crash).await;
     let first = ask(&stack, "?force=true").await;
+    // From here on the worker lives.
+    stack.crash.struck()?;
     let again = ask(&stack, "?force=true").await;
     match first {
         200 => assert_eq!(again, 404),
@@ -153,7 +155,7 @@ async fn dies(crash: Crash) -> Option<u16> {
     let ids = stack.register_orders("117", 0..3).await;
     stack.drain().await;
     stack.assert_settled(&ids, 10).await;
-    stack.crash.struck().map(|_| first)
+    Some(first)
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,8 +14,8 @@ fn refused(queue: QueueName) -> [String; 2] {
     let body = match queue {
         QueueName::Produce => json!({"fanout": nobody, "partition": 0}),
         QueueName::Register => json!({"kind": "letter", "content": {}}),
-        QueueName::Elect => json!({"lane": "letter:0:117", "workflow": nobody}),
-        QueueName::Group => json!({"lane": "letter:0:117", "batch": nobody, "epoch": 1}),
+        QueueName::Elect => json!({"lane": "letter:117", "workflow": nobody}),
+        QueueName::Group => json!({"lane": "letter:0:117", "batch": nobody, "epoch": -1}),
         QueueName::Handle => json!({"batch": nobody, "attempt": 1}),
         QueueName::Ack => json!({"items": [format!("{nobody}:{nobody}:0")]}),
         QueueName::Notify | QueueName::Notices => json!({"fanout": nobody}),
