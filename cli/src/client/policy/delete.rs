@@ -15,8 +15,9 @@ const IN_USE: u8 = 3;
 
 /// Deletes the policy of a kind, unless tasks of the kind wait.
 ///
-/// A task that was registered within the last seconds may not be seen. No task is lost: those of a kind without a
-/// policy wait, and go on within minutes after a policy of the kind is stored again. The exit status is
+/// A task that was registered within the last seconds may not be seen. No task is lost:
+/// those of a kind without a policy wait, and go on within minutes after a policy of the
+/// kind is stored again. The exit status is
 ///
 ///   0   it is deleted
 ///   1   the stack does not answer, or something else broke: repeat it

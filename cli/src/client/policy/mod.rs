@@ -23,11 +23,11 @@ use crate::failure::Failure;
 
 /// Policies: stores, shows, compares, checks, tries and deletes them.
 ///
-///   fanfold policy validate -f policy.yaml        whether it can be used; asks no stack
-///   fanfold policy try -f policy.yaml < task.json where its tasks belong; asks no stack
-///   fanfold policy diff -f policy.yaml            what would change
+///   fanfold policy validate -f policy.yaml          whether it can be used; asks no stack
+///   fanfold policy try -f policy.yaml < task.json   where its tasks belong; asks no stack
+///   fanfold policy diff -f policy.yaml              what would change
 ///   fanfold policy apply -f policy.yaml
-///   fanfold policy get > policies.yaml            all of them, as `apply` takes them
+///   fanfold policy get > policies.yaml              all of them, as `apply` takes them
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PolicyArgs {

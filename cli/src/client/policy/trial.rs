@@ -30,10 +30,11 @@ const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 
 /// Shows where tasks belong by a policy, without registering them.
 ///
-/// The contents of tasks are read from standard input, one JSON value a line; a single one may be spread over many.
+/// The contents of tasks are read from standard input, one JSON value a line; a single one
+/// may be spread over many.
 ///
-///   echo '{"depot": "117", "order": "A-1"}' | fanfold policy try parcel              by the stack's policy
-///   echo '{"depot": "117", "order": "A-1"}' | fanfold policy try -f policy.yaml      without a stack
+///   echo '{"depot": "117"}' | fanfold policy try parcel           by the stack's policy
+///   echo '{"depot": "117"}' | fanfold policy try -f policy.yaml   without a stack
 ///
 /// The exit status is
 ///

@@ -28,13 +28,14 @@ const BAD_ROWS: u8 = 3;
 
 /// Registers tasks: those of a file, or of standard input, however many.
 ///
-/// A line of NDJSON is a task: {"kind": "parcel", "content": {…}}, and perhaps its "id". With --kind, a line, or a row
-/// of CSV, is the content of a task of that kind. Rows are sent in requests of at most 1,000. A row that cannot be
-/// accepted is told by its line, and the others are registered. The exit status is
+/// A line of NDJSON is a task: {"kind": "parcel", "content": {…}}, and perhaps its "id".
+/// With --kind, a line, or a row of CSV, is the content of a task of that kind. Rows are
+/// sent in requests of at most 1,000. A row that cannot be accepted is shown by its line,
+/// and the others are registered. The exit status is
 ///
 ///   0   all rows are registered, or were before
-///   1   the stack does not answer, or something else broke: repeat it under the same --idempotency-key
-///   2   something on the command line cannot be used, or the stack refuses the request as a whole
+///   1   the stack does not answer, or something else broke: repeat it under the same key
+///   2   something on the command line cannot be used, or the stack refuses a whole request
 ///   3   some rows cannot be accepted; all others are registered
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
