@@ -208,6 +208,10 @@ mod tests {
         pin(request("http:k"), "990e1850-f422-5f8a-9a25-c82dddb7449a");
         let tasks = [(a, r#"{"n":1}"#), (b, r#"{"n":2}"#)].map(|(id, content)| (TaskId::Single(id), "parcel", content));
         pin(request_digest(tasks), "56964117-4338-55cb-9f79-cfea2dc26ae5");
+        let lines = [Ok((TaskId::Single(a), "parcel", r#"{"n":1}"#.to_owned())), Err(&b"x"[..])];
+        pin(stream_digest(lines), "d1048d6c-f856-58a1-82bc-94689fed94c9");
+        let row = row_task("k", 7, "parcel", r#"{"n":1}"#);
+        assert_eq!(row.to_string(), "ed28d032-fe88-5033-bd2e-262ff8edad51");
         pin(key("parcel", "k"), "efd2e224-dfa4-58f7-a89f-1a0020389075");
         assert_eq!(shard_hash("parcel:0:117"), 29_547_995_451_461_952_509_886_967_692_757_326_194);
         pin(workflow(a, 1), "8a9a6555-276a-5372-8b28-e400f92b3b02");
