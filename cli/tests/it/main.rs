@@ -11,6 +11,8 @@ mod example;
 mod folder;
 mod letters;
 mod mailing;
+mod policies;
 mod resume;
 mod run;
 mod serve;
+mod tasks;
