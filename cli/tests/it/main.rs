@@ -12,6 +12,8 @@ mod folder;
 mod letters;
 mod mailing;
 mod paced;
+mod policies;
 mod resume;
 mod run;
 mod serve;
+mod tasks;

@@ -14,7 +14,7 @@ use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
-use fanfold::policy::Policy;
+use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
@@ -50,8 +50,6 @@ enum GroupError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("there is no policy of kind `{0}`")]
-    NoPolicy(String),
 }
 
 impl Group {
@@ -78,7 +76,10 @@ impl Group {
     /// the same leader. Returns what is to be sent.
     async fn form(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
         let kind = &message.lane.kind;
-        let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
+        let Some(policy) = self.policies.get(kind).await? else {
+            tracing::warn!(lane = %message.lane, "{}; the leader waits, and is reminded once there is one", no_policy(kind));
+            return Ok(Outbox::default());
+        };
         let policy = policy.as_ref();
         if !self.leads(message).await? {
             let left = self.tasks.waiting(&message.waiting, &message.lane).await?;

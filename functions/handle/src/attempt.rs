@@ -10,7 +10,7 @@ use fanfold::ids::TaskId;
 use fanfold::limits::{CALL_AHEAD, CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
 use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
-use fanfold::policy::Policy;
+use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause};
 use serde_json::value::RawValue;
@@ -66,7 +66,10 @@ impl Handle {
             left => return self.later(&batch.lane, message, left).await,
         }
         let kind = &batch.lane.kind;
-        let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
+        let Some(policy) = self.policies.get(kind).await? else {
+            tracing::warn!(batch = %batch.id, "{}; the batch waits, and is found by the sweep", no_policy(kind));
+            return Ok(());
+        };
         if let Some(wait) = self.until_turn(&batch, &policy).await {
             return self.later(&batch.lane, message, wait).await;
         }

@@ -23,7 +23,7 @@ impl Handle {
             return Ok(());
         };
         count(&batch, &settled);
-        self.conclude(&settled, more).await
+        self.conclude(&settled, Some(policy), more).await
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
@@ -38,18 +38,20 @@ impl Handle {
             (BatchStatus::Grouping | BatchStatus::Dispatched, _) => {
                 self.later(&batch.lane, message, Duration::ZERO).await
             }
-            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, more).await,
+            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
         }
     }
 
     /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
-    /// flight before its acks are sent, and stays known as closing until they are applied.
-    async fn conclude(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
+    /// flight before its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the
+    /// attempt followed, which counts if it was deleted meanwhile.
+    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<(), HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let follows = Follows::of(batch, policy.as_deref());
-        self.release(batch, policy.as_deref()).await?;
+        let policy = policy.as_deref().or(attempted);
+        let follows = Follows::of(batch, policy);
+        self.release(batch, policy).await?;
         if follows.done {
-            let lock = self.leave_flight(batch, policy.as_deref(), follows.closing(), more).await?;
+            let lock = self.leave_flight(batch, policy, follows.closing(), more).await?;
             // A notice was due once, but the policy no longer names a destination.
             if !follows.closing() && lock.closing.contains(&batch.id) {
                 self.locks.closed(&batch.lane, &[batch.id]).await?;

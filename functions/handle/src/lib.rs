@@ -64,8 +64,6 @@ pub(crate) enum HandleError {
     UnknownBatch(Uuid),
     #[error("batch {0} is not dispatched yet")]
     NotDispatched(Uuid),
-    #[error("there is no policy of kind `{0}`")]
-    NoPolicy(String),
 }
 
 impl Handle {

@@ -14,15 +14,17 @@ use fanfold::store::locks::Lock;
 use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
+use crate::known::Known;
 use crate::lanes::batches_of;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Looks at every batch in flight or closing.
+    /// Looks at every batch in flight or closing. One that is to be called waits as long as its kind has no policy.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
         request: SweepRequest,
+        known: &Known,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let mut lanes = batches_of(locks);
@@ -40,6 +42,9 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
+            if !request.workers_dead && batch.status != BatchStatus::Done && !known.has(&batch.lane.kind) {
+                continue;
+            }
             if request.workers_dead {
                 messages
                     .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));

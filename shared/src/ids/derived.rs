@@ -78,6 +78,26 @@ pub(crate) fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a st
     derived("tasks", &parts)
 }
 
+/// What a stream asks for, from its lines in their order: for each the id, kind and content of its task or, if it has none, its
+/// bytes. An idempotency key that comes with another digest was used for something else.
+#[must_use]
+pub(crate) fn stream_digest<'a>(lines: impl IntoIterator<Item = Result<(TaskId, &'a str, String), &'a [u8]>>) -> Uuid {
+    let line = |line: Result<(TaskId, &'a str, String), &'a [u8]>| match line {
+        Ok((id, kind, content)) => derived("line", &[id.to_string().as_bytes(), kind.as_bytes(), content.as_bytes()]),
+        Err(line) => derived("line", &[line]),
+    };
+    let lines: Vec<[u8; 16]> = lines.into_iter().map(line).map(Uuid::into_bytes).collect();
+    derived("stream", &lines.iter().map(<[u8; 16]>::as_slice).collect::<Vec<_>>())
+}
+
+/// The id of a task in a file that is registered under a name that the user chose, from the number of its row, its kind and its
+/// content. Registering the file again under that name gives each task the same id.
+#[must_use]
+pub fn row_task(name: &str, row: u64, kind: &str, content: &str) -> TaskId {
+    let parts: [&[u8]; 4] = [name.as_bytes(), &row.to_be_bytes(), kind.as_bytes(), content.as_bytes()];
+    TaskId::Single(derived("row", &parts))
+}
+
 /// The record of a task's key. A later task with the same key and scope finds the task that has it.
 #[must_use]
 pub fn key(scope: &str, value: &str) -> Uuid {
@@ -195,6 +215,10 @@ mod tests {
         pin(request("http:k"), "990e1850-f422-5f8a-9a25-c82dddb7449a");
         let tasks = [(a, r#"{"n":1}"#), (b, r#"{"n":2}"#)].map(|(id, content)| (TaskId::Single(id), "parcel", content));
         pin(request_digest(tasks), "56964117-4338-55cb-9f79-cfea2dc26ae5");
+        let lines = [Ok((TaskId::Single(a), "parcel", r#"{"n":1}"#.to_owned())), Err(&b"x"[..])];
+        pin(stream_digest(lines), "d1048d6c-f856-58a1-82bc-94689fed94c9");
+        let row = row_task("k", 7, "parcel", r#"{"n":1}"#);
+        assert_eq!(row.to_string(), "ed28d032-fe88-5033-bd2e-262ff8edad51");
         pin(key("parcel", "k"), "efd2e224-dfa4-58f7-a89f-1a0020389075");
         assert_eq!(shard_hash("parcel:0:117"), 29_547_995_451_461_952_509_886_967_692_757_326_194);
         pin(workflow(a, 1), "8a9a6555-276a-5372-8b28-e400f92b3b02");

@@ -141,6 +141,14 @@ impl Policy {
         }
     }
 
+    /// The field that cannot be used where commands are not run: on a deployed stack, or on a local one that others can reach.
+    #[must_use]
+    pub fn needs_commands(&self) -> Option<FieldError> {
+        let way = &self.batch_api.way;
+        let problem = "is allowed only in the local runner; `batch_api.url` is allowed here".to_owned();
+        way.only_local().then(|| FieldError { field: format!("batch_api.{}", way.field()), problem })
+    }
+
     /// `weight` and `max_weight` go together.
     fn check_weight(&self, faults: &mut Faults) {
         match (&self.weight, self.max_weight) {

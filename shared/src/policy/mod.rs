@@ -20,12 +20,12 @@ use uuid::Uuid;
 
 pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
-pub use compiled::{CompiledPolicy, Placement};
+pub use compiled::{CompiledPolicy, Placement, Values};
 #[cfg(feature = "openapi")]
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub use expression::{Expression, ExpressionError, Subject};
-pub use kind::{KIND_ALLOWED, is_kind, unknown_kind};
+pub use kind::{KIND_ALLOWED, is_kind, no_policy, unknown_kind};
 pub use rate::{Per, Rate, Unit};
 pub use span::Span;
 pub use weight::Weight;

@@ -7,6 +7,7 @@ mod clients;
 mod clock;
 mod cluster;
 mod contracts;
+mod deleted;
 mod dice;
 mod ends;
 mod estimated;

@@ -116,6 +116,8 @@ pub(crate) struct Said {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) kinds: BTreeMap<String, KindModel>,
+    /// Whether a policy was ever deleted.
+    pub(crate) ever_missing: bool,
     pub(crate) tasks: BTreeMap<TaskId, TaskModel>,
     pub(crate) by_key: BTreeMap<Key, BTreeSet<TaskId>>,
     pub(crate) fanouts: BTreeMap<Uuid, FanoutModel>,

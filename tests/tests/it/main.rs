@@ -11,6 +11,7 @@ mod cancelled;
 mod client;
 mod count_budgets;
 mod crash;
+mod deleted_policies;
 mod elsewhere;
 mod estimated;
 mod events;
