@@ -170,7 +170,8 @@ proptest! {
             };
             prop_assert!(late * 1_000 <= slot.ask.grace);
             used += last as u64;
-            now = now.max(timestamp(slot.at).0.saturating_sub(slot.ask.lead / 1_000));
+            // The next batch asks when this one, at best, would have asked. Rounded up, each call would take a millisecond.
+            now = now.max(slot.at.saturating_sub(slot.ask.lead) / 1_000);
         }
         let ready = (used - last as u64) as f64;
         let came = rate as f64 * (now - begun) as f64 / 1_000.0;
