@@ -25,7 +25,7 @@ pub fn changed(mut policy: Value, changes: Value) -> Value {
 }
 
 impl TestStack {
-    /// Deletes the policy of a kind, and waits until no step goes by it any more.
+    /// Deletes the policy of a kind, and waits until no step uses it any more.
     pub async fn delete_policy(&self, kind: &str) {
         let table = self.surroundings().table("POLICIES_TABLE").unwrap();
         self.insist(async || Policies::new(table.clone()).delete(kind).await).await;

@@ -5,14 +5,15 @@ use crate::job::yaml;
 /// A document of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Document {
-    /// The first line that has something in it.
+    /// Its first line that is not empty.
     pub(super) line: usize,
-    /// It, after as many empty lines as come before it in the file: so what is wrong with it has the file's line numbers.
+    /// Its text, after as many empty lines as there are lines before it in the file, so that faults have the line numbers of
+    /// the file.
     pub(super) text: String,
 }
 
-/// The documents that have something in them. In YAML a line that begins with `---` begins another one, and `...` ends one, wherever
-/// they stand: no text may have such a line.
+/// The documents that are not empty. In YAML a line that begins with `---` begins another document, and `...` ends one,
+/// wherever it is: no text may have such a line.
 pub(super) fn split(text: &str) -> Vec<Document> {
     let mut texts = vec![String::new()];
     for (number, line) in text.trim_start_matches('\u{feff}').split_inclusive('\n').enumerate() {

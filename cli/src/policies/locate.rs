@@ -1,4 +1,4 @@
-//! Where the fields of a YAML document stand.
+//! The places of the fields in a YAML document.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +35,7 @@ impl Fields {
         }
     }
 
-    /// Where a field stands, or else what it is in. None: it is nowhere.
+    /// The place of a field, or else of the field that it would be in, if there is one.
     pub(super) fn place(&self, field: &str) -> Option<Place> {
         let mut field = field;
         loop {
@@ -47,7 +47,7 @@ impl Fields {
     }
 }
 
-/// What is in a value: the fields of a map.
+/// The fields of a value, if it is a map.
 #[derive(Debug, Default)]
 struct Tree(Vec<(String, Spanned<Tree>)>);
 

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
 use crate::job::yaml;
 
-/// What is expected where nothing is.
+/// What is expected in place of an empty file.
 const WANTED: &str = "a policy with at least `kind`, `target` and `batch_api`";
 
 /// The name of standard input among files.
@@ -21,7 +21,7 @@ const STANDARD_INPUT: &str = "-";
 /// A policy from a file, checked.
 #[derive(Debug)]
 pub(crate) struct FilePolicy {
-    /// Where it is: file, and the line in which it begins.
+    /// Its place: the file, and the line in which it begins.
     pub(crate) place: String,
     /// The policy, ready to place tasks.
     pub(crate) compiled: CompiledPolicy,
@@ -42,7 +42,7 @@ pub(crate) fn from_standard_input(files: &[PathBuf]) -> bool {
     files.iter().any(|file| file.as_os_str() == STANDARD_INPUT)
 }
 
-/// Reads all policies of files, and checks them as the API does. `commands`: those whose batch API is a command can be used.
+/// Reads all policies of files, and checks them as the API does. `commands`: a batch API may be a command.
 pub(crate) fn read(files: &[PathBuf], commands: bool) -> Result<Vec<FilePolicy>, Failure> {
     let mut faults = Faults::default();
     let mut policies: Vec<FilePolicy> = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn read(files: &[PathBuf], commands: bool) -> Result<Vec<FilePolicy>,
                     let kind = &compiled.policy.kind;
                     if let Some(other) = policies.iter().find(|other| other.kind() == kind) {
                         let problem = format!(
-                            "`kind`: is `{kind}`, as of the policy at {}; one policy per kind is allowed",
+                            "`kind`: is `{kind}`, like that of the policy at {}; one policy per kind is allowed",
                             other.place
                         );
                         faults.add(Fault::new(&place, problem));
@@ -84,7 +84,7 @@ fn text_of(file: &Path) -> Result<(PathBuf, String), Failure> {
     Ok((file.to_owned(), text))
 }
 
-/// Reads the policy in a document. Whatever is wrong with it is named, where it stands.
+/// Reads the policy in a document. Returns every fault with its place.
 fn read_one(file: &Path, text: &str, commands: bool) -> Result<CompiledPolicy, Vec<Fault>> {
     let policy: Policy = yaml::read(file, text, WANTED).map_err(|fault| vec![fault])?;
     let needs_commands = policy.needs_commands().filter(|_| !commands);
@@ -136,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_where_it_stands() {
+    fn every_fault_is_named_with_its_place() {
         let text = format!(
             "{PARCEL}max_batch: 0\nlinger: 500ms\n---\nkind: a b\ntarget: content.\nbatch_api:\n  url: ftp://x\n"
         );
-        let told = faults(&text, false);
+        let shown = faults(&text, false);
         for part in [
             "p.yaml:4:12: `max_batch`: is 0, 1 to 10000 is allowed",
             "p.yaml:5:9: `linger`: is 500ms",
@@ -148,35 +148,38 @@ mod tests {
             "p.yaml:8:9: `target`: `content.` does not compile",
             "p.yaml:10:8: `batch_api.url`: is `ftp://x`",
         ] {
-            assert!(told.contains(part), "`{part}` is not in:\n{told}");
+            assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
         }
-        assert_eq!(told.lines().count(), 5, "{told}");
+        assert_eq!(shown.lines().count(), 5, "{shown}");
     }
 
     #[test]
-    fn what_the_reader_finds_is_placed_in_the_file_and_not_in_the_document() {
-        let told = faults(&format!("{PARCEL}---\n{PARCEL}max_batch: many\n"), false);
-        assert!(told.starts_with("p.yaml:8:") && told.contains("`max_batch`"), "{told}");
-        let told = faults(&format!("{PARCEL}---\nkind: [\n"), false);
-        assert!(told.contains("is not valid YAML") && told.contains("p.yaml:"), "{told}");
+    fn places_are_those_in_the_file_and_not_in_the_document() {
+        let shown = faults(&format!("{PARCEL}---\n{PARCEL}max_batch: many\n"), false);
+        assert!(shown.starts_with("p.yaml:8:") && shown.contains("`max_batch`"), "{shown}");
+        let shown = faults(&format!("{PARCEL}---\nkind: [\n"), false);
+        assert!(shown.contains("is not valid YAML") && shown.contains("p.yaml:"), "{shown}");
         assert!(faults("# nothing\n---\n", false).contains("is empty"));
     }
 
     #[test]
     fn a_kind_has_one_policy() {
-        let told = faults(&format!("{PARCEL}---\n{PARCEL}"), false);
-        assert_eq!(told, "p.yaml:5: `kind`: is `parcel`, as of the policy at p.yaml:1; one policy per kind is allowed");
+        let shown = faults(&format!("{PARCEL}---\n{PARCEL}"), false);
+        assert_eq!(
+            shown,
+            "p.yaml:5: `kind`: is `parcel`, like that of the policy at p.yaml:1; one policy per kind is allowed"
+        );
     }
 
     #[test]
-    fn commands_are_taken_where_they_are_run() {
+    fn commands_are_accepted_where_they_are_run() {
         let text = "kind: row\ntarget: kind\nbatch_api: {command: [./row]}\n";
         let (_folder, files) = file(text);
         assert_eq!(read(&files, true).unwrap().len(), 1);
-        let told = faults(text, false);
+        let shown = faults(text, false);
         assert!(
-            told.contains("p.yaml:3:") && told.contains("`batch_api.command`: is for the local runner only"),
-            "{told}"
+            shown.contains("p.yaml:3:") && shown.contains("`batch_api.command`: is allowed only in the local runner"),
+            "{shown}"
         );
     }
 }

@@ -22,7 +22,7 @@ fn delimiter(file: &Path) -> Option<(u8, &'static str)> {
     delimiter_in(&line)
 }
 
-/// The same of a first line.
+/// The same, for a first line.
 fn delimiter_in(line: &[u8]) -> Option<(u8, &'static str)> {
     // What is in quotes separates nothing: every other part is outside of them.
     let outside: Vec<u8> = line.split(|byte| *byte == b'"').step_by(2).flatten().copied().collect();
@@ -73,7 +73,7 @@ pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
     records(file, reader(file)?)
 }
 
-/// The rows of what is read.
+/// The rows of an input.
 pub(super) fn stream(name: &Path, input: Box<dyn Read + Send>) -> Result<Rows, Failure> {
     let (mut input, mut line) = (BufReader::new(input), Vec::new());
     (&mut input).take(BEGIN_BYTES).read_until(b'\n', &mut line).map_err(|error| Fault::new(name.display(), error))?;

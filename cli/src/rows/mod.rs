@@ -32,9 +32,9 @@ pub(crate) struct Input {
 /// How tasks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// A row each; the first line names the columns.
+    /// A row per task; the first line names the columns.
     Csv,
-    /// A JSON value a line.
+    /// A JSON value per line.
     Ndjson,
 }
 
@@ -99,13 +99,13 @@ impl Input {
     }
 }
 
-/// Reads tasks from anything that can be read once; `name` is what it is called in faults.
+/// Reads tasks from an input that can be read only once; `name` names it in faults.
 pub(crate) fn stream(name: &Path, format: Format, input: Box<dyn Read + Send>) -> Result<Rows, Failure> {
     match format {
         Format::Csv => csv::stream(name, input),
         Format::Ndjson => {
             let advice =
-                "One JSON value per line is expected, which `jq -c .` makes of it, and `jq -c '.[]'` of a list"
+                "One JSON value per line is expected; convert a value with `jq -c .`, and a list with `jq -c '.[]'`"
                     .to_owned();
             Ok(ndjson::stream(name, BufReader::new(input), advice))
         }

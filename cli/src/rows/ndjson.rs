@@ -15,7 +15,7 @@ pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
     Ok(stream(file, reader, other_json(file)))
 }
 
-/// The rows of what is read; `advice`: what to make of a value of many lines.
+/// The rows of an input; `advice`: how to convert a value of several lines.
 pub(super) fn stream(file: &Path, reader: impl BufRead + Send + 'static, advice: String) -> Rows {
     let file = file.to_owned();
     // What cannot be read once will not be read by trying again and again.

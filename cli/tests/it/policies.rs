@@ -87,7 +87,7 @@ fn a_policy_in_use_is_deleted_by_force_and_its_tasks_go_on_later() {
 
 fn alone(arguments: &[&str], input: &str) -> std::process::Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
-    // Nobody is to be asked.
+    // No stack is there.
     command.args(arguments).env("FANFOLD_ENDPOINT", "http://127.0.0.1:1").env_remove("RUST_LOG");
     let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut process.stdin.take().unwrap(), input.as_bytes()).unwrap();
@@ -107,7 +107,7 @@ fn policies_are_checked_without_a_stack() {
     for part in [
         "standard input:4:12: `max_batch`: is 0, 1 to 10000 is allowed",
         "standard input:8:",
-        "`batch_api.command`: is for the local runner only",
+        "`batch_api.command`: is allowed only in the local runner",
     ] {
         assert!(stderr(&invalid).contains(part), "`{part}` is not in: {}", stderr(&invalid));
     }
@@ -166,5 +166,5 @@ fn what_the_stack_refuses_is_named_with_its_place() {
         assert!(code(&output) == 2 && stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
     }
     let nobody = alone(&["policy", "apply", "-f", "-"], LETTER);
-    assert!(code(&nobody) == 1 && stderr(&nobody).contains("nobody answers"), "{}", stderr(&nobody));
+    assert!(code(&nobody) == 1 && stderr(&nobody).contains("no stack answers"), "{}", stderr(&nobody));
 }

@@ -39,36 +39,39 @@ fn rows_are_registered_whatever_their_form() {
     assert_eq!(stack.ok(&["tasks", "register", &file("rows.jsonl")]), "registered            1");
     let piped =
         stack.fed(&[&FROM_INPUT[..], &["--format", "csv", "--json", "--each"]].concat(), "ref;shop\nR-4;a\nR-1;a\n");
-    let told = documents(&piped);
-    assert_eq!((told[0]["line"].clone(), summary(&told)), (json!(2), [1, 0, 1, 0]), "{}", stderr(&piped));
-    let task = stack.server.get(&format!("/tasks/{}", ids(&told)[0])).1;
+    let shown = documents(&piped);
+    assert_eq!((shown[0]["line"].clone(), summary(&shown)), (json!(2), [1, 0, 1, 0]), "{}", stderr(&piped));
+    let task = stack.server.get(&format!("/tasks/{}", ids(&shown)[0])).1;
     assert_eq!(task["content"], json!({"ref": "R-4", "shop": "a"}));
 }
 
 #[test]
-fn bad_rows_are_told_by_their_lines_and_the_others_are_registered() {
+fn bad_rows_are_shown_by_their_lines_and_the_others_are_registered() {
     let stack = Stack::start();
     let input = format!("{}nonsense\n\n{{\"ref\": 1}}\n{}", row(0), row(1));
     let output = stack.fed(&FROM_INPUT, &input);
     assert_eq!(code(&output), 3);
-    let told = stderr(&output);
-    assert!(told.contains("standard input:2: is not JSON") && told.contains("standard input:4: `target`: "), "{told}");
-    assert_eq!(told.lines().count(), 2, "{told}");
+    let shown = stderr(&output);
+    assert!(
+        shown.contains("standard input:2: is not JSON") && shown.contains("standard input:4: `target`: "),
+        "{shown}"
+    );
+    assert_eq!(shown.lines().count(), 2, "{shown}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "registered            2\nrefused               2\n");
     let tasks = r#"{"kind": "none", "content": 1}
 {"kind": "row"}
 {"kind": "row", "content": {"ref": 9, "shop": "a"}, "id": "x"}"#;
     let output = stack.fed(&["tasks", "register", "-", "--json"], tasks);
-    let told = documents(&output);
-    let codes: Vec<&Value> = told.iter().filter_map(|document| document.get("code")).collect();
+    let shown = documents(&output);
+    let codes: Vec<&Value> = shown.iter().filter_map(|document| document.get("code")).collect();
     assert_eq!(
         (code(&output), codes),
         (3, vec![&json!("invalid_tasks"), &json!("invalid_body"), &json!("invalid_body")])
     );
-    assert_eq!(summary(&told), [0, 0, 0, 3]);
+    assert_eq!(summary(&shown), [0, 0, 0, 3]);
 }
 
-/// More than one request, and the same again: what was mended or added is registered, and nothing twice.
+/// More than one request, and the same again: what was corrected or added is registered, and nothing twice.
 #[test]
 fn a_repeated_command_registers_nothing_twice() {
     let stack = Stack::start();
@@ -96,7 +99,7 @@ fn a_command_that_broke_off_goes_on() {
     let arguments = [&FROM_INPUT[..], &["--idempotency-key", "k", "--endpoint", &endpoint]].concat();
     let output = stack.fed(&arguments, &rows);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    for part in ["rows from line 1 on", "--idempotency-key k", "nobody answers"] {
+    for part in ["from line 1 on", "--idempotency-key k", "no stack answers"] {
         assert!(stderr(&output).contains(part), "`{part}` is not in: {}", stderr(&output));
     }
     let output = stack.fed(&[&FROM_INPUT[..], &["--idempotency-key", "k"]].concat(), &rows);

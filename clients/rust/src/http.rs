@@ -49,12 +49,12 @@ impl Signer {
     }
 }
 
-/// What a request brings.
+/// The body of a request.
 #[derive(Clone, Copy)]
 enum Sent<'a> {
     /// A JSON document.
     Json(&'a Value),
-    /// A JSON document a line.
+    /// A JSON document per line.
     Lines(&'a str),
 }
 
@@ -116,7 +116,7 @@ impl Http {
         self.document(&Asked { method, path, body, key, once: false }).await
     }
 
-    /// The documents of the lines of a success, for a request with a document a line; repeated as [`Self::call`] is.
+    /// Sends a document per line, and returns the documents in the lines of the response; repeats as [`Self::call`] does.
     pub(crate) async fn call_lines<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -17,10 +17,10 @@ impl Fanfold {
         Ok(answer.policies)
     }
 
-    /// The policy of a kind, with what was left out when it was given.
+    /// The policy of a kind, with its defaults.
     ///
     /// # Errors
-    /// There is none (404, `unknown_policy`); see [`ClientError`].
+    /// The kind has none (404, `unknown_policy`); see [`ClientError`].
     pub async fn policy(&self, kind: &str) -> Result<Value, ClientError> {
         self.http.call(Method::GET, &path(kind), None, None).await
     }
@@ -33,18 +33,18 @@ impl Fanfold {
         self.http.call(Method::PUT, &path(kind), Some(policy), None).await
     }
 
-    /// Deletes the policy of a kind. Returns it as it was. `force`: although tasks of the kind wait; they go on when the kind has a
-    /// policy again. A request without an answer is repeated: then 404 may mean that it was carried out.
+    /// Deletes the policy of a kind, and returns it. `force`: even if tasks of the kind wait; they go on when the kind has a
+    /// policy again. The client repeats a request without an answer: 404 may then mean that it had been carried out.
     ///
     /// # Errors
-    /// There is none (404, `unknown_policy`), or tasks of the kind wait (409, `policy_in_use`); see [`ClientError`].
+    /// The kind has none (404, `unknown_policy`), or tasks of the kind wait (409, `policy_in_use`); see [`ClientError`].
     pub async fn delete_policy(&self, kind: &str, force: bool) -> Result<Value, ClientError> {
         let query = if force { "?force=true" } else { "" };
         self.http.call(Method::DELETE, &format!("{}{query}", path(kind)), None, None).await
     }
 }
 
-/// No letter of a kind needs to be escaped.
+/// No character of a kind needs escaping.
 fn path(kind: &str) -> String {
     format!("/policies/{kind}")
 }

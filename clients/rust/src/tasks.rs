@@ -10,16 +10,16 @@ use crate::error::ClientError;
 /// A task to register.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NewTask {
-    /// Its id: an item's, if it is one of a fan-out. Without one, the stack makes it.
+    /// Its id; that of an item, if it belongs to a fan-out. Without one, the stack makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its kind; there must be a policy for it.
+    /// Its kind, which must have a policy.
     pub kind: String,
-    /// What the batch API gets for it.
+    /// The content that the batch API receives.
     pub content: Value,
 }
 
-/// What became of a task of a stream.
+/// The result for a task of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,17 +61,18 @@ struct Line {
 }
 
 impl Fanfold {
-    /// Registers tasks, 1 to 10,000, each by itself: one that cannot be accepted does not keep the others from being stored. What became of
-    /// each, in their order. A request without an answer is repeated: give ids of your own or a key, or tasks are registered again.
+    /// Registers 1 to 10,000 tasks, each by itself: a task that cannot be accepted does not keep the others from being stored.
+    /// Returns a result for each, in their order. The client repeats a request without an answer: use ids of your own or a key,
+    /// or tasks may be registered again.
     ///
     /// # Errors
     /// The request was refused as a whole, or broke off, and some tasks may be stored; see [`ClientError`].
     pub async fn register_each(&self, tasks: &[NewTask], key: Option<&str>) -> Result<Vec<Streamed>, ClientError> {
         let lines: String = tasks.iter().map(|task| serde_json::json!(task).to_string() + "\n").collect();
         let lines: Vec<Line> = self.http.call_lines(Method::POST, "/tasks", &lines, key).await?;
-        // Every line was sent with something in it, and so is answered.
+        // No line that was sent is empty, so each has a result.
         if lines.len() != tasks.len() || (1..).zip(&lines).any(|(number, line)| line.line != number) {
-            let cause = format!("it is about {} of {} lines", lines.len(), tasks.len());
+            let cause = format!("it has results for {} of {} lines", lines.len(), tasks.len());
             return Err(ClientError::Answer { request: "POST /tasks".to_owned(), cause });
         }
         Ok(lines.into_iter().map(|line| line.outcome).collect())

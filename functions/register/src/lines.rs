@@ -1,4 +1,4 @@
-//! What became of each line of a stream.
+//! The response to a stream of tasks, which has a line for each.
 
 use fanfold::json::JsonError;
 use fanfold::limits::{PROBLEM_BYTES_MAX, STREAM_ANSWER_BYTES_MAX};
@@ -7,11 +7,11 @@ use fanfold::text::shorten;
 use fanfold_http::{Code, Lines, Problem};
 use serde::Serialize;
 
-/// What became of one line of a stream: its task, or why there is none.
+/// The result for one line of a stream: its task, or why it has none.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "LineAnswer"))]
 pub(crate) struct LineAnswer {
-    /// The number of the line, from 1. Lines with nothing in them count, and are not answered.
+    /// The number of the line, from 1. Empty lines count, and get no result.
     line: u64,
     #[serde(flatten)]
     outcome: LineOutcome,
@@ -21,7 +21,7 @@ pub(crate) struct LineAnswer {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum LineOutcome {
-    /// It is a task.
+    /// The task was registered, was known, or is a duplicate.
     Registered(Registered),
     /// Nothing was stored for it.
     Refused(RefusedLine),
@@ -55,7 +55,7 @@ impl RefusedLine {
         Self { outcome: Refused::Refused, code: code.name(), field, problem }
     }
 
-    /// The same with less of what was sent.
+    /// The same with field and problem shortened.
     fn shortened(&self, most: usize) -> Self {
         let field = self.field.as_deref().map(|field| shorten(field, most).into_owned());
         Self { field, problem: shorten(&self.problem, most).into_owned(), ..self.clone() }
@@ -88,11 +88,11 @@ impl LineAnswer {
         serde_json::to_string(self).map_err(|error| Problem::internal(&error))
     }
 
-    /// Its JSON, in about so many bytes: what is wrong is shown as far as there is room.
+    /// Its JSON, in about `most` bytes: shortens the problem as far as needed.
     fn within(&self, most: usize) -> Result<String, Problem> {
         let mut text = self.text()?;
         let LineOutcome::Refused(refused) = &self.outcome else { return Ok(text) };
-        // Escapes may make more of it.
+        // Escaping may make it longer.
         let mut shown = most / 2;
         while text.len() > most && shown >= LEAST_SHOWN {
             text = Self { line: self.line, outcome: LineOutcome::Refused(refused.shortened(shown)) }.text()?;
@@ -102,10 +102,10 @@ impl LineAnswer {
     }
 }
 
-/// Bytes that are shown in any case.
+/// A problem is never shortened below this many bytes.
 const LEAST_SHOWN: usize = 20;
 
-/// The answers, a line each, together no more than an answer may have.
+/// The response with all results, one per line, within the limit of a response.
 pub(crate) fn answer(answers: &[LineAnswer]) -> Result<Lines, Problem> {
     let most = STREAM_ANSWER_BYTES_MAX / answers.len().max(1) - 1;
     let mut body = Vec::new();

@@ -76,7 +76,7 @@ async fn together(register: &Register, key: Option<&str>, request: RegisterReque
 
 /// Registers the tasks of a stream, each by itself.
 async fn each(register: &Register, key: Option<&str>, body: &[u8]) -> Result<Response, Problem> {
-    // Counted first: what is too much is not read.
+    // Counted first, so that a stream with too many lines is not read.
     check_count(json::lines(body).count())?;
     let (mut numbers, mut streamed, mut unread) = (Vec::new(), Vec::new(), Vec::new());
     for (number, line) in json::lines(body) {

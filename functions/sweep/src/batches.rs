@@ -19,7 +19,7 @@ use crate::lanes::batches_of;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Looks at every batch in flight or closing. One that is to be called waits as long as its kind has no policy.
+    /// Looks at every batch in flight or closing. A batch that is still to be called waits as long as its kind has no policy.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],

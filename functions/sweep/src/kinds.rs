@@ -14,7 +14,7 @@ impl Sweep {
         known: &Known,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
-        // If they could not be read, the sweep says so, and the next one tries again.
+        // If they could not be read, this sweep fails at its end, and the next one tries again.
         let Some(kinds) = known.kinds() else { return Ok(()) };
         let notices = self.gates.notices();
         for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_notify) {

@@ -1,4 +1,4 @@
-//! Kinds that have a policy. What waits of others goes on when they have one again: until then no message would lead anywhere.
+//! Kinds that have a policy. Tasks of other kinds wait until these have one; a message would have no effect before that.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use crate::{Sweep, SweepError};
 pub(crate) struct Known(Option<BTreeSet<String>>);
 
 impl Known {
-    /// Whether a kind has a policy, as far as is known.
+    /// Whether a kind has a policy; true if that could not be read.
     pub(crate) fn has(&self, kind: &str) -> bool {
         self.0.as_ref().is_none_or(|kinds| kinds.contains(kind))
     }
 
-    /// Those kinds, if they could be read.
+    /// The kinds, if they could be read.
     pub(crate) fn kinds(&self) -> Option<Vec<&str>> {
         self.0.as_ref().map(|kinds| kinds.iter().map(String::as_str).collect())
     }
 
-    /// Says how many lanes of each kind wait for a policy.
+    /// Logs how many lanes of each kind wait for a policy.
     pub(crate) fn report<'a>(&self, kinds: impl Iterator<Item = &'a str>) {
         let without: Vec<&str> = kinds.filter(|kind| !self.has(kind)).collect();
         for kind in without.iter().collect::<BTreeSet<_>>() {
@@ -30,7 +30,7 @@ impl Known {
 }
 
 impl Sweep {
-    /// The kinds that have a policy; all, if that cannot be read: then a message too many is sent.
+    /// The kinds that have a policy. If they cannot be read, all count, and some messages are sent in vain.
     pub(crate) async fn known(&self) -> (Known, Result<(), SweepError>) {
         match self.policies.kinds().await {
             Ok(kinds) => (Known(Some(kinds.into_iter().collect())), Ok(())),

@@ -30,7 +30,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     }
 }
 
-/// A body that is a JSON object, or a stream with an object a line (NDJSON).
+/// A body that is a JSON object, or a stream with an object per line (NDJSON).
 #[derive(Clone, Debug)]
 pub enum JsonOrLines<T> {
     /// One object.
@@ -52,7 +52,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonOrLines<T> {
     }
 }
 
-/// A stream that goes out: a JSON object a line.
+/// A stream as a response: a JSON object per line.
 #[derive(Clone, Debug)]
 pub struct Lines(pub Vec<u8>);
 
@@ -89,7 +89,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     ContentType::of(headers).json("application/json is expected")
 }
 
-/// What a body is, if the request says it.
+/// The type of a body, if the request has one.
 struct ContentType(Option<String>);
 
 impl ContentType {
@@ -105,7 +105,7 @@ impl ContentType {
         self.essence().is_some_and(|essence| STREAMS.contains(&essence.as_str()))
     }
 
-    /// Clients that send no type at all are taken to mean JSON; another type is a mistake that is better named.
+    /// A request without a type is taken for JSON; another type is a mistake worth reporting.
     fn json(&self, expected: &str) -> Result<(), Problem> {
         let (Some(value), Some(essence)) = (&self.0, self.essence()) else { return Ok(()) };
         if essence == "application/json" || (essence.contains('/') && essence.ends_with("+json")) {

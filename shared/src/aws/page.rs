@@ -61,14 +61,14 @@ impl Segment {
     pub const ALL: Self = Self { number: 0, of: 1 };
 }
 
-/// What a look through an index showed.
+/// The result of a search through an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looked<T> {
-    /// This was found.
+    /// It was found.
     Found(T),
     /// It is not there.
     ThroughAll,
-    /// There is too much to look through.
+    /// There were too many pages.
     TooMany,
 }
 
@@ -124,8 +124,8 @@ impl Table {
         }
     }
 
-    /// Hands `visit` items of the table, or of an index, which may lag behind, until it breaks off with something. At most `pages`
-    /// pages are read: otherwise it breaks off with nothing.
+    /// Hands items of the table, or of an index (which may lag behind), to `visit` until it breaks off. Reads at most `pages`
+    /// pages.
     pub(crate) async fn look_through<B>(
         &self,
         index: Option<&'static str>,

@@ -1,12 +1,12 @@
-//! A stream of JSON: a value a line (NDJSON).
+//! A stream of JSON: a value per line (NDJSON).
 
 use serde::de::DeserializeOwned;
 
 use super::{JsonError, read};
 use crate::text::BYTE_ORDER_MARK;
 
-/// The lines of a body that have something in them, each with its number, from 1. Lines end with a line feed; white space around what
-/// is in them does not count, and nor does a byte order mark before the first.
+/// The lines of a body that are not empty, each with its number, from 1. Lines end with a line feed. White space at either end of
+/// a line is left out, and so is a byte order mark before the first line.
 pub fn lines(body: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut mark = [0; 3];
     let body = body.strip_prefix(BYTE_ORDER_MARK.encode_utf8(&mut mark).as_bytes()).unwrap_or(body);

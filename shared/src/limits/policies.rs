@@ -36,7 +36,7 @@ pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
 /// (`backoff.max`): what waits longer is better looked at.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// Pages of 1 MB each of an index that are looked through for tasks of a kind before its policy is deleted: some 10,000 lanes or
+/// Pages (1 MB each) of an index that are searched for tasks of a kind before its policy is deleted: some 10,000 lanes or
 /// bundles each, in a fraction of the 30 s that the API's function has (template.yaml).
 pub const POLICY_USE_PAGES_MAX: usize = 50;
 

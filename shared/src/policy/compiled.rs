@@ -30,18 +30,18 @@ pub struct Placement {
     pub load: Load,
 }
 
-/// What a policy's expressions give for a task.
+/// The values of a policy's expressions for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
     /// What tasks must share to be grouped.
     pub target: String,
     /// Its key, if the policy has one.
     pub key: Option<String>,
-    /// Within what its key is accepted once, if the policy says it.
+    /// The scope in which its key is accepted once, if the policy has one.
     pub scope: Option<String>,
-    /// What it weighs, if the policy says it.
+    /// Its weight, if the policy has one.
     pub weight: Option<Weight>,
-    /// What only one member of a batch may have, if the policy says it.
+    /// The value that no two members of a batch share, if the policy has one.
     pub distinct: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tasks of a stream: each is accepted or refused by itself.
+//! Streams of tasks: each task is accepted or refused by itself.
 
 use crate::ids::{TaskId, derived};
 use crate::messages::TaskRequest;
@@ -7,16 +7,16 @@ use crate::store::tasks::RequestNote;
 use super::items::{fault, items};
 use super::{RegisterError, Registered, Registrar, TaskFault, request_id};
 
-/// A line of a stream: a task, or the bytes of one that is none.
+/// A line of a stream: a task, or its bytes if it is no task.
 pub type Streamed = Result<TaskRequest, Vec<u8>>;
 
 impl Registrar {
-    /// Registers the tasks of a stream that can be accepted, and says for each line what became of it; nothing for a line that is no
-    /// task. A task without an id gets one that follows from its line's position, whatever becomes of the other lines.
+    /// Registers those tasks of a stream that can be accepted. Returns a result per line, and none for a line that is no task. A
+    /// task without an id gets one that follows from its line's position, whatever the results of other lines.
     ///
-    /// Under an idempotency key the whole stream is noted before its first task is stored, bad lines too: a repetition completes what an
-    /// earlier try began, and registers what can be accepted only now. Another stream is refused. A stream of which nothing can be
-    /// accepted uses up no key.
+    /// Under an idempotency key the whole stream is noted before its first task is stored, bad lines too. A repetition completes
+    /// an earlier try, and registers tasks that can be accepted only by then. Another stream under the key is refused. A stream
+    /// without any task that can be accepted uses up no key.
     ///
     /// # Errors
     /// The key was used for another request, or tables or queues cannot be reached.
@@ -72,13 +72,13 @@ fn refuse(outcomes: &mut [Option<Result<Registered, TaskFault>>], fault: TaskFau
     }
 }
 
-/// What a stream asks for: all its lines, in their order.
+/// The note of a stream: all its lines, in their order.
 fn note(lines: &[Streamed], request_id: &str) -> RequestNote {
     let lines_of = lines.iter().enumerate().map(|(at, line)| meant(line, at, request_id));
     RequestNote { digest: derived::stream_digest(lines_of), tasks: lines.len() as u64 }
 }
 
-/// What a line asks for: the task with all it came with, or its bytes.
+/// What a line asks for: id, kind and content of its task or, if it has none, its bytes.
 fn meant<'a>(line: &'a Streamed, at: usize, request_id: &str) -> Result<(TaskId, &'a str, String), &'a [u8]> {
     let task = line.as_ref().map_err(Vec::as_slice)?;
     let id = task.id.unwrap_or_else(|| derived::task(request_id, at));

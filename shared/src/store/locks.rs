@@ -201,8 +201,8 @@ impl Locks {
         Ok(lanes)
     }
 
-    /// A lane of a kind for which something is still to be done: it has a leader, or batches in flight or closing. Looks through the
-    /// index of busy lanes, but at most so many pages of it; what it shows is then read consistently.
+    /// A lane of this kind that has a leader, or batches in flight or closing. Looks through at most `pages` pages of the index of
+    /// busy lanes, then reads the locks that it names consistently.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

@@ -37,7 +37,7 @@ impl Policies {
         {
             return Ok(Some(Arc::clone(policy)));
         }
-        // That there is none is not remembered: once one was put, everybody finds it.
+        // A missing policy is not cached, so a policy is found as soon as it is stored.
         let Some(policy) = self.read(kind).await?.map(Arc::new) else { return Ok(None) };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.insert(kind.to_owned(), (now, Arc::clone(&policy)));

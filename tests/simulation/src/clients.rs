@@ -33,7 +33,7 @@ pub(crate) struct Clients {
 pub(crate) trait Passing {
     fn passing(&self) -> bool;
 
-    /// Whether it failed because there is no policy of a kind, which may be put again.
+    /// Whether it failed because a kind has no policy, which may be stored again.
     fn wants_policy(&self) -> bool {
         false
     }
@@ -122,7 +122,7 @@ impl Clients {
             let lease = self.cluster.lease(Pool::Steps, false).await?;
             match self.cluster.run(lease, step, TIMEOUT, &call).await {
                 Some(Ok(answer)) => return Some(answer),
-                Some(Err(error)) if !error.passing() && !(error.wants_policy() && lock(&sim.model).ever_missing) => {
+                Some(Err(error)) if !(error.passing() || error.wants_policy() && lock(&sim.model).ever_missing) => {
                     sim.violate(format!("{what}: {error}"));
                     return None;
                 }

@@ -1,4 +1,4 @@
-//! An operator who deletes policies, whether or not tasks of their kinds wait, and puts them again after a while: nothing is lost.
+//! An operator who deletes policies, whether or not tasks of their kinds wait, and stores them again after a while: nothing is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::dice::Dice;
 use crate::lock;
 use crate::scenario::KindPlan;
 
-/// A deletion that got no answer, or that its worker could not make.
+/// A deletion without an answer, or one that its worker could not make.
 #[derive(Debug)]
 struct Unanswered(u16);
 
@@ -36,13 +36,13 @@ pub(crate) fn may_be(clients: &Clients) -> bool {
     scenario.produced.is_empty() && scenario.mood.hangs.is_none() && clients.cluster.sim.seed % 3 == 1
 }
 
-/// Deletes policies and puts them again until faults stop. Those whose kinds are told of are left alone: what fails without a policy is
-/// told to nobody.
+/// Deletes policies and stores them again until faults stop. Leaves policies with a `notify` alone: failures that are recorded
+/// without a policy are not reported.
 pub(crate) async fn delete_policies(clients: Arc<Clients>) {
     let sim = Arc::clone(&clients.cluster.sim);
     let dice = Dice::new(sim.seed, "deleted policies");
-    let untold = |plan: &&KindPlan| plan.versions.iter().all(|(_, policy)| policy.notify.is_none());
-    let plans: Vec<KindPlan> = clients.scenario.kinds.iter().filter(untold).cloned().collect();
+    let silent = |plan: &&KindPlan| plan.versions.iter().all(|(_, policy)| policy.notify.is_none());
+    let plans: Vec<KindPlan> = clients.scenario.kinds.iter().filter(silent).cloned().collect();
     while !sim.healed() && !plans.is_empty() {
         sleep(dice.skewed(Duration::from_secs(5), Duration::from_secs(300))).await;
         let plan = dice.pick(&plans);

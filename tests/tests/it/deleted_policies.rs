@@ -20,7 +20,7 @@ fn parcel() -> serde_json::Value {
     policy(json!({"key": "content.order", "max_attempts": 9}))
 }
 
-/// A batch API that does everything at the second call.
+/// A batch API whose second call succeeds.
 fn api() -> Arc<ScriptedApi> {
     ScriptedApi::new(|call| match call.attempt {
         1 => Err(CallError::again("500")),
@@ -40,7 +40,7 @@ async fn idle(stack: &TestStack) {
     assert_eq!(stack.backlog().await, 0, "hints do not go round");
 }
 
-/// Puts the policy again; everything goes on without anybody's doing.
+/// Puts the policy again; everything goes on by itself.
 async fn goes_on(stack: &TestStack, tasks: &[TaskId]) {
     stack.put_policy(parcel()).await;
     stack.minutes(6).await;
@@ -96,7 +96,7 @@ async fn a_call_in_progress_ends_and_counts() {
     stack.assert_settled(&ids, 10).await;
 }
 
-/// What comes while there is no policy is refused, and what waited before keeps its key.
+/// Tasks that come while there is no policy are refused, and those that waited before keep their keys.
 #[tokio::test(start_paused = true)]
 async fn keys_are_kept_meanwhile() {
     let stack = stack().await;
@@ -138,7 +138,7 @@ async fn ask(stack: &TestStack, query: &str) -> u16 {
     status
 }
 
-/// Whether the worker died over the deletion, which is then asked for again.
+/// The worker dies during the deletion, which is then requested again. Returns the first status, if the worker died.
 async fn dies(crash: Crash) -> Option<u16> {
     let stack = TestStack::new(parcel(), api(), crash).await;
     let first = ask(&stack, "?force=true").await;
@@ -168,7 +168,7 @@ async fn a_deletion_whose_worker_dies_is_repeated() {
     assert!(at_every_request(Moment::AnswerLost, dies).await.iter().all(|status| *status == 200));
 }
 
-/// The policy is deleted and put again and again while tasks come: whatever was accepted is handled.
+/// The policy is deleted and stored again and again while tasks come: every accepted task is handled.
 #[tokio::test(start_paused = true)]
 async fn registrations_and_deletions_race() {
     let stack = stack().await;
@@ -211,9 +211,9 @@ async fn a_sweep_says_what_waits() {
     stack.register_orders("117", 0..3).await;
     stack.delete_policy("parcel").await;
     stack.drain().await;
-    fanfold_tests::told();
+    fanfold_tests::logged();
     let report = stack.sweep().await;
     assert_eq!((report.lanes, stack.backlog().await), (0, 0));
-    let told = fanfold_tests::told();
-    assert!(told.contains("there is no policy of their kind") && told.contains("parcel"), "{told}");
+    let logged = fanfold_tests::logged();
+    assert!(logged.contains("there is no policy of their kind") && logged.contains("parcel"), "{logged}");
 }

@@ -124,7 +124,7 @@ impl Server {
         self.send("POST", path, &[("content-type", "application/json")], body.to_string()).await
     }
 
-    /// Sends a stream to `POST /tasks`; the answers of its lines.
+    /// Sends a stream to `POST /tasks`. Returns the results of its lines.
     async fn stream(&self, key: Option<&str>, body: impl Into<Body>) -> Result<Vec<Value>, HttpAnswer> {
         let mut request = Request::post("/tasks").header("content-type", "application/x-ndjson");
         if let Some(key) = key {

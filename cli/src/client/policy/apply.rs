@@ -42,13 +42,13 @@ pub(super) async fn run(args: ApplyArgs) -> Result<ExitCode, Failure> {
             }
         }
     }
-    let told = |difference: &Difference| match difference.change {
+    let line = |difference: &Difference| match difference.change {
         Sort::New => format!("{}: stored", difference.kind),
         Sort::Changed => format!("{}\n  stored", difference.text()),
         Sort::Same => format!("{}: the same, nothing to store", difference.kind),
     };
     if broke.is_none() || !applied.is_empty() || stack.json() {
-        stack.print(|| documents(&applied), || applied.iter().map(told).collect::<Vec<_>>().join("\n"))?;
+        stack.print(|| documents(&applied), || applied.iter().map(line).collect::<Vec<_>>().join("\n"))?;
     }
     broke.map_or(Ok(ExitCode::SUCCESS), Err)
 }

@@ -1,4 +1,4 @@
-//! What of a policy would change, field by field.
+//! How a policy would change, field by field.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
-/// How a policy of a file differs from the one in the stack.
+/// How a policy in a file differs from the one in the stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Difference {
     pub(super) kind: String,
@@ -20,9 +20,9 @@ pub(super) struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sort {
-    /// There is none of that kind.
+    /// The stack has no policy of the kind.
     New,
-    /// There is another one.
+    /// The stack has another policy of the kind.
     Changed,
     /// It is the same.
     Same,
@@ -37,7 +37,7 @@ pub(super) struct Field {
 }
 
 impl Difference {
-    /// What storing `wanted` would change. What was left out when either was given has its default in both.
+    /// What storing `wanted` would change. Fields that were left out have their defaults in both.
     pub(super) fn between(stored: Option<&Value>, wanted: &Policy) -> Result<Self, Failure> {
         let kind = wanted.kind.clone();
         let wanted = document(wanted)?;
@@ -55,7 +55,7 @@ impl Difference {
         Ok(Self { kind, change, fields })
     }
 
-    /// In some lines.
+    /// As text, in several lines.
     pub(super) fn text(&self) -> String {
         let shown = |value: &Option<Value>| value.as_ref().map_or_else(|| "(none)".to_owned(), Value::to_string);
         let head = match self.change {
@@ -91,7 +91,7 @@ fn flat(value: &Value) -> BTreeMap<String, &Value> {
     fields
 }
 
-/// What became of several policies, as one document.
+/// Several differences, as one document.
 pub(super) fn documents(differences: &[Difference]) -> Value {
     json!({"policies": differences})
 }

@@ -10,12 +10,12 @@ use super::{is_unknown, kind};
 use crate::failure::Failure;
 use crate::say::say;
 
-/// Tasks of the kind wait.
+/// Exit status: tasks of the kind wait.
 const IN_USE: u8 = 3;
 
 /// Deletes the policy of a kind, unless tasks of the kind wait.
 ///
-/// A task that was registered within the last seconds may not be seen. No task is lost:
+/// It may miss tasks that were registered in the last seconds. No task is lost:
 /// those of a kind without a policy wait, and go on within minutes after a policy of the
 /// kind is stored again. The exit status is
 ///
@@ -29,7 +29,7 @@ pub(super) struct DeleteArgs {
     /// The kind.
     #[arg(value_name = "KIND", value_parser = kind)]
     kind: String,
-    /// Delete it although tasks of the kind wait: they go on when the kind has a policy again.
+    /// Delete it even if tasks of the kind wait; they go on when the kind has a policy again.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(super) struct DeleteArgs {
 pub(super) async fn run(args: DeleteArgs) -> Result<ExitCode, Failure> {
     let DeleteArgs { kind, force, connection } = args;
     let stack = connection.stack()?;
-    // It is there now. So if it is not there later, an earlier try of this very request deleted it, whose answer was lost.
+    // It exists now. If it is gone later, an earlier try of this request deleted it, and the answer was lost.
     let policy = stack.api.policy(&kind).await.map_err(|error| stack.failed(error))?;
     match stack.api.delete_policy(&kind, force).await {
         Ok(_) => {}

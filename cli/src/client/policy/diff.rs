@@ -10,7 +10,7 @@ use super::{Files, stored};
 use crate::failure::Failure;
 use crate::policies;
 
-/// Some differ.
+/// Exit status: some policies differ.
 const DIFFERENT: u8 = 3;
 
 /// Shows what `fanfold policy apply` would change, field by field.

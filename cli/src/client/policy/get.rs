@@ -9,9 +9,9 @@ use super::super::connection::Connection;
 use super::{kind, yaml};
 use crate::failure::Failure;
 
-/// Prints policies as YAML, as `fanfold policy apply` takes them: those of these kinds, or all.
+/// Prints policies as YAML, in the form that `fanfold policy apply` takes: those of these kinds, or all.
 ///
-/// What was left out when a policy was given has its default. The exit status is 2 if a kind has no policy.
+/// Fields that were left out have their defaults. The exit status is 2 if a kind has no policy.
 #[derive(Debug, Args)]
 pub(super) struct GetArgs {
     /// The kinds; all, if none is named.

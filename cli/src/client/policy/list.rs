@@ -33,7 +33,7 @@ fn text(policies: &[Value]) -> String {
     table(["KIND", "TARGET", "KEY", " MAX BATCH", "BATCH API"], &rows)
 }
 
-/// How a batch API is called: what is said beside its time limit.
+/// How a batch API is called: its fields without the time limit.
 fn called(batch_api: &Value) -> String {
     let ways = batch_api.as_object().into_iter().flatten().filter(|(name, _)| *name != "timeout");
     let way = |(name, value): (&String, &Value)| match value {

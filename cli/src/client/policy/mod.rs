@@ -23,11 +23,11 @@ use crate::failure::Failure;
 
 /// Policies: stores, shows, compares, checks, tries and deletes them.
 ///
-///   fanfold policy validate -f policy.yaml          whether it can be used; asks no stack
-///   fanfold policy try -f policy.yaml < task.json   where its tasks belong; asks no stack
+///   fanfold policy validate -f policy.yaml          whether it can be used; needs no stack
+///   fanfold policy try -f policy.yaml < task.json   where its tasks belong; needs no stack
 ///   fanfold policy diff -f policy.yaml              what would change
 ///   fanfold policy apply -f policy.yaml
-///   fanfold policy get > policies.yaml              all of them, as `apply` takes them
+///   fanfold policy get > policies.yaml              all of them, in the form that `apply` takes
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PolicyArgs {
@@ -66,7 +66,7 @@ pub(super) async fn run(args: PolicyArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A kind as it is named on the command line.
+/// Parses a kind on the command line.
 pub(super) fn kind(text: &str) -> Result<String, String> {
     if is_kind(text) { Ok(text.to_owned()) } else { Err(format!("a kind is expected: {KIND_ALLOWED}")) }
 }
@@ -80,7 +80,7 @@ async fn stored(stack: &Stack, kind: &str) -> Result<Option<Value>, Failure> {
     }
 }
 
-/// Whether the answer is that there is no such policy.
+/// Whether the error is that the kind has no policy.
 fn is_unknown(error: &ClientError) -> bool {
     error.code() == Some("unknown_policy")
 }

@@ -22,16 +22,16 @@ use crate::fault::Fault;
 use crate::policies::{self, from_standard_input};
 use crate::rows::is_spread;
 
-/// Some tasks would be refused.
+/// Exit status: some tasks would be refused.
 const REFUSED: u8 = 3;
 
-/// Bytes of a task that is spread over many lines.
+/// Bytes of a task that is spread over several lines.
 const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 
 /// Shows where tasks belong by a policy, without registering them.
 ///
-/// The contents of tasks are read from standard input, one JSON value a line; a single one
-/// may be spread over many.
+/// The contents of tasks are read from standard input, one JSON value per line; a single one
+/// may be spread over several.
 ///
 ///   echo '{"depot": "117"}' | fanfold policy try parcel           by the stack's policy
 ///   echo '{"depot": "117"}' | fanfold policy try -f policy.yaml   without a stack
@@ -40,15 +40,15 @@ const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 ///
 ///   0   all tasks would be accepted
 ///   1   the stack does not answer, or something else broke
-///   2   the policy cannot be used, or there is none
+///   2   the policy cannot be used, or the kind has none
 ///   3   some tasks would be refused
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct TryArgs {
-    /// The kind: its policy in the stack or, of several in files, the one that is meant.
+    /// The kind: its policy in the stack or, with several policies in files, its policy there.
     #[arg(value_name = "KIND", value_parser = kind, required_unless_present = "files")]
     kind: Option<String>,
-    /// Files of policies, in place of the stack's.
+    /// Files of policies, used instead of the stack's.
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -107,10 +107,10 @@ fn of_files(files: &[PathBuf], kind: Option<&str>) -> Result<CompiledPolicy, Fai
     }
 }
 
-/// What is wrong with a task: the field, if one is, and why.
+/// What is wrong with a task: the field, if there is one, and why.
 type Wrong = (Option<&'static str>, String);
 
-/// Hands over each content with its line, until somebody has read enough.
+/// Hands each content with its line to `visit`, until that returns false.
 fn each_content(
     input: &mut impl BufRead,
     mut visit: impl FnMut(u64, Result<Value, Wrong>) -> Result<bool, Failure>,
@@ -141,14 +141,14 @@ struct Tried {
     target: String,
     key: Option<String>,
     scope: Option<String>,
-    /// None: the task's id decides the partition.
+    /// None if the task's id decides.
     partition: Option<u32>,
     lane: Option<Lane>,
     weight: Option<Weight>,
     distinct: Option<String>,
     /// Bytes that it counts for in a batch.
     bytes: u32,
-    /// Whether it is more than a whole batch may have.
+    /// Whether it alone exceeds the limits of a batch.
     goes_alone: bool,
 }
 
@@ -196,7 +196,7 @@ impl Tried {
             ("weight", self.weight.map(|weight| weight.to_string())),
             ("distinct", self.distinct.clone()),
             ("bytes", Some(self.bytes.to_string())),
-            ("alone", self.goes_alone.then(|| "it is more than a whole batch may have".to_owned())),
+            ("alone", self.goes_alone.then(|| "exceeds the limits of a batch by itself".to_owned())),
         ];
         let row =
             |(name, value): (&str, Option<String>)| Some(format!("  {name:<11}{}", super::super::view::shown(&value?)));

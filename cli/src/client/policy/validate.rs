@@ -10,14 +10,14 @@ use super::Files;
 use crate::failure::Failure;
 use crate::policies::{self, FilePolicy};
 
-/// Checks policies as the API does, without a stack: every fault, with file, line, column and field.
+/// Checks policies as the API does, without a stack. Names every fault with file, line, column and field.
 ///
 /// The exit status is 0 if all can be used, and 2 otherwise.
 #[derive(Debug, Args)]
 pub(super) struct ValidateArgs {
     #[command(flatten)]
     files: Files,
-    /// They are for a deployed stack, which calls no commands.
+    /// Check for a deployed stack, which runs no commands.
     #[arg(long)]
     deployed: bool,
     /// Print one JSON document on standard output.

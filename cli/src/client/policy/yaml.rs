@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-/// Fields that stand first, in this order.
+/// Fields that come first, in this order.
 const FIRST: [&str; 4] = ["kind", "target", "key", "scope"];
 
-/// Words that YAML takes for something else than texts.
+/// Words that YAML does not take for texts.
 const WORDS: [&str; 12] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity"];
 
-/// A document as YAML: a field a line, and the fields of an object below it.
+/// A document as YAML: a field per line, and the fields of an object below it.
 pub(super) fn text(policy: &Value) -> String {
     let mut text = String::new();
     if let Value::Object(fields) = policy {
@@ -37,7 +37,7 @@ fn write(fields: &Map<String, Value>, depth: usize, text: &mut String) {
     }
 }
 
-/// A text as it is where YAML takes it for one, and else in quotes.
+/// A text as it is if YAML takes it for one, otherwise in quotes.
 fn scalar(value: &str) -> String {
     let plain = value.starts_with(|first: char| first.is_ascii_alphabetic())
         && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte))

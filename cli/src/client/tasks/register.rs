@@ -20,10 +20,10 @@ use crate::fault::Fault;
 use crate::rows::{Format, stream};
 use crate::say::say;
 
-/// How often a request is sent before it is given up: a stack may be started anew meanwhile, which takes seconds.
+/// Attempts per request: enough for a stack that is restarted meanwhile, which takes seconds.
 const ATTEMPTS: u32 = 8;
 
-/// Some rows are no tasks that can be accepted.
+/// Exit status: some rows cannot be accepted.
 const BAD_ROWS: u8 = 3;
 
 /// Registers tasks: those of a file, or of standard input, however many.
@@ -46,21 +46,21 @@ pub(super) struct RegisterArgs {
     /// The kind of all tasks: rows are their contents.
     #[arg(long, value_name = "KIND", value_parser = super::super::policy::kind)]
     kind: Option<String>,
-    /// How the rows are written; otherwise the file's extension says it. Standard input is NDJSON.
+    /// The format of the rows. Default: by the file's extension; NDJSON for standard input.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Under the same key, a row with the same content at the same place is registered once, however often the command is
-    /// repeated: rows that were added to the file, or mended in it, are registered then.
+    /// repeated: rows that were added to the file or corrected in it are registered then.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Print what became of every row, and not only of those that cannot be accepted.
+    /// Print the outcome of every row, not only of those that cannot be accepted.
     #[arg(long)]
     each: bool,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// What became of the rows.
+/// The outcomes of all rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Summary {
     /// Stored.
@@ -92,12 +92,12 @@ impl Summary {
             ("duplicates", self.duplicates),
             ("refused", self.refused),
         ];
-        let told = rows.into_iter().filter(|(name, count)| *name == "registered" || *count > 0);
-        told.map(|(name, count)| row(name, count)).collect::<Vec<_>>().join("\n")
+        let shown = rows.into_iter().filter(|(name, count)| *name == "registered" || *count > 0);
+        shown.map(|(name, count)| row(name, count)).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Prints what became of rows.
+/// Prints the outcomes of rows.
 struct Report {
     name: String,
     json: bool,
@@ -146,7 +146,7 @@ pub(super) async fn run(args: RegisterArgs) -> Result<ExitCode, Failure> {
     let (name, format, input) = open(file, format)?;
     if format == Format::Csv && kind.is_none() {
         return Err(
-            Fault::new("--kind", "is missing: the rows of CSV are contents of tasks, whose kind it names").into()
+            Fault::new("--kind", "is missing: rows of CSV are contents of tasks, and it names their kind").into()
         );
     }
     let json = connection.json();
@@ -156,14 +156,14 @@ pub(super) async fn run(args: RegisterArgs) -> Result<ExitCode, Failure> {
     for request in Requests::new(stream(&name, format, input)?, kind, key.clone()) {
         let mut outcomes = request.bad;
         if !request.tasks.is_empty() {
-            // Ids follow from the key, so that a repeated request is about the same tasks.
+            // Ids follow from the key, so a repeated request has the same tasks.
             match stack.api.register_each(&request.tasks, None).await {
                 Ok(answers) => outcomes.extend(request.lines.into_iter().zip(answers)),
                 Err(error) => {
                     report.end()?;
                     let first = request.lines.first().copied().unwrap_or_default();
                     say(format_args!(
-                        "fanfold: rows from line {first} on are not registered, or only some of them; with --idempotency-key {key} \
+                        "fanfold: of the rows from line {first} on, some or all are not registered; with --idempotency-key {key} \
                          the same command goes on there"
                     ));
                     return Err(stack.failed(error));
@@ -179,7 +179,7 @@ pub(super) async fn run(args: RegisterArgs) -> Result<ExitCode, Failure> {
     Ok(if report.summary.refused > 0 { ExitCode::from(BAD_ROWS) } else { ExitCode::SUCCESS })
 }
 
-/// Something to read, its name and how it is written.
+/// An input: its name, its format and its content.
 type Input = (PathBuf, Format, Box<dyn Read + Send>);
 
 fn open(file: PathBuf, format: Option<Format>) -> Result<Input, Failure> {
@@ -187,7 +187,7 @@ fn open(file: PathBuf, format: Option<Format>) -> Result<Input, Failure> {
         return Ok((PathBuf::from("standard input"), format.unwrap_or(Format::Ndjson), Box::new(stdin())));
     }
     let Some(format) = format.or_else(|| Format::of(&file)) else {
-        let problem = "is neither *.csv nor *.ndjson nor *.jsonl; --format says how it is written";
+        let problem = "is neither *.csv nor *.ndjson nor *.jsonl; name its format with --format";
         return Err(Fault::new(file.display(), problem).into());
     };
     let input = File::open(&file).map_err(|error| Fault::new(file.display(), error))?;

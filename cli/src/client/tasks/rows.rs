@@ -1,4 +1,4 @@
-//! Tasks as rows have them, in requests of a bounded size.
+//! The tasks of rows, in requests of a bounded size.
 
 use fanfold::content;
 use fanfold::ids::derived;
@@ -11,17 +11,17 @@ use crate::rows::{Row, Rows};
 /// Tasks of one request.
 const TASKS_MAX: usize = 1_000;
 
-/// Bytes of the contents of one request. API Gateway hands a stream on as base64, of which Lambda takes 6 MB.
+/// Bytes of the contents of one request. API Gateway passes a stream on as base64, and Lambda takes at most 6 MB.
 const BYTES_MAX: usize = 1_024 * 1_024;
 
-/// What the rows of one request are.
+/// The rows of one request.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     /// The lines of the tasks.
     pub(super) lines: Vec<u64>,
     /// The tasks.
     pub(super) tasks: Vec<NewTask>,
-    /// Rows that are no tasks, by their lines.
+    /// Rows that are no tasks, with their lines.
     pub(super) bad: Vec<(u64, Streamed)>,
 }
 
@@ -34,7 +34,8 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// `kind`: rows are contents of tasks of this kind; otherwise they are tasks. `name`: what tasks without ids are named by.
+    /// `kind`: rows are contents of tasks of this kind; otherwise they are tasks. `name`: tasks without ids get ids that follow
+    /// from it.
     pub(super) fn new(rows: Rows, kind: Option<String>, name: String) -> Self {
         Self { rows, number: 0, kind, name }
     }

@@ -33,13 +33,13 @@ struct Answer {
     status: StatusCode,
     description: &'static str,
     schema: Value,
-    /// What a line of it is, if it may be a stream.
+    /// The schema of a line, if it may be a stream.
     lines: Option<Value>,
 }
 
-/// A stream, which OpenAPI 3.1 knows as a text only.
+/// A stream. OpenAPI 3.1 can describe it only as a text.
 fn stream(line: Value) -> Value {
-    json!({"schema": {"type": "string", "description": "A JSON object a line."}, "x-line-schema": line})
+    json!({"schema": {"type": "string", "description": "A JSON object per line."}, "x-line-schema": line})
 }
 
 impl<'a> Operation<'a> {
@@ -123,7 +123,7 @@ impl<'a> Operation<'a> {
         self.takes::<T>(false)
     }
 
-    /// Or a stream, with one of these a line.
+    /// The body may also be a stream, with one of these per line.
     #[must_use]
     pub fn or_lines<T: JsonSchema>(mut self) -> Self {
         let line = self.describer.request::<T>();
@@ -133,7 +133,7 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// A stream is answered by a stream, with one of these a line.
+    /// The response to a stream is a stream, with one of these per line.
     #[must_use]
     pub fn answered_by_lines<T: JsonSchema>(mut self) -> Self {
         let line = self.describer.answer::<T>();

@@ -53,7 +53,7 @@ impl Pending {
 }
 
 impl Tasks {
-    /// A lane of a kind in which tasks wait, as the index shows it, which may lag behind. Looks through at most so many pages of it.
+    /// A lane of this kind in which tasks wait. Looks through at most `pages` pages of the index, which may lag behind.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

@@ -1,4 +1,4 @@
-//! `POST /tasks` with a stream: each line is answered by itself.
+//! `POST /tasks` with a stream: each line has a result of its own.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ async fn each_line_is_answered_in_order_and_bad_ones_fail_alone() {
         line(1),
     ];
     let answers = server.stream(None, body.join("\n")).await.unwrap();
-    let told: Vec<(u64, &str, &str, &str)> = answers
+    let shown: Vec<(u64, &str, &str, &str)> = answers
         .iter()
         .map(|answer| {
             let text = |name: &str| answer[name].as_str().unwrap_or_default();
@@ -72,7 +72,7 @@ async fn each_line_is_answered_in_order_and_bad_ones_fail_alone() {
         (11, "registered", "", ""),
         (12, "registered", "", ""),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     assert!(answers.iter().filter(|it| it["outcome"] == "refused").all(|it| it["problem"].is_string()));
     assert!(answers[1]["problem"].as_str().unwrap().contains("at column 1"), "{}", answers[1]);
     server.stack.drain().await;
@@ -106,14 +106,14 @@ async fn line_ends_of_any_system_and_other_names_of_the_type_are_taken() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_has_the_limits_of_a_request() {
     let server = Server::start().await;
-    for (body, told) in [
+    for (body, part) in [
         (String::new(), "has 0 tasks"),
         ("\n \r\n".to_owned(), "has 0 tasks"),
         ("x\n".repeat(TASKS_PER_REQUEST_MAX + 1), "has 10001 tasks, 1 to 10000 are allowed"),
         ("x\n".repeat(BODY_BYTES_MAX / 2), "has 3145728 tasks"),
     ] {
         let (detail, fields) = server.stream(None, body).await.unwrap_err().problem(422, "invalid_tasks");
-        assert!(detail.contains(told) && fields == ["tasks"], "{detail}");
+        assert!(detail.contains(part) && fields == ["tasks"], "{detail}");
     }
     let (detail, _) = server.stream(None, "x".repeat(BODY_BYTES_MAX + 1)).await.unwrap_err().problem(413, "too_large");
     assert!(detail.contains("6291456"), "{detail}");

@@ -21,9 +21,9 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     describer
         .operation("DELETE", "/policies/{kind}", "deletePolicy", "Deletes the policy of a kind")
         .says(
-            "Refused while tasks of the kind wait or are in a batch that has not ended, unless it is forced. A task that was \
-             registered within the last seconds may not be seen. Tasks of a kind without a policy are not lost: they wait, and go on \
-             within minutes after a policy of the kind was stored again. Workers may use the deleted one for some seconds more.",
+            "Refuses while tasks of the kind wait or are in a batch that has not ended, unless it is forced. It may miss tasks \
+             that were registered in the last seconds. Tasks of a kind without a policy are not lost: they wait, and go on \
+             within minutes after the kind has a policy again. Workers may use the deleted policy for some more seconds.",
         )
         .path::<Kind>("kind", "The kind of task.")
         .query::<Force>()
@@ -33,17 +33,17 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .end();
 }
 
-/// `?force=true`: whether or not tasks of the kind wait.
+/// `?force=true` deletes a policy even if tasks of the kind wait.
 struct Force;
 
 impl Choice for Force {
     const NAME: &str = "force";
     const ALLOWED: &[&str] = &["true", "false"];
     const ABOUT: &str =
-        "`true` deletes it although tasks of the kind wait: they go on when there is a policy of the kind again.";
+        "`true` deletes it even if tasks of the kind wait; they go on when the kind has a policy again.";
 }
 
-/// Somebody may register a task between the look and the deletion: then it waits.
+/// Checks, then deletes. A task that is registered in between waits for the next policy.
 async fn delete(
     State(api): State<Arc<Api>>,
     Path(Kind(kind)): Path<Kind>,
@@ -53,14 +53,14 @@ async fn delete(
     if force.value != Some("true")
         && let Some(used) = used(&api, &kind).await?
     {
-        let rest = "it is deleted all the same with `?force=true`: its tasks then wait until there is a policy of the kind again";
+        let rest = "`?force=true` deletes it nevertheless, and its tasks then wait until the kind has a policy again";
         return Err(Problem::new(Code::PolicyInUse, format!("the policy of kind `{kind}` is in use: {used}; {rest}")));
     }
     api.policies.delete(&kind).await?;
     Ok(Json(policy))
 }
 
-/// What a policy is in use for, if it is. Looks first for tasks that wait: those that were claimed meanwhile are in a batch.
+/// Where a policy is in use, if it is. Looks for waiting tasks first: those that are claimed meanwhile are then in a batch.
 async fn used(api: &Api, kind: &str) -> Result<Option<String>, StoreError> {
     let pending = api.tasks.pending_of(kind, POLICY_USE_PAGES_MAX).await?;
     if let Looked::Found(lane) = &pending {
@@ -70,7 +70,7 @@ async fn used(api: &Api, kind: &str) -> Result<Option<String>, StoreError> {
     Ok(match (busy, pending) {
         (Looked::Found(lane), _) => Some(format!("lane `{lane}` has a batch that has not ended")),
         (Looked::TooMany, _) | (_, Looked::TooMany) => {
-            Some("so many tasks of other kinds wait that it cannot be seen whether some of this one do".to_owned())
+            Some("so many tasks of other kinds wait that those of this kind cannot be looked for".to_owned())
         }
         _ => None,
     })
