@@ -242,10 +242,10 @@ async fn tasks_that_wait_for_weeks_are_kept() {
         assert!(ttl().await >= stack.world.now().plus(BUNDLED_RETENTION / 2).seconds() - 600);
     }
     assert!(ttl().await > first);
-    heal(&stack, 1).await;
-    stack.assert_settled(&tasks, 10).await;
     let bundles = stack.waiting(&tasks).await.bundles;
     assert!(!bundles.is_empty());
+    heal(&stack, 1).await;
+    stack.assert_settled(&tasks, 10).await;
     for bundle in bundles.keys() {
         let bundles = stack.tasks.bundles(&[*bundle], true).await.unwrap();
         assert_eq!(bundles[bundle].state, BundleState::Taken);

@@ -48,7 +48,7 @@ async fn an_impossible_choice_of_notices_is_refused_with_its_field() {
     for (notify, on, field, says) in [
         (Value::Null, json!({"progress": ["50%"]}), "notify_on", "without `notify`"),
         (url.clone(), json!({"ends": []}), "notify_on", "names no end and no share"),
-        (token.clone(), json!({"progress": ["50%"]}), "notify_on.progress", "one thing only"),
+        (token.clone(), json!({"progress": ["50%"]}), "notify_on.progress", "one notice only"),
         (token, json!({"ends": ["succeeded"]}), "notify_on.ends", "leaves out `completed`"),
     ] {
         let body = json!({"items": 1, "notify": notify, "notify_on": on});
