@@ -13,7 +13,6 @@ mod guard;
 mod job;
 mod latencies;
 mod log;
-mod policies;
 mod rows;
 mod run;
 mod say;

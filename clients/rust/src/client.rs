@@ -62,7 +62,7 @@ pub struct OpenFanout {
 /// Opens fan-outs, adds items, seals fan-outs, waits for their ends. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Fanfold {
-    pub(crate) http: Http,
+    http: Http,
 }
 
 impl Fanfold {

@@ -1,15 +1,14 @@
-//! `/policies`: stored, shown, listed, deleted.
+//! `/policies`: stored, shown, listed.
 
 #[cfg(feature = "openapi")]
 mod body;
-mod delete;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::json::{self, Unique};
-use fanfold::policy::{FieldError, Policy, no_policy};
+use fanfold::policy::{FieldError, Policy};
 use fanfold_http::{Code, Json, Kind, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
@@ -17,8 +16,7 @@ use serde_json::Value;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    let router = Router::new().route("/policies", routing::get(list));
-    router.route("/policies/{kind}", routing::get(get).put(put)).merge(delete::router())
+    Router::new().route("/policies", routing::get(list)).route("/policies/{kind}", routing::get(get).put(put))
 }
 
 #[cfg(feature = "openapi")]
@@ -42,7 +40,6 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .leads_to("getPolicy", "kind", "/kind")
         .problem(Code::InvalidPolicy)
         .end();
-    delete::describe(describer);
 }
 
 /// All policies.
@@ -58,13 +55,9 @@ async fn list(State(api): State<Arc<Api>>) -> Result<Json<List>, Problem> {
 }
 
 async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Result<Json<Policy>, Problem> {
-    stored(&api, &kind).await.map(Json)
-}
-
-/// The policy of a kind as it is stored now.
-async fn stored(api: &Api, kind: &str) -> Result<Policy, Problem> {
-    let policy = api.policies.read(kind).await?;
-    policy.ok_or_else(|| Problem::new(Code::UnknownPolicy, no_policy(kind)))
+    let policy = api.policies.read(&kind).await?;
+    let unknown = || Problem::new(Code::UnknownPolicy, format!("there is no policy of kind `{kind}`"));
+    policy.map(Json).ok_or_else(unknown)
 }
 
 /// The path names the kind, so the body need not.
@@ -80,7 +73,11 @@ async fn put(
         let problem = format!("is `{}`, but the path names `{kind}`; it may be left out", policy.kind);
         errors.push(FieldError { field: "kind".to_owned(), problem });
     }
-    errors.extend(policy.needs_commands().filter(|_| !api.allow_commands));
+    let way = &policy.batch_api.way;
+    if way.only_local() && !api.allow_commands {
+        let problem = "is allowed only in the local runner; `batch_api.url` is allowed here".to_owned();
+        errors.push(FieldError { field: format!("batch_api.{}", way.field()), problem });
+    }
     if !errors.is_empty() {
         return Err(Problem::fields(Code::InvalidPolicy, errors));
     }

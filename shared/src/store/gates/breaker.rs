@@ -11,9 +11,7 @@ use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::REFUSED_TARGETS_MIN;
-use crate::pacing::Ask;
 use crate::store::notices::ANEW;
-use crate::store::pace;
 use crate::store::places::{ID, MY_PLACE, PLACES, Place, STOPPED_AT, dead};
 
 /// A call whose answer says that the caller is wrong or must wait.
@@ -103,8 +101,7 @@ impl Gates {
         self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
     }
 
-    /// Takes the probe, with a place, of a kind that stands still: of several workers that try, one wins. `pace`: the same
-    /// write also takes a time of the kind's rate. Returns the gate, or nothing if another worker took the probe.
+    /// Takes the probe, with a place, of a kind that stands still: of several workers that try, one wins.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -114,15 +111,11 @@ impl Gates {
         gate: &Gate,
         stopped: &Stopped,
         share: u32,
-        pace: Option<&Ask>,
-    ) -> Result<Option<Gate>, StoreError> {
+    ) -> Result<bool, StoreError> {
         let dead = u32::try_from(dead(&gate.places, self.table().world.now()).count()).unwrap_or(u32::MAX);
-        let change = self.0.of(place);
-        let change = match pace {
-            Some(ask) => pace::give(change, ask, place.holder, Some(&gate.pace)),
-            None => change,
-        };
-        let taken = change
+        let taken = self
+            .0
+            .of(place)
             .set(PROBING, time(place.until))
             .set(MY_PLACE, time(place.until))
             .when_is(STOPPED_AT, time(stopped.since))
@@ -130,11 +123,11 @@ impl Gates {
             .when_same(PROBING, stopped.probing.map(time))
             .when_present(PLACES)
             .when("size(places) < :room", [(":room", number(share.saturating_add(dead)))])
-            .send_for_new()
+            .send()
             .await?
-            .decode(Gate::decode)?;
+            .decode_refused(Gate::decode)?;
         // Perhaps this very write, whose answer was lost.
-        Ok(taken.or_mine(|gate| gate.places.get(&place.holder) == Some(&place.until)).done())
+        Ok(taken.counts(|gate| gate.places.get(&place.holder) == Some(&place.until)))
     }
 
     /// A probe did not work. The next one is due at `probe_at`; its place is given back.
