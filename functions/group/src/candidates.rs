@@ -56,6 +56,11 @@ impl Rest {
 }
 
 impl Candidates {
+    /// None at all.
+    pub(crate) fn none(size: BatchSize) -> Self {
+        Self::choose(Waiting::default(), Vec::new(), HashMap::new(), size)
+    }
+
     /// Takes tasks in the order in which they were found, as far as there is room for them; no more than a record can hold beside
     /// their outcomes. `loads`: of tasks on their own, where they were read.
     pub(crate) fn choose(named: Waiting, sources: Vec<Source>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {

@@ -30,6 +30,8 @@ enum Begun {
     TooLate,
     /// Another worker took it for lost.
     Overtaken,
+    /// Its lane was paused meanwhile.
+    Paused,
 }
 
 /// The members of a call.
@@ -53,11 +55,17 @@ impl Prepared {
 }
 
 impl Handle {
-    /// Makes one attempt, unless another worker makes it or made it, it is not due yet, or its kind has no place free.
+    /// Makes one attempt, unless another worker makes it or made it, it is not due yet, its lane is paused, or its kind has no place
+    /// free.
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.go_on(&batch, message.more).await;
+        }
+        let held = self.policies.hold(&batch.lane).await?.paused;
+        if held && !self.nothing_left(&batch).await? {
+            // When the lane goes on, the batch's message is sent again.
+            return Ok(());
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
@@ -80,7 +88,7 @@ impl Handle {
         self.give_back(&pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
-            Begun::Overtaken => Ok(()),
+            Begun::Overtaken | Begun::Paused => Ok(()),
             Begun::Attempt(..) | Begun::TooLate => self.later(message, Duration::ZERO).await,
         }
     }
@@ -145,6 +153,11 @@ impl Handle {
             }
         };
         let prepared = prepared.without(&batch);
+        // Looked at after its beginning, too: so a call begins soon after a look, or not at all.
+        if !prepared.members.is_empty() && self.policies.hold(&batch.lane).await?.paused {
+            self.batches.take_back(&batch).await?;
+            return Ok(Begun::Paused);
+        }
         // Others count on it that the call ends before its leases do.
         let now = self.world.now();
         if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
+use fanfold::control::Hold;
 use fanfold::limits::{BATCH_REMINDER_PAUSE, HINT_LOST_AFTER, REFUSED_MAX};
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -13,16 +14,17 @@ use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
 use crate::lanes::batches_of;
-use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+use crate::{Round, Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
     /// Looks at every batch in flight or closing.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
-        request: SweepRequest,
+        round: &Round,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
+        let request = round.request;
         let mut lanes = batches_of(locks);
         let ids: Vec<Uuid> = lanes.keys().copied().collect();
         let gates = if ids.is_empty() || request.workers_dead { Vec::new() } else { self.gates_of(locks).await? };
@@ -38,14 +40,19 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
+            let hold = round.switches.hold(&batch.lane);
+            self.keep_members(&batch).await?;
+            if hold.paused && batch.status != BatchStatus::Done && !request.workers_dead {
+                continue;
+            }
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
-                if self.world.now().since(batch.created_at) > REFUSED_MAX {
+                if self.world.now().since(batch.waits_since()) > REFUSED_MAX {
                     messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if self.lost(&batch, request, gate).await? {
+            } else if self.lost(&batch, request, gate, hold).await? {
                 messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
             }
         }
@@ -73,6 +80,16 @@ impl Sweep {
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
     }
 
+    /// Keeps the tasks of a batch that has been in flight for very long: a pause may hold it for longer than claimed tasks are kept.
+    /// That it waited is noted, too.
+    async fn keep_members(&self, batch: &Batch) -> Result<(), SweepError> {
+        let Some(keeps) = batch.held(self.world.now()) else { return Ok(()) };
+        if keeps {
+            self.tasks.keep_claimed(batch.members.ids()).await?;
+        }
+        Ok(self.batches.note_held(batch).await?)
+    }
+
     /// The message of a batch whose worker is known to be dead. A call of it may go on at the batch API until its `timeout` is
     /// over: until then it keeps its lease, and its place.
     async fn resumed(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
@@ -94,12 +111,18 @@ impl Sweep {
     }
 
     /// Whether the message that a batch waits for should long have come. Of a kind whose places are all taken many wait for
-    /// one, and come; of one that stood still all were dropped.
-    async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
+    /// one, and come; of one that stood still, and of a lane that was paused, all were dropped.
+    async fn lost(
+        &self,
+        batch: &Batch,
+        request: SweepRequest,
+        gate: Option<&Gate>,
+        hold: Hold,
+    ) -> Result<bool, SweepError> {
         let Some((_, due)) = HandleMessage::awaited(batch) else { return Ok(false) };
         let now = self.world.now();
         let full = gate.is_some_and(|gate| gate.held(now) >= self.share as usize);
-        let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
+        let resumed_at = gate.and_then(|gate| gate.resumed_at).max(hold.resumed_at).unwrap_or_default();
         if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
             return Ok(self.batches.remind(batch).await?);
         }

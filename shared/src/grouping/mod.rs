@@ -7,7 +7,7 @@ mod outcome;
 mod silence;
 mod size;
 
-pub(crate) use self::bundle::Claim;
+pub(crate) use self::bundle::{Claim, NO_BATCH};
 pub use self::bundle::{Bundle, BundleState, cut};
 pub(crate) use self::load::Columns;
 #[cfg(test)]

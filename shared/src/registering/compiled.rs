@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::aws::StoreError;
+use crate::lane::Lane;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::store::policies::Policies;
 
@@ -17,6 +18,17 @@ pub(crate) struct CompiledPolicies {
 impl CompiledPolicies {
     pub(crate) fn new(policies: Policies) -> Self {
         Self { policies, compiled: Mutex::default() }
+    }
+
+    /// Whether each of these lanes is paused. If nobody can say, none is: an election finds out.
+    pub(crate) async fn paused(&self, lanes: &[&Lane]) -> Vec<bool> {
+        match self.policies.holds(lanes).await {
+            Ok(holds) => holds.into_iter().map(|hold| hold.paused).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "the switches cannot be read");
+                vec![false; lanes.len()]
+            }
+        }
     }
 
     /// The policy of a kind, if there is one.

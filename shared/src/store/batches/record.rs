@@ -11,7 +11,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::RETENTION;
+use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::store::notices::NoticeProgress;
@@ -71,6 +71,8 @@ pub struct Batch {
     pub retry_at: Option<Timestamp>,
     /// When `sweep` last sent its message again.
     pub reminded_at: Option<Timestamp>,
+    /// When `sweep` last noted that a pause holds it.
+    pub held_at: Option<Timestamp>,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -130,6 +132,21 @@ impl Batch {
         }
     }
 
+    /// Since when it waits for a batch API: while a pause holds it, it does not.
+    #[must_use]
+    pub fn waits_since(&self) -> Timestamp {
+        self.held_at.map_or(self.created_at, |held_at| held_at.max(self.created_at))
+    }
+
+    /// Whether it is to be noted that a pause holds it: once a day. Then also whether its tasks are to be kept for longer: once a
+    /// week, before they expire.
+    #[must_use]
+    pub fn held(&self, now: Timestamp) -> Option<bool> {
+        let week = |at: Timestamp| at.since(self.created_at).as_secs() / (RETENTION.as_secs() / 2);
+        let noted = self.waits_since();
+        (now.since(noted) >= HELD_NOTED_EVERY).then(|| week(noted) < week(now))
+    }
+
     /// Why a slot failed.
     #[must_use]
     pub fn error(&self, slot: usize) -> Option<&str> {
@@ -152,6 +169,7 @@ impl Batch {
             lease_until: None,
             retry_at: None,
             reminded_at: None,
+            held_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
             dropped: Bits::default(),
@@ -181,6 +199,7 @@ impl Batch {
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("reminded_at", self.reminded_at.map(time)),
+            ("held_at", self.held_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
@@ -228,6 +247,7 @@ impl Batch {
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             reminded_at: reader.time("reminded_at")?,
+            held_at: reader.time("held_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
