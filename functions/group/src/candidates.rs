@@ -95,7 +95,10 @@ impl Candidates {
         let mut next = Filling::new(self.size);
         for source in &self.sources {
             let left = slots(source, &self.loads).filter(|slot| intent.slot(&slot.id).is_none());
-            let left = left.inspect(|slot| drop(next.take(slot.load))).count();
+            let left = left.fold(0, |count, slot| {
+                next.take(slot.load);
+                count + 1
+            });
             match source {
                 _ if left == 0 => {}
                 Source::Task(id) => {
