@@ -50,6 +50,8 @@ pub(super) fn named(scope: &Value) -> String {
         (None, ..) => "everything".to_owned(),
         (Some(kind), None, _) => format!("kind {kind}"),
         (Some(kind), Some(target), None) => format!("target {target} of kind {kind}"),
-        (Some(kind), Some(target), Some(partition)) => format!("partition {partition} of target {target} of kind {kind}"),
+        (Some(kind), Some(target), Some(partition)) => {
+            format!("partition {partition} of target {target} of kind {kind}")
+        }
     }
 }

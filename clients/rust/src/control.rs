@@ -73,11 +73,7 @@ impl Fanfold {
     }
 
     /// The lanes of a scope that are busy, or in which tasks wait, read page by page.
-    pub fn lanes(
-        &self,
-        scope: &Scope,
-        only_paused: bool,
-    ) -> impl Stream<Item = Result<Value, ClientError>> + use<'_> {
+    pub fn lanes(&self, scope: &Scope, only_paused: bool) -> impl Stream<Item = Result<Value, ClientError>> + use<'_> {
         let paused = if only_paused { "&paused=true" } else { "" };
         let path = format!("/lanes?{}{paused}", scope.query());
         let pages = self.pages::<Lanes>(path.replace("?&", "?").trim_end_matches('?').to_owned());

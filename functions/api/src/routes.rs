@@ -17,8 +17,16 @@ use crate::Api;
 
 /// The routes of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
 pub fn router(api: Arc<Api>) -> Router {
-    let routers =
-        [index::router(), fanouts::router(), tasks::router(), batches::router(), policies::router(), lanes::router(), control::router(), health::router()];
+    let routers = [
+        index::router(),
+        fanouts::router(),
+        tasks::router(),
+        batches::router(),
+        policies::router(),
+        lanes::router(),
+        control::router(),
+        health::router(),
+    ];
     routers.into_iter().fold(Router::new(), Router::merge).with_state(api)
 }
 

@@ -86,11 +86,8 @@ impl Group {
             return Ok(self.wake(message, left));
         }
         // A leader of a paused lane groups nothing, unless its intent is written down: then its batch is formed, and waits.
-        let (candidates, freed) = if hold.paused {
-            (Candidates::none(size), false)
-        } else {
-            self.candidates(message, size).await?
-        };
+        let (candidates, freed) =
+            if hold.paused { (Candidates::none(size), false) } else { self.candidates(message, size).await? };
         let linger = size.linger(candidates.full);
         if message.lingers && !linger.is_zero() && !hold.paused {
             let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
@@ -196,8 +193,7 @@ impl Group {
         let leader = leader(message);
         let next = derived::next_batch(message.batch);
         let more = !rest.is_empty();
-        let handed =
-            more && max_in_flight > 1 && self.locks.hand_over(&leader, next, max_in_flight).await?;
+        let handed = more && max_in_flight > 1 && self.locks.hand_over(&leader, next, max_in_flight).await?;
         if handed {
             // It was the leader's own epoch, or the lock would have refused.
             return Ok((lead_next(message, size, next, message.epoch.saturating_add(1), rest), true));

@@ -145,10 +145,7 @@ impl Sweep {
         let round = self.begin_round(request).await;
         // What cannot be read in one of them does not keep the others from healing.
         let (pending, locks) = match &round {
-            Ok(round) => (
-                self.sweep_pending(round, &mut report).await,
-                self.sweep_locks(round, &mut report).await,
-            ),
+            Ok(round) => (self.sweep_pending(round, &mut report).await, self.sweep_locks(round, &mut report).await),
             Err(_) => (Ok(Default::default()), Ok(())),
         };
         let fanouts = self.sweep_fanouts(request, &mut report).await;

@@ -27,7 +27,8 @@ impl Sweep {
         oldest: &Oldest,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
-        for (scope, switch) in round.switches.iter().filter(|(scope, switch)| is_through(round, oldest, scope, *switch)) {
+        for (scope, switch) in round.switches.iter().filter(|(scope, switch)| is_through(round, oldest, scope, *switch))
+        {
             let finish = self.policies.switch(scope, |switches, _| {
                 switches.finish(scope, switch);
                 Ok(())

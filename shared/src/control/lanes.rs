@@ -113,7 +113,12 @@ impl Control {
     }
 
     /// How these lanes stand. Those that another page shows are left out.
-    async fn stand(&self, lanes: Vec<Lane>, board: &Switchboard, among: &Among) -> Result<Vec<LaneStanding>, StoreError> {
+    async fn stand(
+        &self,
+        lanes: Vec<Lane>,
+        board: &Switchboard,
+        among: &Among,
+    ) -> Result<Vec<LaneStanding>, StoreError> {
         let mut locks: HashMap<Lane, Lock> =
             self.locks.get_many(&lanes, true).await?.into_iter().map(|lock| (lock.lane.clone(), lock)).collect();
         let stands = lanes.into_iter().map(|lane| {

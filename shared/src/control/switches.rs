@@ -212,9 +212,7 @@ impl Switchboard {
 
     /// The scopes that are paused and that contain this one: while there are any, it stays paused.
     pub fn pausing(&self, scope: &Scope) -> impl Iterator<Item = &Scope> {
-        let pauses = |(other, switch): &(&Scope, Switch)| {
-            switch.state == SwitchState::Paused && other.contains(scope)
-        };
+        let pauses = |(other, switch): &(&Scope, Switch)| switch.state == SwitchState::Paused && other.contains(scope);
         self.iter().filter(pauses).map(|(scope, _)| scope)
     }
 }

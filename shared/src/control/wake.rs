@@ -9,7 +9,9 @@ use uuid::Uuid;
 use super::{Control, ControlError, Hold, Scope};
 use crate::aws::StoreError;
 use crate::lane::Lane;
-use crate::limits::{ITEMS_PER_PAGE_MAX, KEYS_PER_READ_MAX, STATEMENT_CALLS_AT_ONCE_MAX, WAKE_LANES_MAX, WAKE_RECORDS_MAX};
+use crate::limits::{
+    ITEMS_PER_PAGE_MAX, KEYS_PER_READ_MAX, STATEMENT_CALLS_AT_ONCE_MAX, WAKE_LANES_MAX, WAKE_RECORDS_MAX,
+};
 use crate::messages::{ElectMessage, GroupMessage, HandleMessage};
 use crate::store::batches::BatchStatus;
 use crate::store::locks::Lock;
@@ -21,7 +23,12 @@ impl Control {
     pub(super) async fn wake(&self, scope: &Scope, hurries: bool) -> Result<(), ControlError> {
         let (waiting, busy) = self.lanes_of(scope).await?;
         let paused = |holds: &[Hold], lanes: &[Lane]| {
-            lanes.iter().zip(holds).filter(|(_, hold)| hold.paused).map(|(lane, _)| lane.clone()).collect::<BTreeSet<_>>()
+            lanes
+                .iter()
+                .zip(holds)
+                .filter(|(_, hold)| hold.paused)
+                .map(|(lane, _)| lane.clone())
+                .collect::<BTreeSet<_>>()
         };
         let all: Vec<Lane> = waiting.union(&busy).cloned().collect();
         let holds = self.policies.holds(&all.iter().collect::<Vec<_>>()).await?;
@@ -32,7 +39,8 @@ impl Control {
             if hurries {
                 self.hurry(&locks).await?;
             }
-            let led: BTreeSet<&Lane> = locks.iter().filter(|lock| lock.holder.is_some()).map(|lock| &lock.lane).collect();
+            let led: BTreeSet<&Lane> =
+                locks.iter().filter(|lock| lock.holder.is_some()).map(|lock| &lock.lane).collect();
             // A leader that was dropped when it was to go on is found silent by this, or by the sweep.
             let wake = |lane: &&Lane| waiting.contains(lane) && (!hurries || !led.contains(lane));
             let wakes = lanes.iter().filter(wake).map(|lane| ElectMessage::wake(lane.clone(), self.world.uuid()));
@@ -60,7 +68,8 @@ impl Control {
         let now = self.world.now();
         let mut messages = Vec::new();
         for batch in self.batches.get_many(&ids).await? {
-            let awaited = HandleMessage::awaited(&batch).filter(|(_, due)| batch.status != BatchStatus::Done && *due <= now);
+            let awaited =
+                HandleMessage::awaited(&batch).filter(|(_, due)| batch.status != BatchStatus::Done && *due <= now);
             if let Some((message, _)) = awaited
                 && self.batches.remind(&batch).await?
             {

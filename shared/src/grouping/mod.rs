@@ -7,8 +7,8 @@ mod outcome;
 mod silence;
 mod size;
 
-pub(crate) use self::bundle::{Claim, NO_BATCH};
 pub use self::bundle::{Bundle, BundleState, cut};
+pub(crate) use self::bundle::{Claim, NO_BATCH};
 pub(crate) use self::load::Columns;
 #[cfg(test)]
 pub(crate) use self::load::any_loads;

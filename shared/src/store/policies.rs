@@ -91,10 +91,11 @@ impl Policies {
         Ok(holds)
     }
 
-    /// What is remembered of a kind, or what stands there now.
+    /// What is remembered of a kind, or what stands there now. A clock that was put back makes nothing young again.
     async fn known(&self, kind: &str) -> Result<Known, StoreError> {
         let now = self.table.world.now();
         if let Some(known) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
+            && known.read_at <= now
             && now.since(known.read_at) < POLICY_CACHE_MAX
         {
             return Ok(known.clone());

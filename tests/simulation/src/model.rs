@@ -12,6 +12,7 @@ use fanfold_batch_api::Call;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::control::ControlModel;
 use crate::estimated::EstimatedModel;
 use crate::filled::Filled;
 use crate::hooks::Hooks;
@@ -147,6 +148,8 @@ pub(crate) struct Model {
     pub(crate) pace: Pace,
     /// How far fan-outs had come as users know.
     pub(crate) heard: Heard,
+    /// What operators did.
+    pub(crate) control: ControlModel,
 }
 
 impl FanoutModel {
@@ -224,6 +227,7 @@ impl Model {
             || self.child(item).is_some_and(|child| child.ended.is_some())
             || self.said.contains_key(&id)
             || self.used_up(&id)
+            || self.may_be_cancelled(&id)
             || self.rivals(&id).len() > 1
     }
 
@@ -272,6 +276,7 @@ impl Model {
     pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
         let mut problems = self.starved(call, limits);
         problems.extend(self.cancelled(call));
+        problems.extend(self.against_the_operator(call));
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }

@@ -13,9 +13,9 @@ use fanfold::store::policies::SwitchError;
 use fanfold_http::{Code, Json, Parameter, Problem};
 use serde::Serialize;
 
+use self::parameters::AfterKind;
 pub(super) use self::parameters::{AfterLane, AfterTask, LaneLimit, OfKind, OfPartition, OfTarget, OnlyPaused};
 pub(super) use self::scope::ScopeBody;
-use self::parameters::AfterKind;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
@@ -172,7 +172,10 @@ async fn list(State(api): State<Arc<Api>>, after: Parameter<AfterKind>) -> Resul
     let mut switches: Vec<SwitchView> =
         board.all.iter().filter(|_| first).map(|(scope, switch)| SwitchView::new(scope, switch)).collect();
     let (mut last, mut next) = (None, None);
-    let rest = board.kinds.iter().filter(|(kind, of)| after.value.as_ref().is_none_or(|after| *kind > after) && of.iter().next().is_some());
+    let rest = board
+        .kinds
+        .iter()
+        .filter(|(kind, of)| after.value.as_ref().is_none_or(|after| *kind > after) && of.iter().next().is_some());
     for (kind, of) in rest {
         if switches.len() >= SWITCHES_PER_KIND_MAX {
             next = last;

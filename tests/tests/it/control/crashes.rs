@@ -23,7 +23,11 @@ async fn switched(crash: Crash, scope: Scope, drains: bool) -> Option<String> {
     stack.sweep().await;
     stack.drain().await;
     assert_eq!((stack.api.seen().len(), stack.backlog().await), (calls, 0), "nothing happens while it is paused");
-    if drains { drain(&stack, &scope).await } else { resume(&stack, &scope).await };
+    if drains {
+        drain(&stack, &scope).await
+    } else {
+        resume(&stack, &scope).await
+    };
     stack.drain().await;
     for _ in 0..2 {
         stack.sweep().await;
@@ -75,7 +79,8 @@ impl Alone for TestStack {
     /// Tasks of no fan-out, under ids of their own, so that a repetition finds them.
     async fn register_items_of_nobody(&self, number: usize) -> Vec<TaskId> {
         let ids: Vec<TaskId> = (1..=number as u128).map(|id| TaskId::Single(uuid::Uuid::from_u128(id))).collect();
-        let task = |(n, id): (usize, &TaskId)| fanfold::messages::TaskRequest { id: Some(*id), ..order(None, "117", n) };
+        let task =
+            |(n, id): (usize, &TaskId)| fanfold::messages::TaskRequest { id: Some(*id), ..order(None, "117", n) };
         self.register(ids.iter().enumerate().map(task).collect()).await;
         ids
     }
