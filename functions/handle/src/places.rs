@@ -77,7 +77,7 @@ impl Handle {
     /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
     async fn knock(&self, batch: &Batch, place: Place, gate: &Gate, stopped: &Stopped) -> Result<Entry, StoreError> {
         let now = self.world.now();
-        if now.since(batch.created_at) > REFUSED_MAX {
+        if now.since(batch.waits_since()) > REFUSED_MAX {
             return Ok(Entry::GivesUp(stopped.answer.clone()));
         }
         match gate.probe(&batch.lane.target, now) {

@@ -38,7 +38,7 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     let counted = ended.saturating_sub(refused);
     let gave_up = match put_off {
         None if counted >= policy.max_attempts => Some(format!("gave up after {counted} attempts")),
-        Some(_) if now.since(batch.created_at) > REFUSED_MAX => {
+        Some(_) if now.since(batch.waits_since()) > REFUSED_MAX => {
             Some(format!("gave up after {} days", REFUSED_MAX.as_secs() / 86_400))
         }
         _ => None,

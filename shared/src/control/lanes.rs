@@ -39,6 +39,8 @@ pub struct PendingCount {
     pub more: bool,
     /// When the oldest was registered.
     pub oldest: Option<Timestamp>,
+    /// The record of that one.
+    pub first: Option<PendingRecord>,
 }
 
 /// Where a page of lanes ended.
@@ -90,9 +92,9 @@ impl Control {
                 let page = self.tasks.pending(after.as_ref(), most).await?;
                 let last = page.records.last().map(|(pending, lane)| PendingCursor::after(pending, lane));
                 let next = last.filter(|_| page.more).map(|last| LaneCursor::Waiting(Some(last)));
-                let mut seen: BTreeMap<Lane, Vec<Timestamp>> = BTreeMap::new();
+                let mut seen: BTreeMap<Lane, Vec<PendingRecord>> = BTreeMap::new();
                 for (pending, lane) in page.records {
-                    seen.entry(lane).or_default().push(pending.created_at);
+                    seen.entry(lane).or_default().push(pending.record);
                 }
                 (seen.keys().cloned().collect(), next, Among::Waiting(seen))
             }
@@ -138,7 +140,7 @@ impl Control {
     /// Counts what waits in a lane, in its oldest records.
     async fn count(&self, lane: &Lane) -> Result<PendingCount, StoreError> {
         let page = self.tasks.pending_of(lane, None, KEYS_PER_READ_MAX).await?;
-        let oldest = page.records.iter().map(|(pending, _)| pending.created_at).min();
+        let first = page.records.first().map(|(pending, _)| *pending);
         let bundles: Vec<_> = page.records.iter().filter_map(|(pending, _)| pending.record.bundle()).collect();
         let alone = page.records.iter().filter_map(|(pending, _)| match pending.record {
             PendingRecord::Task(id) => Some(id),
@@ -150,7 +152,13 @@ impl Control {
             loads.extend(bundle.free.iter().map(|slot| bundle.loads.get(slot)));
         }
         let bytes = loads.iter().map(|load| u64::from(load.bytes)).sum();
-        Ok(PendingCount { tasks: loads.len() as u64, bytes, more: page.more, oldest })
+        Ok(PendingCount {
+            tasks: loads.len() as u64,
+            bytes,
+            more: page.more,
+            oldest: first.map(|first| first.created_at),
+            first: first.map(|first| first.record),
+        })
     }
 }
 
@@ -160,8 +168,8 @@ enum Among {
     All,
     /// Those whose locks say that they are busy.
     Busy,
-    /// Those in which tasks wait, with when the records of this page were registered.
-    Waiting(BTreeMap<Lane, Vec<Timestamp>>),
+    /// Those in which tasks wait, with the records of this page.
+    Waiting(BTreeMap<Lane, Vec<PendingRecord>>),
 }
 
 impl Among {
@@ -172,7 +180,8 @@ impl Among {
             Self::Busy => true,
             Self::Waiting(seen) => {
                 let of = seen.get(&lane.lock.lane);
-                !lane.lock.active && of.is_some_and(|seen| seen.iter().any(|at| Some(*at) == lane.pending.oldest))
+                !lane.lock.active
+                    && of.is_some_and(|seen| seen.iter().any(|record| Some(*record) == lane.pending.first))
             }
         }
     }

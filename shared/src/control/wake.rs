@@ -13,7 +13,7 @@ use crate::limits::{
     ITEMS_PER_PAGE_MAX, KEYS_PER_READ_MAX, STATEMENT_CALLS_AT_ONCE_MAX, WAKE_LANES_MAX, WAKE_RECORDS_MAX,
 };
 use crate::messages::{ElectMessage, GroupMessage, HandleMessage};
-use crate::store::batches::BatchStatus;
+use crate::store::batches::{Batch, BatchStatus};
 use crate::store::locks::Lock;
 use crate::store::tasks::PendingCursor;
 
@@ -62,20 +62,16 @@ impl Control {
         Ok(self.group.send_all(messages.iter().flatten().map(|message| (message, Duration::ZERO))).await?)
     }
 
-    /// Sends the messages again that batches in flight wait for and that are due.
+    /// Sends the messages again that batches in flight wait for and that are due. That is not noted: should they be lost, the sweep
+    /// sends them at once.
     async fn remind_batches(&self, locks: &[Lock]) -> Result<(), ControlError> {
         let ids: Vec<Uuid> = locks.iter().flat_map(|lock| lock.in_flight.iter().copied()).collect();
         let now = self.world.now();
-        let mut messages = Vec::new();
-        for batch in self.batches.get_many(&ids).await? {
-            let awaited =
-                HandleMessage::awaited(&batch).filter(|(_, due)| batch.status != BatchStatus::Done && *due <= now);
-            if let Some((message, _)) = awaited
-                && self.batches.remind(&batch).await?
-            {
-                messages.push(message);
-            }
-        }
+        let due = |batch: &Batch| {
+            let (message, due) = HandleMessage::awaited(batch)?;
+            (batch.status != BatchStatus::Done && due <= now).then_some(message)
+        };
+        let messages: Vec<HandleMessage> = self.batches.get_many(&ids).await?.iter().filter_map(due).collect();
         Ok(self.handle.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
     }
 

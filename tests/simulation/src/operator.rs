@@ -89,7 +89,8 @@ fn scope(clients: &Clients, dice: &Dice) -> Option<Scope> {
 
 async fn pause(clients: &Clients, scope: &Scope) {
     let asked = scope.clone();
-    let pause = clients.until_done("api", &format!("POST /pause {scope}"), move |steps| {
+    let what = format!("POST /pause {scope}");
+    let pause = clients.until_done("api", &what, move |steps| {
         let scope = asked.clone();
         async move { steps.control.pause(&scope).await }.boxed()
     });
@@ -101,7 +102,8 @@ async fn pause(clients: &Clients, scope: &Scope) {
 async fn resume(clients: &Clients, scope: &Scope) {
     lock(&clients.cluster.sim.model).control.paused.remove(scope);
     let asked = scope.clone();
-    let resume = clients.until_done("api", &format!("POST /resume {scope}"), move |steps| {
+    let what = format!("POST /resume {scope}");
+    let resume = clients.until_done("api", &what, move |steps| {
         let scope = asked.clone();
         async move { steps.control.resume(&scope).await }.boxed()
     });
@@ -112,7 +114,8 @@ async fn drain(clients: &Clients, scope: &Scope) {
     clients.cluster.sim.count("scopes drained");
     lock(&clients.cluster.sim.model).control.paused.remove(scope);
     let asked = scope.clone();
-    let drain = clients.until_done("api", &format!("POST /drain {scope}"), move |steps| {
+    let what = format!("POST /drain {scope}");
+    let drain = clients.until_done("api", &what, move |steps| {
         let scope = asked.clone();
         async move { steps.control.drain(&scope).await }.boxed()
     });
@@ -134,7 +137,8 @@ async fn cancel_some(clients: &Clients, dice: &Dice) {
     };
     sim.count("cancellations of tasks");
     let asked = ids.clone();
-    let cancel = clients.until_done("api", &format!("DELETE /tasks of {ids:?}"), move |steps| {
+    let what = format!("DELETE /tasks of {ids:?}");
+    let cancel = clients.until_done("api", &what, move |steps| {
         let ids = asked.clone();
         async move { steps.cancelling.cancel(ids).await }.boxed()
     });
@@ -153,7 +157,8 @@ async fn cancel_selection(clients: &Clients, dice: &Dice) {
     let mut after = None;
     loop {
         let asked = (scope.clone(), after.clone());
-        let cancel = clients.until_done("api", &format!("POST /tasks/cancel {scope}"), move |steps| {
+        let what = format!("POST /tasks/cancel {scope}");
+        let cancel = clients.until_done("api", &what, move |steps| {
             let (scope, after) = asked.clone();
             async move { steps.cancelling.cancel_page(&scope, after.as_ref()).await }.boxed()
         });

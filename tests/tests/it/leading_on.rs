@@ -3,14 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::aws::Write;
+use fanfold::control::Scope;
 use fanfold::delivery::Delivery;
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::locks::Lock;
 use fanfold::waiting::Waiting;
+use fanfold_batch_api::Answer;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, message, policy};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -217,27 +218,24 @@ async fn tasks_that_came_while_the_batch_was_in_flight_are_led_on_to() {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_lane_is_not_led_on() {
-    let (stack, _, batch) = busy(json!({})).await;
-    let (table, dynamodb) =
-        (stack.surroundings().variable("LOCKS_TABLE").unwrap(), stack.surroundings().dynamodb.clone());
-    let update = async |expression: &str| {
-        let update = dynamodb.update_item().table_name(table.clone());
-        let update = update.key("lane", AttributeValue::S(lane().to_string())).update_expression(expression);
-        if expression.starts_with("SET") {
-            update.expression_attribute_values(":yes", AttributeValue::Bool(true)).send().await.unwrap();
-        } else {
-            update.send().await.unwrap();
-        }
+    let api = ScriptedApi::slow(|_| Duration::from_secs(20), |_| Ok(Answer::AllSucceeded));
+    let changes = json!({"max_batch": 5, "max_in_flight": 1, "batch_api": {"command": ["truck"], "timeout": 60}});
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+    let tasks = stack.register_orders("117", 0..12).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let (batch, scope) = (lock(&stack).await.in_flight[0], Scope::Lane(lane()));
+    let pause = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        stack.control.pause(&scope).await.unwrap();
     };
-    update("SET paused = :yes").await;
-    handle(&stack).await;
+    // It is paused while the call runs.
+    futures::join!(handle(&stack), pause);
     let paused = lock(&stack).await;
     assert_eq!((paused.holder, paused.in_flight.contains(&batch), paused.waiting), (None, false, true));
     assert_eq!(stack.take(QueueName::Group).await.len(), 0);
-    update("REMOVE paused").await;
-    stack.sweep().await;
+    stack.control.resume(&scope).await.unwrap();
     stack.drain().await;
-    stack.assert_locks_free().await;
+    stack.assert_settled(&tasks, 5).await;
     assert_eq!(stack.all_batches().await.len(), 3);
 }
 

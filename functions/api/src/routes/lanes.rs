@@ -102,7 +102,7 @@ struct PendingView {
 impl LaneView {
     fn new(standing: LaneStanding) -> Self {
         let LaneStanding { lock, pending, hold, paused_by } = standing;
-        let PendingCount { tasks, bytes, more, oldest } = pending;
+        let PendingCount { tasks, bytes, more, oldest, .. } = pending;
         let time = |at: Option<Timestamp>| at.map(|at| at.0);
         Self {
             kind: lock.lane.kind.clone(),

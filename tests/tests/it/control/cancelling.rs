@@ -207,7 +207,7 @@ async fn a_selection_is_cancelled_page_by_page() {
         for n in 0..150 {
             tasks.extend(stack.register_orders("117", n * 10..n * 10 + if n % 3 == 0 { 10 } else { 1 }).await);
         }
-        let others = stack.register_orders("118", 0..20).await;
+        let others = stack.register_orders("118", 5_000..5_020).await;
         lose_all(&stack).await;
         let (mut cancelled, mut after, mut pages) = (0, None, 0);
         loop {
