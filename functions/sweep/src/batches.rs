@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::grouping::{batch_overdue, waited_in_vain};
+use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -14,16 +15,17 @@ use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
 use crate::lanes::batches_of;
-use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
     /// Looks at every batch in flight or closing.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
-        request: SweepRequest,
+        round: &Round,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
+        let request = round.request;
         let mut lanes = batches_of(locks);
         let ids: Vec<Uuid> = lanes.keys().copied().collect();
         let gates = if ids.is_empty() || request.workers_dead { Vec::new() } else { self.gates_of(locks).await? };
@@ -39,6 +41,13 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
+            let hold = round.switches.hold(&batch.lane);
+            if hold.paused && batch.status != BatchStatus::Done {
+                self.keep_held(&batch).await?;
+                if !request.workers_dead {
+                    continue;
+                }
+            }
             if request.workers_dead {
                 messages.extend(self.resumed(&batch).await?);
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
@@ -46,7 +55,7 @@ impl Sweep {
                     messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if batch_overdue(&batch, gate, self.share, self.horizon(request), self.world.now())
+            } else if batch_overdue(&batch, gate, hold, self.share, self.horizon(request), self.world.now())
                 && self.batches.remind(&batch).await?
             {
                 messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
@@ -61,19 +70,33 @@ impl Sweep {
                 messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
             }
         }
-        // Batches done so long ago that their records are gone.
-        for (batch, lane) in lanes {
+        self.forget(lanes).await?;
+        report.batches += messages.len() as u64;
+        Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
+    }
+
+    /// Takes batches out of their locks that were done so long ago that their records are gone.
+    async fn forget(&self, gone: BTreeMap<Uuid, &Lane>) -> Result<(), SweepError> {
+        for (batch, lane) in gone {
             self.locks.leave(lane, batch, false).await.map(drop)?;
             self.locks.closed(lane, &[batch]).await?;
         }
-        report.batches += messages.len() as u64;
-        Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
+        Ok(())
     }
 
     /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
     fn waits(&self, batch: &Batch) -> bool {
         let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
+    }
+
+    /// Notes that a pause holds a batch, and keeps the batch's tasks: the pause may last for longer than claimed tasks are kept.
+    async fn keep_held(&self, batch: &Batch) -> Result<(), SweepError> {
+        let Some(keeps) = batch.held(self.world.now()) else { return Ok(()) };
+        if keeps {
+            self.tasks.keep_claimed(batch.members.ids()).await?;
+        }
+        Ok(self.batches.note_held(batch).await?)
     }
 
     /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is

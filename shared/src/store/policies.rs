@@ -1,19 +1,45 @@
-//! Policies, by kind.
+//! Policies, by kind, and in the same records the switches of each kind. Both are read and cached together.
+
+mod switches;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::aws::attributes::{Reader, item, text, time};
+use self::switches::ALL;
+use crate::aws::attributes::{Reader, text, time};
 use crate::aws::{Item, Segment, StoreError, Table};
 use crate::clock::Timestamp;
+use crate::control::{Hold, Switches};
+use crate::lane::Lane;
 use crate::limits::POLICY_CACHE_MAX;
 use crate::policy::Policy;
 
-/// The policies, each cached for some seconds.
+pub use self::switches::SwitchError;
+
+/// The attribute that is the records' key.
+const KIND: &str = "kind";
+const POLICY: &str = "policy";
+
+/// The policies and switches, each cached for some seconds.
 #[derive(Debug)]
 pub struct Policies {
     table: Table,
-    cache: Mutex<HashMap<String, (Timestamp, Arc<Policy>)>>,
+    cache: Mutex<HashMap<String, Known>>,
+}
+
+/// What is cached of a kind.
+#[derive(Clone, Debug)]
+struct Known {
+    read_at: Timestamp,
+    policy: Option<Arc<Policy>>,
+    /// The switches of its scopes, and the switch of everything.
+    switches: Arc<[Switches; 2]>,
+}
+
+impl Known {
+    fn hold(&self, lane: &Lane) -> Hold {
+        self.switches.iter().fold(Hold::default(), |hold, switches| hold.and(switches.hold(lane)))
+    }
 }
 
 impl Policies {
@@ -28,16 +54,73 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, kind: &str) -> Result<Option<Arc<Policy>>, StoreError> {
-        let now = self.table.world.now();
-        if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
-            && now.since(*read_at) < POLICY_CACHE_MAX
-        {
-            return Ok(Some(Arc::clone(policy)));
+        Ok(self.known(kind).await?.policy)
+    }
+
+    /// The effect of the switches on a lane, as it was at most some seconds ago. If this says that the lane is paused, it is so
+    /// now: a worker that drops a message because of a pause must not miss its end.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn hold(&self, lane: &Lane) -> Result<Hold, StoreError> {
+        let hold = self.known(&lane.kind).await?.hold(lane);
+        if !hold.paused {
+            return Ok(hold);
         }
-        let Some(policy) = self.read(kind).await?.map(Arc::new) else { return Ok(None) };
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.insert(kind.to_owned(), (now, Arc::clone(&policy)));
-        Ok(Some(policy))
+        Ok(self.read_both(&lane.kind).await?.hold(lane))
+    }
+
+    /// The same for several lanes.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn holds(&self, lanes: &[&Lane]) -> Result<Vec<Hold>, StoreError> {
+        let mut now: HashMap<&str, Known> = HashMap::new();
+        let mut holds = Vec::with_capacity(lanes.len());
+        for lane in lanes {
+            let kind = lane.kind.as_str();
+            let known = match now.get(kind) {
+                Some(known) => known.hold(lane),
+                None => self.known(kind).await?.hold(lane),
+            };
+            if known.paused && !now.contains_key(kind) {
+                now.insert(kind, self.read_both(kind).await?);
+            }
+            holds.push(now.get(kind).map_or(known, |known| known.hold(lane)));
+        }
+        Ok(holds)
+    }
+
+    /// What is cached of a kind, or else what is stored. What was read in the future, by a clock that was set back, is read anew.
+    async fn known(&self, kind: &str) -> Result<Known, StoreError> {
+        let now = self.table.world.now();
+        if let Some(known) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
+            && known.read_at <= now
+            && now.since(known.read_at) < POLICY_CACHE_MAX
+        {
+            return Ok(known.clone());
+        }
+        self.read_both(kind).await
+    }
+
+    /// Reads a kind's record and that of everything, and caches them if there is a policy.
+    async fn read_both(&self, kind: &str) -> Result<Known, StoreError> {
+        let read_at = self.table.world.now();
+        let keys = [kind.to_owned(), ALL.to_owned()];
+        let (mut policy, mut switches) = (None, [Switches::default(), Switches::default()]);
+        for item in self.table.get_many(KIND, &keys, &[], true).await? {
+            let is_kinds = Reader::new("policies", KIND, &item).text(KIND)? == kind;
+            if is_kinds {
+                policy = Some(Arc::new(decode(&item)?));
+            }
+            switches[usize::from(!is_kinds)] = switches::decode(&item)?;
+        }
+        let known = Known { read_at, policy, switches: Arc::new(switches) };
+        if known.policy.is_some() {
+            let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            cache.insert(kind.to_owned(), known.clone());
+        }
+        Ok(known)
     }
 
     /// The policy of a kind as it is stored now.
@@ -45,15 +128,16 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn read(&self, kind: &str) -> Result<Option<Policy>, StoreError> {
-        self.table.get("kind", kind.to_owned(), true).await?.as_ref().map(decode).transpose()
+        self.table.get(KIND, kind.to_owned(), true).await?.as_ref().map(decode).transpose()
     }
 
-    /// Stores a policy that was checked.
+    /// Stores a policy that was checked. The switches of its kind stay as they are.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn put(&self, policy: &Policy) -> Result<(), StoreError> {
-        self.table.replace(encode(policy, self.table.world.now())?).await?;
+        let change = self.table.change(KIND, &policy.kind).set(POLICY, text(encode(policy)?));
+        change.set("updated_at", time(self.table.world.now())).send().await.map(drop)?;
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(&policy.kind);
         Ok(())
     }
@@ -73,7 +157,7 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn kinds(&self) -> Result<Vec<String>, StoreError> {
-        let kind = |item: &Item| Reader::new("policies", "kind", item).text("kind").map(str::to_owned);
+        let kind = |item: &Item| Reader::new("policies", KIND, item).text(KIND).map(str::to_owned);
         let mut kinds = self.items().await?.iter().map(kind).collect::<Result<Vec<String>, _>>()?;
         kinds.sort_unstable();
         Ok(kinds)
@@ -82,7 +166,10 @@ impl Policies {
     async fn items(&self) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let all = |item| {
-            items.push(item);
+            // The switch of everything has no policy.
+            if Reader::new("policies", KIND, &item).text(KIND)? != ALL {
+                items.push(item);
+            }
             Ok(())
         };
         self.table.scan(None, Segment::ALL, all).await?;
@@ -91,24 +178,24 @@ impl Policies {
 }
 
 /// The policy is kept as the JSON it was given in, so that a field added later needs no migration.
-fn encode(policy: &Policy, now: Timestamp) -> Result<Item, StoreError> {
-    let json = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
+fn encode(policy: &Policy) -> Result<String, StoreError> {
+    serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
         table: "policies",
         id: policy.kind.clone(),
-        attribute: "policy",
+        attribute: POLICY,
         problem: error.to_string(),
-    })?;
-    Ok(item([("kind", Some(text(&policy.kind))), ("policy", Some(text(json))), ("updated_at", Some(time(now)))]))
+    })
 }
 
 fn decode(item: &Item) -> Result<Policy, StoreError> {
-    Reader::new("policies", "kind", item).json("policy")
+    Reader::new("policies", KIND, item).json(POLICY)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::aws::attributes::item;
 
     #[test]
     fn what_is_written_is_read() {
@@ -119,6 +206,7 @@ mod tests {
             "batch_api": {"url": "https://example.com/parcels"},
         });
         let policy: Policy = serde_json::from_value(policy).unwrap();
-        assert_eq!(decode(&encode(&policy, Timestamp(1)).unwrap()).unwrap(), policy);
+        let stored = item([(KIND, Some(text("parcel"))), (POLICY, Some(text(encode(&policy).unwrap())))]);
+        assert_eq!(decode(&stored).unwrap(), policy);
     }
 }

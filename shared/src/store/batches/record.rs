@@ -12,7 +12,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::RETENTION;
+use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::store::notices::NoticeProgress;
@@ -44,6 +44,8 @@ pub struct Batch {
     pub retry_at: Option<Timestamp>,
     /// When `sweep` last sent its message again.
     pub reminded_at: Option<Timestamp>,
+    /// When `sweep` last noted that a pause holds it.
+    pub held_at: Option<Timestamp>,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -103,6 +105,21 @@ impl Batch {
         }
     }
 
+    /// Since when it waits for its batch API. The time of a pause does not count, to within a day.
+    #[must_use]
+    pub fn waits_since(&self) -> Timestamp {
+        self.held_at.map_or(self.created_at, |held_at| held_at.max(self.created_at))
+    }
+
+    /// For a batch that a pause holds: `Some`, once a day, if that is to be noted. It says whether the batch's tasks are to be kept
+    /// for longer as well: once a week, before they expire.
+    #[must_use]
+    pub fn held(&self, now: Timestamp) -> Option<bool> {
+        let week = |at: Timestamp| at.since(self.created_at).as_secs() / (RETENTION.as_secs() / 2);
+        let noted = self.waits_since();
+        (now.since(noted) >= HELD_NOTED_EVERY).then(|| week(noted) < week(now))
+    }
+
     /// Why a slot failed.
     #[must_use]
     pub fn error(&self, slot: usize) -> Option<&str> {
@@ -125,6 +142,7 @@ impl Batch {
             lease_until: None,
             retry_at: None,
             reminded_at: None,
+            held_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
             dropped: Bits::default(),
@@ -154,6 +172,7 @@ impl Batch {
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("reminded_at", self.reminded_at.map(time)),
+            ("held_at", self.held_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
@@ -194,6 +213,7 @@ impl Batch {
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             reminded_at: reader.time("reminded_at")?,
+            held_at: reader.time("held_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
@@ -229,7 +249,7 @@ mod tests {
         (
             (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", status, items),
             any::<[u32; 4]>(),
-            prop::array::uniform3(prop::option::of(any_time())),
+            prop::array::uniform4(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
             prop::array::uniform2(any_time()),
@@ -237,7 +257,7 @@ mod tests {
             .prop_map(|(named, counts, times, slots, said, dates)| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
-                let [lease_until, retry_at, reminded_at] = times;
+                let [lease_until, retry_at, reminded_at, held_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
                 let (errors, last_error, notice) = said;
                 let [created_at, updated_at] = dates;
@@ -256,6 +276,7 @@ mod tests {
                     lease_until,
                     retry_at,
                     reminded_at,
+                    held_at,
                     succeeded,
                     failed,
                     dropped,
