@@ -45,7 +45,8 @@ impl Locks {
         self.0.get_many(ID, &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
     }
 
-    /// Makes `batch` the lane's leader: nobody else is, and fewer than `max_in_flight` batches are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages name
+    /// Makes `batch` the lane's leader: nobody else is, and fewer than `max_in_flight` batches are in flight. Repeating it for the
+    /// batch that already leads changes nothing and succeeds: the leader's messages name
     /// one epoch.
     ///
     /// # Errors
