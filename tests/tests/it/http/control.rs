@@ -112,7 +112,7 @@ async fn a_task_is_cancelled_unless_a_batch_has_it() {
     server.stack.drain().await;
     let (detail, _) =
         server.send("DELETE", &format!("/tasks/{}", ids[1]), &[], "").await.problem(409, "task_not_waiting");
-    assert!(detail.contains("batch") && detail.contains("has it"), "{detail}");
+    assert!(detail.contains("batch") && detail.contains("has claimed it"), "{detail}");
     server.send("DELETE", &format!("/tasks/{NOBODY}"), &[], "").await.problem(404, "unknown_task");
     server.send("DELETE", "/tasks/x", &[], "").await.problem(400, "invalid_id");
     assert_eq!(server.stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 2);
