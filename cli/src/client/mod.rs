@@ -9,6 +9,7 @@ mod lanes;
 mod list;
 mod moment;
 mod open;
+mod policy;
 mod print;
 mod refusal;
 mod scope;
@@ -46,6 +47,7 @@ pub(crate) enum Ask {
     Resume(switch::ResumeArgs),
     Drain(switch::DrainArgs),
     Tasks(tasks::TasksArgs),
+    Policy(policy::PolicyArgs),
 }
 
 /// Runs one of them.
@@ -66,6 +68,7 @@ pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
         Ask::Resume(args) => switch::resume(args).await,
         Ask::Drain(args) => switch::drain(args).await,
         Ask::Tasks(args) => tasks::run(args).await,
+        Ask::Policy(args) => policy::run(args).await,
     }
 }
 

@@ -10,7 +10,9 @@ mod http;
 mod ids;
 mod list;
 mod models;
+mod policies;
 mod senders;
+mod tasks;
 
 pub use buffer::AckBuffer;
 pub use client::{Fanfold, OpenFanout};
@@ -25,3 +27,4 @@ pub use models::{
     RefusedCount, State,
 };
 pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};
+pub use tasks::{NewTask, Streamed};

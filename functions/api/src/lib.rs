@@ -10,6 +10,7 @@ use fanfold::control::{Cancelling, Control};
 use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
+use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
@@ -27,6 +28,7 @@ pub struct Api {
     batches: Batches,
     policies: Policies,
     gates: Gates,
+    locks: Locks,
     control: Control,
     cancelling: Cancelling,
     world: World,
@@ -46,6 +48,7 @@ impl Api {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             control: Control::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,
             world: surroundings.world.clone(),

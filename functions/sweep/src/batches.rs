@@ -18,7 +18,7 @@ use crate::lanes::batches_of;
 use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
-    /// Looks at every batch in flight or closing.
+    /// Looks at every batch in flight or closing. A batch that is still to be called waits as long as its kind has no policy.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
@@ -48,17 +48,19 @@ impl Sweep {
                     continue;
                 }
             }
+            if !request.workers_dead && batch.status != BatchStatus::Done && !round.known.has(&batch.lane.kind) {
+                continue;
+            }
             if request.workers_dead {
-                messages.extend(self.resumed(&batch).await?);
+                messages
+                    .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
                 if waited_in_vain(&batch, self.world.now()) {
-                    messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                    messages.extend(at_once(&batch));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if batch_overdue(&batch, gate, hold, self.share, self.horizon(request), self.world.now())
-                && self.batches.remind(&batch).await?
-            {
-                messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
+            } else if self.lost(&batch, round, gate).await? {
+                messages.extend(at_once(&batch));
             }
         }
         // One batch of each kind that stands still probes, any of those that wait.
@@ -67,12 +69,12 @@ impl Sweep {
             let delay = stopped.probe_at.since(self.world.now());
             let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
             if delay < HINT_LOST_AFTER {
-                messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
+                messages.extend(batches.get(at).and_then(at_once).map(|(message, _, lane)| (message, delay, lane)));
             }
         }
         self.forget(lanes).await?;
         report.batches += messages.len() as u64;
-        Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
+        Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
     }
 
     /// Takes batches out of their locks that were done so long ago that their records are gone.
@@ -113,10 +115,33 @@ impl Sweep {
             self.gates.hold(&place).await?;
         }
         let due = |message: HandleMessage| {
-            let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);
+            let due = batch.lease_until.or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
             (message, due.since(now))
         };
         Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
+    }
+
+    /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends
+    /// it.
+    async fn lost(&self, batch: &Batch, round: &Round, gate: Option<&Gate>) -> Result<bool, SweepError> {
+        let share = match gate {
+            Some(gate) => self.calls_at_once(&gate.kind).await,
+            None => self.share,
+        };
+        let hold = round.switches.hold(&batch.lane);
+        let overdue = batch_overdue(batch, gate, hold, share, self.horizon(round.request), self.world.now());
+        Ok(overdue && self.batches.remind(batch).await?)
+    }
+
+    /// How many calls of a kind may run at once.
+    async fn calls_at_once(&self, kind: &str) -> u32 {
+        match self.policies.get(kind).await {
+            Ok(policy) => policy.map_or(self.share, |policy| policy.calls_at_once(self.share)),
+            Err(error) => {
+                tracing::error!(%error, kind, "the policy cannot be read");
+                self.share
+            }
+        }
     }
 
     /// The gates of the kinds of these lanes.
@@ -135,4 +160,9 @@ impl Sweep {
         }
         Ok(())
     }
+}
+
+/// The message that a batch waits for, sent at once, with its lane.
+fn at_once(batch: &Batch) -> Option<(HandleMessage, Duration, Lane)> {
+    HandleMessage::awaited(batch).map(|(message, _)| (message, Duration::ZERO, batch.lane.clone()))
 }

@@ -33,7 +33,7 @@ impl Sweep {
                 }
                 stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
-                for lock in &locks {
+                for lock in locks.iter().filter(|lock| round.known.has(&lock.lane.kind)) {
                     self.remind_leader(lock, round, report).await?;
                 }
                 if request.workers_dead {
@@ -64,9 +64,9 @@ impl Sweep {
     }
 
     /// Wakes every lane with tasks that have waited unclaimed for too long, and those that went on just now, but none that is
-    /// paused. Returns the lanes in which tasks wait.
+    /// paused or whose kind has no policy. Returns the lanes in which tasks wait.
     pub(crate) async fn sweep_pending(&self, round: &Round, report: &mut SweepReport) -> Result<Oldest, SweepError> {
-        let request = round.request;
+        let (request, known) = (round.request, &round.known);
         let horizon = self.horizon(request);
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
         let (mut woken, mut oldest) = (BTreeSet::new(), Oldest::new());
@@ -85,6 +85,8 @@ impl Sweep {
             self.finish_cancelling(&notes, round, report).await?;
             self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
+            known.report(lanes.iter().map(|lane| lane.kind.as_str()));
+            let lanes: Vec<Lane> = lanes.into_iter().filter(|lane| known.has(&lane.kind)).collect();
             self.wake(&lanes).await?;
             report.lanes += lanes.len() as u64;
             woken.extend(lanes);

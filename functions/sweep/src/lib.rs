@@ -4,6 +4,7 @@ mod batches;
 mod cancelled;
 mod fanouts;
 mod kinds;
+mod known;
 mod lanes;
 mod producers;
 mod switches;
@@ -25,6 +26,8 @@ use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+
+use crate::known::Known;
 
 /// Makes lost messages again, and tidies up after lanes that went idle.
 #[derive(Debug)]
@@ -68,6 +71,8 @@ pub(crate) struct Round {
     pub(crate) begun_at: Timestamp,
     /// All switches.
     pub(crate) switches: Switchboard,
+    /// The kinds that have a policy.
+    pub(crate) known: Known,
 }
 
 /// What a sweep did.
@@ -127,7 +132,9 @@ impl Sweep {
             cancelling: Cancelling::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             world: surroundings.world.clone(),
         })
     }
@@ -142,22 +149,34 @@ impl Sweep {
 
     async fn look_through(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
-        let round = self.begin_round(request).await;
+        let (known, read) = self.known().await;
+        let round = self.begin_round(request, known).await;
         // A failure in one part does not keep the others from healing.
-        let (pending, locks) = match &round {
-            Ok(round) => (self.sweep_pending(round, &mut report).await, self.sweep_locks(round, &mut report).await),
-            Err(_) => (Ok(Default::default()), Ok(())),
+        let (pending, locks, kinds) = match &round {
+            Ok(round) => (
+                self.sweep_pending(round, &mut report).await,
+                self.sweep_locks(round, &mut report).await,
+                self.sweep_kinds(round, &mut report).await,
+            ),
+            Err(_) => (Ok(Default::default()), Ok(()), Ok(())),
         };
         let fanouts = self.sweep_fanouts(request, &mut report).await;
         let idle = self.sweep_idle(&mut report).await;
-        let kinds = self.sweep_kinds(request, &mut report).await;
         let producers = self.sweep_producers(request, &mut report).await;
         let waiting = pending.and_then(|waiting| locks.map(|()| waiting));
         let switches = match (&round, &waiting) {
             (Ok(round), Ok(waiting)) => self.finish_switches(round, waiting, &mut report).await,
             _ => Ok(()),
         };
-        round.map(drop).and(waiting.map(drop)).and(switches).and(fanouts).and(idle).and(kinds).and(producers)?;
+        round
+            .map(drop)
+            .and(waiting.map(drop))
+            .and(switches)
+            .and(fanouts)
+            .and(idle)
+            .and(kinds)
+            .and(producers)
+            .and(read)?;
         Ok(report)
     }
 

@@ -8,16 +8,17 @@ use fanfold::lane::Lane;
 use fanfold::limits::SWITCH_SETTLES;
 use fanfold::store::policies::SwitchError;
 
+use crate::known::Known;
 use crate::{Round, Sweep, SweepError, SweepReport, SweepRequest};
 
 /// The lanes in which tasks wait, each with the time at which its oldest task was registered.
 pub(crate) type Oldest = BTreeMap<Lane, Timestamp>;
 
 impl Sweep {
-    /// Begins a round: reads the switches.
-    pub(crate) async fn begin_round(&self, request: SweepRequest) -> Result<Round, SweepError> {
+    /// Begins a round: reads the switches. `known`: the kinds that have a policy.
+    pub(crate) async fn begin_round(&self, request: SweepRequest, known: Known) -> Result<Round, SweepError> {
         let begun_at = self.world.now();
-        Ok(Round { request, begun_at, switches: self.policies.switchboard().await? })
+        Ok(Round { request, begun_at, switches: self.policies.switchboard().await?, known })
     }
 
     /// Takes switches away whose work is done: this round woke what waited, or found that nothing waits any more.
@@ -35,7 +36,7 @@ impl Sweep {
             });
             match finish.await {
                 Ok(_) => report.switches += 1,
-                // Its policy is gone, and its switches with it.
+                // Another sweep took it away, and its kind has no policy.
                 Err(SwitchError::UnknownKind(_) | SwitchError::TooMany(_)) => {}
                 Err(SwitchError::Store(error)) => return Err(error.into()),
             }

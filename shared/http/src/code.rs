@@ -46,13 +46,15 @@ codes! {
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
         "the fan-out was without activity for longer than its idle limit";
+    PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
+        "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
         "a batch has claimed the task, it was dropped as a duplicate, or it is just being registered";
     TooManySwitches: CONFLICT, "too_many_switches", "Too many switches",
         "so many targets and lanes of the kind are paused or drain that no other may be";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type",
-        "the header Content-Type is not JSON";
+        "the header Content-Type names a type that this route does not take";
     InvalidBody: UNPROCESSABLE_ENTITY, "invalid_body", "Invalid body", "the body is JSON, but not in the form that this route takes";
     OutOfRange: UNPROCESSABLE_ENTITY, "out_of_range", "Out of range",
         "a field is above or below what is allowed; `errors` names it";

@@ -132,7 +132,7 @@ impl Cancelling {
             return Ok((self.tasks.pending(after, LOOKED_AT_MAX).await?, None));
         }
         let at = after.and_then(|after| lanes.iter().position(|lane| lane == after.lane())).unwrap_or(0);
-        let page = self.tasks.pending_of(&lanes[at], after, LOOKED_AT_MAX).await?;
+        let page = self.tasks.pending_in(&lanes[at], after, LOOKED_AT_MAX).await?;
         Ok((page, lanes.get(at + 1).cloned()))
     }
 

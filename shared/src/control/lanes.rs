@@ -139,7 +139,7 @@ impl Control {
 
     /// Counts what waits in a lane, in its oldest records.
     async fn count(&self, lane: &Lane) -> Result<PendingCount, StoreError> {
-        let page = self.tasks.pending_of(lane, None, KEYS_PER_READ_MAX).await?;
+        let page = self.tasks.pending_in(lane, None, KEYS_PER_READ_MAX).await?;
         let first = page.records.first().map(|(pending, _)| *pending);
         let bundles: Vec<_> = page.records.iter().filter_map(|(pending, _)| pending.record.bundle()).collect();
         let alone = page.records.iter().filter_map(|(pending, _)| match pending.record {

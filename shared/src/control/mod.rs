@@ -75,7 +75,9 @@ impl Control {
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             world: surroundings.world.clone(),
         })
     }

@@ -68,10 +68,10 @@ impl Control {
         let now = self.world.now();
         let due = |batch: &Batch| {
             let (message, due) = HandleMessage::awaited(batch)?;
-            (batch.status != BatchStatus::Done && due <= now).then_some(message)
+            (batch.status != BatchStatus::Done && due <= now).then_some((message, batch.lane.clone()))
         };
-        let messages: Vec<HandleMessage> = self.batches.get_many(&ids).await?.iter().filter_map(due).collect();
-        Ok(self.handle.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
+        let messages: Vec<(HandleMessage, Lane)> = self.batches.get_many(&ids).await?.iter().filter_map(due).collect();
+        Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
     }
 
     /// The lanes of a scope in which tasks wait, and those that are busy, as far as they are found soon.

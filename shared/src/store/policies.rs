@@ -16,8 +16,9 @@ use crate::policy::Policy;
 
 pub use self::switches::SwitchError;
 
-/// The attribute that is the records' key.
+/// The key of a record.
 const KIND: &str = "kind";
+/// The policy. Without it there may still be switches, and the kind has no policy.
 const POLICY: &str = "policy";
 
 /// The policies and switches, each cached for some seconds.
@@ -111,15 +112,18 @@ impl Policies {
         for item in self.table.get_many(KIND, &keys, &[], true).await? {
             let is_kinds = Reader::new("policies", KIND, &item).text(KIND)? == kind;
             if is_kinds {
-                policy = Some(Arc::new(decode(&item)?));
+                policy = decode(&item)?.map(Arc::new);
             }
             switches[usize::from(!is_kinds)] = switches::decode(&item)?;
         }
         let known = Known { read_at, policy, switches: Arc::new(switches) };
-        if known.policy.is_some() {
-            let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-            cache.insert(kind.to_owned(), known.clone());
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        // A missing policy is not cached, so a policy is found as soon as it is stored.
+        match &known.policy {
+            Some(_) => drop(cache.insert(kind.to_owned(), known.clone())),
+            None => drop(cache.remove(kind)),
         }
+        drop(cache);
         Ok(known)
     }
 
@@ -128,7 +132,8 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn read(&self, kind: &str) -> Result<Option<Policy>, StoreError> {
-        self.table.get(KIND, kind.to_owned(), true).await?.as_ref().map(decode).transpose()
+        let item = self.table.get(KIND, kind.to_owned(), true).await?;
+        item.as_ref().map_or(Ok(None), decode)
     }
 
     /// Stores a policy that was checked. The switches of its kind stay as they are.
@@ -142,12 +147,25 @@ impl Policies {
         Ok(())
     }
 
+    /// Deletes the policy of a kind, if there is one. Its tasks wait until there is one again. The switches of the kind stay as
+    /// they are: a pause ends only when someone ends it.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn delete(&self, kind: &str) -> Result<(), StoreError> {
+        let change = self.table.change(KIND, kind).remove([POLICY]).when_present(POLICY);
+        change.send().await.map(drop)?;
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
+        Ok(())
+    }
+
     /// Every policy, by kind. There are few: one per kind.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn list(&self) -> Result<Vec<Policy>, StoreError> {
-        let mut policies = self.items().await?.iter().map(decode).collect::<Result<Vec<Policy>, _>>()?;
+        let policies = self.items().await?.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+        let mut policies: Vec<Policy> = policies.into_iter().flatten().collect();
         policies.sort_by(|a, b| a.kind.cmp(&b.kind));
         Ok(policies)
     }
@@ -163,11 +181,12 @@ impl Policies {
         Ok(kinds)
     }
 
+    /// The records with a policy.
     async fn items(&self) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
-        let all = |item| {
-            // The switch of everything has no policy.
-            if Reader::new("policies", KIND, &item).text(KIND)? != ALL {
+        let all = |item: Item| {
+            // The switch of everything, and those of a kind whose policy was deleted, are without one.
+            if item.contains_key(POLICY) {
                 items.push(item);
             }
             Ok(())
@@ -187,8 +206,12 @@ fn encode(policy: &Policy) -> Result<String, StoreError> {
     })
 }
 
-fn decode(item: &Item) -> Result<Policy, StoreError> {
-    Reader::new("policies", KIND, item).json(POLICY)
+/// The policy in a record, if there is one.
+fn decode(item: &Item) -> Result<Option<Policy>, StoreError> {
+    if !item.contains_key(POLICY) {
+        return Ok(None);
+    }
+    Reader::new("policies", KIND, item).json(POLICY).map(Some)
 }
 
 #[cfg(test)]
@@ -207,6 +230,6 @@ mod tests {
         });
         let policy: Policy = serde_json::from_value(policy).unwrap();
         let stored = item([(KIND, Some(text("parcel"))), (POLICY, Some(text(encode(&policy).unwrap())))]);
-        assert_eq!(decode(&stored).unwrap(), policy);
+        assert_eq!(decode(&stored).unwrap(), Some(policy));
     }
 }

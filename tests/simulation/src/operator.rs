@@ -20,6 +20,10 @@ impl Passing for ControlError {
     fn passing(&self) -> bool {
         !matches!(self, Self::Switch(SwitchError::UnknownKind(_) | SwitchError::TooMany(_)))
     }
+
+    fn wants_policy(&self) -> bool {
+        matches!(self, Self::Switch(SwitchError::UnknownKind(_)))
+    }
 }
 
 /// Pauses scopes in which there is something to do, one after the other, until faults stop.

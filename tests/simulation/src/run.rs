@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, estimated, operator, produced, readers, work};
+use crate::{check, deleted, estimated, operator, produced, readers, work};
 
 /// The one description of tables and queues.
 pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -91,6 +91,9 @@ async fn simulate(seed: u64) -> Result<SeedReport, String> {
     }
     if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed % 4 == 1 {
         clients.spawn(operator::cancel_tasks(Arc::clone(&clients)));
+    }
+    if !sim.plan.calm && deleted::may_be(&clients) {
+        clients.spawn(deleted::delete_policies(Arc::clone(&clients)));
     }
     tokio::spawn(readers::keep_reading(Arc::clone(&clients)));
     for plan in &scenario.singles {

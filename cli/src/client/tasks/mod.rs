@@ -1,6 +1,8 @@
-//! `fanfold tasks …`.
+//! `fanfold tasks`.
 
 mod cancel;
+mod register;
+mod rows;
 
 use std::process::ExitCode;
 
@@ -8,20 +10,22 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Commands for tasks.
+/// Tasks: registers and cancels them.
 #[derive(Debug, Args)]
 pub(crate) struct TasksArgs {
     #[command(subcommand)]
-    what: Tasks,
+    what: What,
 }
 
 #[derive(Debug, Subcommand)]
-enum Tasks {
+enum What {
+    Register(register::RegisterArgs),
     Cancel(cancel::CancelArgs),
 }
 
 pub(super) async fn run(args: TasksArgs) -> Result<ExitCode, Failure> {
     match args.what {
-        Tasks::Cancel(args) => cancel::run(args).await,
+        What::Register(args) => register::run(args).await,
+        What::Cancel(args) => cancel::run(args).await,
     }
 }

@@ -15,6 +15,8 @@ use crate::lane::Lane;
 use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::pacing::Turns;
+use crate::policy::Weight;
 use crate::store::notices::NoticeProgress;
 
 /// A batch.
@@ -42,6 +44,10 @@ pub struct Batch {
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
     pub retry_at: Option<Timestamp>,
+    /// Between attempts: the turns, by the rates of lane and kind, that the next one waits for.
+    pub turns: Turns,
+    /// The weight of its members together, if they have any.
+    pub weight: Weight,
     /// When `sweep` last sent its message again.
     pub reminded_at: Option<Timestamp>,
     /// When `sweep` last noted that a pause holds it.
@@ -141,6 +147,8 @@ impl Batch {
             rounds: 0,
             lease_until: None,
             retry_at: None,
+            turns: Turns::default(),
+            weight: Weight::default(),
             reminded_at: None,
             held_at: None,
             succeeded: Bits::default(),
@@ -171,6 +179,9 @@ impl Batch {
             ("rounds", count(self.rounds)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
+            ("turn_lane", self.turns.lane.as_ref().map(text)),
+            ("turn_kind", self.turns.kind.as_ref().map(text)),
+            ("weight", count(self.weight.0)),
             ("reminded_at", self.reminded_at.map(time)),
             ("held_at", self.held_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
@@ -212,6 +223,8 @@ impl Batch {
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
+            turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
+            weight: Weight(reader.number("weight")?),
             reminded_at: reader.time("reminded_at")?,
             held_at: reader.time("held_at")?,
             succeeded: reader.bits("succeeded")?,
@@ -234,33 +247,27 @@ mod tests {
 
     use super::*;
     use crate::ids::ItemId;
+    use crate::pacing::Turn;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
     fn any_batch() -> impl Strategy<Value = Batch> {
-        let status = prop::sample::select(vec![
-            BatchStatus::Grouping,
-            BatchStatus::Dispatched,
-            BatchStatus::InProgress,
-            BatchStatus::Done,
-        ]);
         let items = (any_id(), any_id(), prop::collection::btree_set(0_u16..7_168, 0..20));
         let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
         (
-            (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", status, items),
+            (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
             any::<[u32; 4]>(),
             prop::array::uniform4(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
-            prop::array::uniform2(any_time()),
+            (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
         )
-            .prop_map(|(named, counts, times, slots, said, dates)| {
+            .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
                 let [lease_until, retry_at, reminded_at, held_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
-                let (errors, last_error, notice) = said;
-                let [created_at, updated_at] = dates;
+                let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
                 let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
                 Batch {
@@ -275,6 +282,8 @@ mod tests {
                     rounds,
                     lease_until,
                     retry_at,
+                    turns,
+                    weight: Weight(weight),
                     reminded_at,
                     held_at,
                     succeeded,
@@ -288,6 +297,16 @@ mod tests {
                     updated_at,
                 }
             })
+    }
+
+    fn any_status() -> impl Strategy<Value = BatchStatus> {
+        use BatchStatus::{Dispatched, Done, Grouping, InProgress};
+        prop::sample::select(vec![Grouping, Dispatched, InProgress, Done])
+    }
+
+    fn any_turns() -> impl Strategy<Value = Turns> {
+        let turn = || prop::option::of((any_time(), "[a-z]{1,5} [0-9]{1,5}").prop_map(|(at, rate)| Turn { at, rate }));
+        (turn(), turn()).prop_map(|(lane, kind)| Turns { lane, kind })
     }
 
     proptest! {

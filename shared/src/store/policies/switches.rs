@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use super::{KIND, Policies};
+use super::{KIND, POLICY, Policies};
 use crate::aws::attributes::{Reader, text};
 use crate::aws::{Item, Segment, StoreError};
 use crate::clock::Timestamp;
@@ -43,7 +43,9 @@ impl Policies {
         for _ in 0..CONTENTION_TRIES_MAX {
             let item = self.table.get(KIND, key.to_owned(), true).await?;
             let before = item.as_ref().map(decode).transpose()?.unwrap_or_default();
-            if item.is_none() && scope.kind().is_some() {
+            // Switches outlive their kind's policy, so that a pause can be ended; none is added without a policy.
+            let known = item.is_some_and(|item| item.contains_key(POLICY)) || before != Switches::default();
+            if !known && scope.kind().is_some() {
                 return Err(SwitchError::UnknownKind(key.to_owned()));
             }
             let mut after = before.clone();
@@ -59,7 +61,7 @@ impl Policies {
         let change = self.table.change(KIND, scope.kind().unwrap_or(ALL));
         let change = change.put([(SWITCHES, after.encode().map(text))]);
         let change = change.when_same(SWITCHES, before.encode().map(text));
-        // The policy may be deleted meanwhile.
+        // There is no record for a kind that never had a policy.
         let change = if scope.kind().is_some() { change.when_present(KIND) } else { change };
         let written = change.send().await?.is_done();
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).clear();

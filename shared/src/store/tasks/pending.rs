@@ -1,11 +1,13 @@
 //! The sparse index of what waits, which is over tasks on their own and bundles.
 
+use std::ops::ControlFlow;
+
 use uuid::Uuid;
 
 use super::record::{self, ID, PENDING};
 use super::{Tasks, bundles, cancel};
 use crate::aws::attributes::{Reader, item, number, text};
-use crate::aws::{Item, Part, Segment, StoreError};
+use crate::aws::{Item, Looked, Part, Segment, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -99,11 +101,26 @@ pub struct PendingPage {
 }
 
 impl Tasks {
+    /// A lane of this kind in which tasks wait. Looks through at most `pages` pages of the index, which may lag behind.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn pending_of(&self, kind: &str, pages: usize) -> Result<Looked<Lane>, StoreError> {
+        let visit = |item| {
+            if cancel::note_in(&item)?.is_some() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let lane: Lane = Reader::new("tasks", ID, &item).parsed(PENDING)?;
+            Ok(if lane.kind == kind { ControlFlow::Break(lane) } else { ControlFlow::Continue(()) })
+        };
+        self.table.look_through(Some(PENDING), pages, visit).await
+    }
+
     /// A page of the records that wait in a lane, oldest first, as the index shows them.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn pending_of(
+    pub async fn pending_in(
         &self,
         lane: &Lane,
         after: Option<&PendingCursor>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fanfold::control::Scope;
 use fanfold::ids::TaskId;
 use fanfold::limits::{BUNDLED_RETENTION, CALL_WITHIN, POLICY_CACHE_MAX, RETENTION, SWITCHES_PER_KIND_MAX};
+use fanfold::policy::Weight;
 use fanfold::store::policies::{Policies, SwitchError};
 use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
@@ -228,7 +229,7 @@ async fn a_batch_whose_intent_is_written_down_is_formed_and_waits() {
     let members = tasks.iter().copied().collect();
     let bundle = *stack.waiting(&tasks).await.bundles.keys().next().unwrap();
     let slots = [(bundle, fanfold::bits::Bits::ones(3))].into_iter().collect();
-    stack.batches.intend(leader, &lane("117"), &members, &slots).await.unwrap();
+    stack.batches.intend(leader, &lane("117"), &members, &slots, Weight::default()).await.unwrap();
     pause(&stack, &kind()).await;
     stack.drain().await;
     assert_eq!(lock(&stack, "117").await.in_flight, [leader]);
@@ -305,6 +306,39 @@ async fn a_kind_without_policy_cannot_be_paused_and_targets_only_so_many() {
     resume(&stack, &target(&format!("{:0>1024}", 7))).await;
     stack.sweep().await;
     pause(&stack, &target("one more")).await;
+}
+
+/// Whoever deletes the policy and stores it again does not end the pause, and it can be ended while there is no policy.
+#[tokio::test(start_paused = true)]
+async fn a_pause_outlives_its_policy() {
+    for resumed_between in [false, true] {
+        let stack = TestStack::with(json!({"linger": 0})).await;
+        pause(&stack, &kind()).await;
+        let tasks = stack.register_orders("117", 0..3).await;
+        stack.delete_policy("parcel").await;
+        let policies = Policies::new(stack.surroundings().table("POLICIES_TABLE").unwrap());
+        assert_eq!((policies.kinds().await.unwrap(), policies.list().await.unwrap()), (vec![], vec![]));
+        assert!(policies.read("parcel").await.unwrap().is_none() && policies.get("parcel").await.unwrap().is_none());
+        if resumed_between {
+            resume(&stack, &kind()).await;
+        }
+        stack.minutes(3).await;
+        stack.put_policy(policy(json!({"linger": 0}))).await;
+        stack.minutes(3).await;
+        assert_eq!(stack.api.seen().is_empty(), !resumed_between);
+        resume(&stack, &kind()).await;
+        settled(&stack, &tasks).await;
+    }
+}
+
+/// Without a switch nothing of a deleted policy is left.
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_policy_was_deleted_cannot_be_paused() {
+    let stack = TestStack::with(json!({})).await;
+    stack.delete_policy("parcel").await;
+    let refused = stack.control.pause(&kind()).await.unwrap_err().to_string();
+    assert!(refused.contains("no policy"), "{refused}");
+    assert_eq!(stack.control.switchboard().await.unwrap().iter().count(), 0);
 }
 
 /// Its policy was replaced, and everything was paused before there was a kind.

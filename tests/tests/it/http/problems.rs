@@ -54,6 +54,13 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             let path = template.replace("{id}", "x").replace("{kind}", "%20");
             server.send(method, &path, &[], body).await
         }
+        "invalid_parameter" if template == "/policies/{kind}" => {
+            server.send(method, &format!("{path}?force=perhaps"), &[], body).await
+        }
+        "policy_in_use" => {
+            server.post("/tasks", taken("/tasks")).await.ok(202);
+            server.send(method, "/policies/parcel", &[], body).await
+        }
         "invalid_parameter" if !template.starts_with("/fanouts") => {
             server.send(method, &format!("{path}?after=%25&paused=none"), &[], body).await
         }
