@@ -140,7 +140,11 @@ fn check(clients: &Clients, path: &str, body: &Value) {
         (body["status"] != "ok").then(|| "is not well".to_owned())
     } else {
         let sim = &clients.cluster.sim;
-        let (known, missing) = (lock(&sim.model).kinds.len(), lock(&sim.model).ever_missing && !sim.rests());
+        let (known, ever_missing) = {
+            let model = lock(&sim.model);
+            (model.kinds.len(), model.ever_missing)
+        };
+        let missing = ever_missing && !sim.rests();
         let listed = body["policies"].as_array().map_or(usize::MAX, Vec::len);
         let right = listed == known || missing && listed < known;
         (!right).then(|| format!("does not list {known} policies"))
