@@ -35,7 +35,7 @@ impl Registrar {
             let mut holdings = self.tasks.take_keys(&claims).await?;
             let others: Vec<TaskId> = foreign(&claims, &holdings).map(|(_, holding)| holding.owner).collect();
             // Read before it is read who waits: a task that waits in a fan-out that was cut short is never called.
-            let cut_short = self.tracking.fanouts.cut_short(&elsewhere(&claims, &holdings)).await?;
+            let cut_short = self.tracking.fanouts.cut_short(&across(&claims, &holdings)).await?;
             let owners = self.tasks.stored(&others).await?;
             freed.extend(owners.iter().filter_map(|(id, stored)| Some((*id, stored.freed()?.clone()))));
             let free: Vec<usize> =
@@ -43,7 +43,8 @@ impl Registrar {
             // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
             let claimants: Vec<TaskId> = free.iter().map(|at| claims[*at].owner).collect();
             let done = self.tasks.stored(&claimants).await?;
-            let takeovers = takeovers(&claims, &holdings, &free, &done);
+            let may = |claim: &KeyClaim| !done.contains_key(&claim.owner) && !is_cut_short(&claim.owner, &cut_short);
+            let takeovers = takeovers(&claims, &holdings, &free, may);
             if !takeovers.is_empty() {
                 self.tasks.take_over(&takeovers).await?;
                 continue;
@@ -52,7 +53,7 @@ impl Registrar {
             for at in free {
                 match done.get(&claims[at].owner) {
                     Some(Stored::Task { .. }) => holdings[at].owner = claims[at].owner,
-                    // It was dropped, so it stands in for no other task.
+                    // It was dropped or is never called, so it stands in for no other task.
                     _ => drop(stored.insert(holdings[at].owner)),
                 }
             }
@@ -69,10 +70,11 @@ fn foreign<'a>(claims: &'a [KeyClaim], holdings: &'a [Holding]) -> impl Iterator
     claims.iter().zip(holdings).filter(|(claim, holding)| claim.owner != holding.owner)
 }
 
-/// The fan-outs of tasks that have keys which tasks of other fan-outs want, or tasks of none: a policy's scope spans them.
-fn elsewhere(claims: &[KeyClaim], holdings: &[Holding]) -> BTreeSet<Uuid> {
-    let fanouts = foreign(claims, holdings).filter(|(claim, holding)| fanout(&claim.owner) != fanout(&holding.owner));
-    fanouts.filter_map(|(_, holding)| fanout(&holding.owner)).collect()
+/// The fan-outs of claims and owners where a claim is for a key that a task of another fan-out has, or of none, or the
+/// other way round: a policy's scope spans them.
+fn across(claims: &[KeyClaim], holdings: &[Holding]) -> BTreeSet<Uuid> {
+    let pairs = foreign(claims, holdings).map(|(claim, holding)| [fanout(&claim.owner), fanout(&holding.owner)]);
+    pairs.filter(|[claim, owner]| claim != owner).flatten().flatten().collect()
 }
 
 fn fanout(id: &TaskId) -> Option<Uuid> {
@@ -87,20 +89,26 @@ fn fanout(id: &TaskId) -> Option<Uuid> {
 fn is_free(claim: &KeyClaim, holding: &Holding, owners: &HashMap<TaskId, Stored>, cut_short: &BTreeSet<Uuid>) -> bool {
     let owner = owners.get(&holding.owner);
     let dropped = matches!(owner, Some(Stored::Duplicate(_)));
-    let is_cut_short = fanout(&holding.owner).is_some_and(|fanout| cut_short.contains(&fanout));
-    let never_called = is_cut_short && owner.is_none_or(|owner| matches!(owner, Stored::Task { waits: Some(_), .. }));
+    let never_called = is_cut_short(&holding.owner, cut_short)
+        && owner.is_none_or(|owner| matches!(owner, Stored::Task { waits: Some(_), .. }));
     claim.owner != holding.owner && (holding.released || dropped || never_called || (holding.old && owner.is_none()))
 }
 
-/// The free keys that go to tasks which are not stored: of several in one request, the first.
+/// Whether a task's fan-out was cut short. Such a task may get a key that nobody has, but none that another task had: it may
+/// have lost that one before, and what lost a key never gets it back.
+fn is_cut_short(id: &TaskId, cut_short: &BTreeSet<Uuid>) -> bool {
+    fanout(id).is_some_and(|fanout| cut_short.contains(&fanout))
+}
+
+/// The free keys that go to tasks which may have them: of several in one request, the first.
 fn takeovers(
     claims: &[KeyClaim],
     holdings: &[Holding],
     free: &[usize],
-    done: &HashMap<TaskId, Stored>,
+    may: impl Fn(&KeyClaim) -> bool,
 ) -> Vec<Takeover> {
     let mut seen = HashSet::new();
-    let new = free.iter().filter(|at| !done.contains_key(&claims[**at].owner) && seen.insert(&claims[**at].key));
+    let new = free.iter().filter(|at| may(&claims[**at]) && seen.insert(&claims[**at].key));
     let takeover =
         |at: &usize| Takeover { key: claims[*at].key.clone(), from: holdings[*at].owner, to: claims[*at].owner };
     new.map(takeover).collect()

@@ -211,6 +211,11 @@ impl Model {
         scoped && !said.succeeded && matches!(id, TaskId::Item(item) if self.may_be_missing(item))
     }
 
+    /// Whether a call with a task reached the batch API.
+    pub(crate) fn was_called(&self, id: &TaskId) -> bool {
+        self.batch_of.contains_key(id)
+    }
+
     /// Tasks that share a task's key; itself, if it has none.
     pub(crate) fn rivals(&self, id: &TaskId) -> BTreeSet<TaskId> {
         let key = self.tasks.get(id).and_then(|task| task.key.as_ref());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
+use fanfold::store::tasks::{Key, KeyClaim};
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, CallError, Cause};
 use fanfold_register::Registration;
@@ -134,6 +135,26 @@ async fn what_waits_in_a_cancelled_fanout_gives_its_key_back_at_once() {
     assert_eq!(stack.header(cancelled).await.missing, 1);
     let late = register(&stack, pushed(TaskId::Item(first[0]), "spring", 1)).await;
     assert_eq!(late, Registration::Known, "it takes nothing back");
+}
+
+/// A request died between its task's key and its task, and is repeated when its fan-out is cancelled: by then a task of another
+/// fan-out took the key over, which is cancelled too.
+#[tokio::test(start_paused = true)]
+async fn what_lost_its_key_before_it_was_stored_takes_nothing_back() {
+    let stack = stack().await;
+    let ((one, first), (two, second)) = (opened(&stack, "one", 1).await, opened(&stack, "two", 1).await);
+    let (lost, other) = (TaskId::Item(first[0]), TaskId::Item(second[0]));
+    let key = Key { scope: "parcel=spring".to_owned(), value: "ORD-1".to_owned() };
+    stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap();
+    stack.tracking.cancel(one).await.unwrap();
+    assert_eq!(register(&stack, pushed(other, "spring", 1)).await, Registration::Registered);
+    stack.tracking.cancel(two).await.unwrap();
+    assert_eq!(register(&stack, pushed(lost, "spring", 1)).await, Registration::Duplicate { of: other });
+    assert_eq!(register(&stack, pushed(alone(1), "spring", 1)).await, Registration::Registered);
+    stack.drain().await;
+    let members: Vec<TaskId> =
+        stack.api.seen().iter().flat_map(|seen| &seen.call.members).map(|member| member.id).collect();
+    assert_eq!(members, [alone(1)]);
 }
 
 /// An order whose call failed, and whose fan-out is cancelled before the next; whether the same order is accepted then.
