@@ -69,6 +69,10 @@ mutations *names:
 kills:
     cargo test --release -p fanfold-cli --test it -- --ignored --nocapture killed_at_random_moments
 
+# How long small lanes wait beside a large one.
+fairness:
+    cargo test --release -p fanfold-tests --test it -- --ignored --nocapture small_lanes_wait
+
 # Everything CI does.
 ci:
     .ci/run

@@ -94,7 +94,7 @@ pub(crate) struct ServeArgs {
     /// Keep all state in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// A policy to store at the start; may be given several times.
+    /// A file of policies to store at the start; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Vec<PathBuf>,
 }

@@ -39,6 +39,11 @@ impl Fault {
         Self { at: Some(At { line, column: None }), ..Self::new(file.display(), problem) }
     }
 
+    /// The line, if it is a fault of a row, and the problem.
+    pub(crate) fn of_row(&self) -> (Option<u64>, &str) {
+        (self.at.map(|at| at.line), &self.problem)
+    }
+
     /// The same, at a column of its line.
     pub(crate) fn column(self, column: usize) -> Self {
         Self { at: self.at.map(|at| At { column: Some(column), ..at }), ..self }
@@ -87,6 +92,11 @@ impl Faults {
         } else {
             self.more += 1;
         }
+    }
+
+    /// The faults, each as it is shown.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.to_string().lines().map(str::to_owned).collect()
     }
 
     pub(crate) fn check(self) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ mod guard;
 mod job;
 mod latencies;
 mod log;
+mod policies;
 mod rows;
 mod run;
 mod say;

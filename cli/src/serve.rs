@@ -13,7 +13,7 @@ use crate::batch_api;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::guard::guard;
-use crate::job::read_policy;
+use crate::policies;
 use crate::say::say;
 use crate::stack::{EmbeddedStack, Running};
 use crate::stop::Stop;
@@ -33,17 +33,14 @@ impl Drop for Server {
 
 /// Serves a stack until Ctrl-C or SIGTERM.
 pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
-    let mut wanted = Vec::new();
-    for file in &args.policy {
-        wanted.push(read_policy(file, None)?.policy);
-    }
+    let wanted = policies::read(&args.policy, true)?;
     let listener = bind(&args.listen).await?;
     let stack = EmbeddedStack::open(args.data.as_deref()).await?;
     let stop = Stop::listen()?;
     let table = stack.surroundings("ApiFunction").table(variables::POLICIES_TABLE)?;
     let policies = Policies::new(table);
     for policy in &wanted {
-        policies.put(policy).await?;
+        policies.put(policy.policy()).await?;
     }
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
     let running = stack.start(batch_api::local(folder), None, takes_commands(&listener)).await?;

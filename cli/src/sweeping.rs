@@ -105,7 +105,7 @@ mod tests {
         if resumes {
             let gate = sweeping.gates.get_many(&["parcel"]).await.unwrap().remove(0);
             let stopped = gate.stopped.clone().unwrap();
-            assert!(sweeping.gates.take_probe(&place, &gate, &stopped, 5).await.unwrap());
+            assert!(sweeping.gates.take_probe(&place, &gate, &stopped, 5, None).await.unwrap().is_some());
             assert!(sweeping.gates.resume(&place, None).await.unwrap());
         }
     }

@@ -84,6 +84,12 @@ impl Surroundings {
         })
     }
 
+    /// Whether a variable is `yes`. One that is not set is not.
+    #[must_use]
+    pub fn says_yes(&self, name: &'static str) -> bool {
+        self.optional(name).as_deref() == Some("yes")
+    }
+
     /// The table that a variable names.
     ///
     /// # Errors
@@ -137,6 +143,8 @@ pub mod variables {
     pub const NOTIFY_CONCURRENCY: &str = "NOTIFY_CONCURRENCY";
     /// Calls of batch APIs at once, over all kinds.
     pub const BATCH_API_CONCURRENCY: &str = "BATCH_API_CONCURRENCY";
+    /// Whether messages about batches have their lane as their group: `yes` or `no`.
+    pub const FAIR_QUEUES: &str = "FAIR_QUEUES";
     /// Secrets that webhooks are signed with. May be empty: then they are not signed.
     pub const WEBHOOK_SECRETS: &str = "WEBHOOK_SECRETS";
     /// Queue that users read notices from.

@@ -21,6 +21,7 @@ pub mod notice;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod overdue;
+pub mod pacing;
 pub mod policy;
 pub mod producing;
 pub mod registering;

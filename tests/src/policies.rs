@@ -25,6 +25,13 @@ pub fn changed(mut policy: Value, changes: Value) -> Value {
 }
 
 impl TestStack {
+    /// Deletes the policy of a kind, and waits until no step uses it any more.
+    pub async fn delete_policy(&self, kind: &str) {
+        let table = self.surroundings().table("POLICIES_TABLE").unwrap();
+        self.insist(async || Policies::new(table.clone()).delete(kind).await).await;
+        tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
+    }
+
     /// Stores a policy, and waits until no step goes by the kind's earlier one any more.
     pub async fn put_policy(&self, policy: Value) {
         let policy: Policy = serde_json::from_value(policy).unwrap();

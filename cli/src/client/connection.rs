@@ -44,6 +44,11 @@ impl Connection {
         self.patient(ATTEMPTS)
     }
 
+    /// Whether JSON is asked for.
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+
     /// The same, with this many attempts per request.
     pub(super) fn patient(self, attempts: u32) -> Result<Stack, Failure> {
         let Self { endpoint, no_sign, json } = self;
@@ -61,7 +66,12 @@ impl Connection {
 impl Stack {
     /// The failure of a request.
     pub(super) fn failed(&self, error: ClientError) -> Failure {
-        Refusal::new(error, &self.endpoint, self.attempts).into()
+        self.refusal(error).into()
+    }
+
+    /// The same, before anything is made of it.
+    pub(super) fn refusal(&self, error: ClientError) -> Refusal {
+        Refusal::new(error, &self.endpoint, self.attempts)
     }
 
     /// Prints an answer: as JSON, or for people.

@@ -8,10 +8,12 @@ mod items;
 mod list;
 mod moment;
 mod open;
+mod policy;
 mod print;
 mod refusal;
 mod seal;
 mod status;
+mod tasks;
 mod view;
 mod wait;
 
@@ -35,6 +37,8 @@ pub(crate) enum Ask {
     Seal(seal::SealArgs),
     Ack(ack::AckArgs),
     Cancel(cancel::CancelArgs),
+    Tasks(tasks::TasksArgs),
+    Policy(policy::PolicyArgs),
 }
 
 /// Runs one of them.
@@ -49,6 +53,8 @@ pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
         Ask::Seal(args) => seal::run(args).await,
         Ask::Ack(args) => ack::run(args).await,
         Ask::Cancel(args) => cancel::run(args).await,
+        Ask::Tasks(args) => tasks::run(args).await,
+        Ask::Policy(args) => policy::run(args).await,
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) enum Refusal {
     Unreachable { endpoint: String, request: String, attempts: u32, cause: String },
     #[error("{}", said(*.status, .problem))]
     Answered { status: u16, problem: Problem },
+    #[error("{place}: {refusal}")]
+    Of { place: String, refusal: Box<Refusal> },
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -29,10 +31,16 @@ impl Refusal {
         }
     }
 
+    /// The same, about what is at this place.
+    pub(super) fn of(self, place: &str) -> Self {
+        Self::Of { place: place.to_owned(), refusal: Box::new(self) }
+    }
+
     /// Whether the stack refused the arguments.
     pub(crate) fn is_of_what_was_given(&self) -> bool {
         match self {
             Self::Answered { status, .. } => matches!(status, 400 | 404 | 413 | 422),
+            Self::Of { refusal, .. } => refusal.is_of_what_was_given(),
             Self::Refused(_) => true,
             Self::Unreachable { .. } | Self::Other(_) => false,
         }

@@ -2,7 +2,7 @@
 
 mod find;
 mod settings;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl Job {
 }
 
 /// Reads and checks a policy. With a server, its port is put in place of `${PORT}`.
-pub(crate) fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<CompiledPolicy, Failure> {
+fn read_policy(file: &Path, server: Option<&StartedApi>) -> Result<CompiledPolicy, Failure> {
     let place = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| Fault::new(&place, error))?;
     let text = match server {

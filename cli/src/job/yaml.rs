@@ -6,21 +6,18 @@ use fanfold::json::JsonError;
 use fanfold::policy::FieldError;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
 use crate::fault::Fault;
 
 /// Characters that begin something else than a plain text.
 const BEGINNINGS: &str = "\"'[]{}!&*|>@`%?,#";
 
 /// Fields that are expressions.
-const EXPRESSIONS: [&str; 2] = ["target", "key"];
+const EXPRESSIONS: [&str; 5] = ["target", "key", "scope", "weight", "distinct"];
 
 /// Reads YAML (JSON is YAML). `wanted` is what should be in it, for errors; these name line, column and field.
-pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -> Result<T, Failure> {
-    // `no` and `on` are words, as YAML 1.2 has it.
-    let options = || serde_saphyr::options! { strict_booleans: true };
+pub(crate) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -> Result<T, Fault> {
     if is_empty(text) {
-        return Err(Fault::new(file.display(), format_args!("is empty; {wanted} is expected")).into());
+        return Err(Fault::new(file.display(), format_args!("is empty; {wanted} is expected")));
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error: serde_saphyr::Error| {
         // The YAML reader knows the line, the JSON reader the field and the value.
@@ -42,18 +39,23 @@ pub(super) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -
             Some(at) => format!("{}:{}:{}", file.display(), at.line(), at.column()),
             None => file.display().to_string(),
         };
-        Fault::new(place, problem).into()
+        Fault::new(place, problem)
     })
 }
 
+/// `no` and `on` are words, as YAML 1.2 has it.
+pub(crate) fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! { strict_booleans: true }
+}
+
 /// Whether there is nothing but comments.
-pub(super) fn is_empty(text: &str) -> bool {
+pub(crate) fn is_empty(text: &str) -> bool {
     let content = |line: &str| !line.is_empty() && !line.starts_with('#') && line != "---";
     !text.trim_start_matches('\u{feff}').lines().any(|line| content(line.trim()))
 }
 
 /// What a field is missing because YAML takes it for a comment.
-pub(super) fn hint_of_comment(text: &str, field: &str) -> Option<String> {
+pub(crate) fn hint_of_comment(text: &str, field: &str) -> Option<String> {
     let line = text.lines().find(|line| split(line).is_some_and(|(name, _)| name == field))?;
     let (_, value) = split(line)?;
     let cut = value.contains(" #") && !value.starts_with(['"', '\'', '|', '>']);

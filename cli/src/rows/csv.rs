@@ -2,7 +2,7 @@
 //! a tab in it separates the fields.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
@@ -19,6 +19,11 @@ const OTHERS: [(u8, &str); 3] = [(b';', "semicolons"), (b'\t', "tabs"), (b'|', "
 fn delimiter(file: &Path) -> Option<(u8, &'static str)> {
     let mut line = Vec::new();
     BufReader::new(File::open(file).ok()?.take(BEGIN_BYTES)).read_until(b'\n', &mut line).ok()?;
+    delimiter_in(&line)
+}
+
+/// The same, for a first line.
+fn delimiter_in(line: &[u8]) -> Option<(u8, &'static str)> {
     // What is in quotes separates nothing: every other part is outside of them.
     let outside: Vec<u8> = line.split(|byte| *byte == b'"').step_by(2).flatten().copied().collect();
     let count = |wanted: u8| outside.iter().filter(|byte| **byte == wanted).count();
@@ -44,7 +49,7 @@ pub(super) fn columns(file: &Path) -> Result<Vec<String>, Fault> {
     check_columns(file, &mut reader(file)?)
 }
 
-fn check_columns(file: &Path, reader: &mut Reader<File>) -> Result<Vec<String>, Fault> {
+fn check_columns(file: &Path, reader: &mut Reader<impl Read>) -> Result<Vec<String>, Fault> {
     let header = reader.headers().map_err(|error| fault(file, 1, &error))?;
     let mut columns: Vec<String> = Vec::with_capacity(header.len());
     for (n, name) in header.iter().enumerate() {
@@ -65,7 +70,19 @@ fn check_columns(file: &Path, reader: &mut Reader<File>) -> Result<Vec<String>, 
 }
 
 pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
-    let mut reader = reader(file)?;
+    records(file, reader(file)?)
+}
+
+/// The rows of an input.
+pub(super) fn stream(name: &Path, input: Box<dyn Read + Send>) -> Result<Rows, Failure> {
+    let (mut input, mut line) = (BufReader::new(input), Vec::new());
+    (&mut input).take(BEGIN_BYTES).read_until(b'\n', &mut line).map_err(|error| Fault::new(name.display(), error))?;
+    let delimiter = delimiter_in(&line).map_or(b',', |(byte, _)| byte);
+    let reader = ReaderBuilder::new().delimiter(delimiter).from_reader(Cursor::new(line).chain(input));
+    records(name, reader)
+}
+
+fn records(file: &Path, mut reader: Reader<impl Read + Send + 'static>) -> Result<Rows, Failure> {
     let columns = check_columns(file, &mut reader)?;
     let file = file.to_owned();
     let records = reader.into_records();

@@ -4,11 +4,12 @@ mod csv;
 mod ndjson;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+pub(crate) use self::ndjson::is_spread;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::extension;
@@ -28,10 +29,24 @@ pub(crate) struct Input {
     limit: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Format {
+/// How tasks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// A row per task; the first line names the columns.
     Csv,
+    /// A JSON value per line.
     Ndjson,
+}
+
+impl Format {
+    /// The format of a file, by its extension.
+    pub(crate) fn of(file: &Path) -> Option<Self> {
+        match extension(file).as_deref() {
+            Some("csv") => Some(Self::Csv),
+            Some("ndjson" | "jsonl") => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
 }
 
 /// A task as the file has it.
@@ -48,14 +63,11 @@ pub(crate) type Rows = Box<dyn Iterator<Item = Result<Row, Fault>> + Send>;
 
 impl Input {
     pub(crate) fn new(file: PathBuf, limit: Option<u64>) -> Result<Self, Failure> {
-        let format = match extension(&file).as_deref() {
-            Some("csv") => Format::Csv,
-            Some("ndjson" | "jsonl") => Format::Ndjson,
-            Some("json") => {
-                let problem = format!("is neither *.csv nor *.ndjson nor *.jsonl. {}", other_json(&file));
-                return Err(Fault::new(file.display(), problem).into());
-            }
-            _ => return Err(Fault::new(file.display(), "is neither *.csv nor *.ndjson nor *.jsonl").into()),
+        let Some(format) = Format::of(&file) else {
+            let is_json = extension(&file).as_deref() == Some("json");
+            let advice = if is_json { format!(". {}", other_json(&file)) } else { String::new() };
+            let problem = format!("is neither *.csv nor *.ndjson nor *.jsonl{advice}");
+            return Err(Fault::new(file.display(), problem).into());
         };
         let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(Self { file, format, limit })
@@ -83,6 +95,19 @@ impl Input {
         match self.format {
             Format::Csv => csv::columns(&self.file).ok(),
             Format::Ndjson => None,
+        }
+    }
+}
+
+/// Reads tasks from an input that can be read only once; `name` names it in faults.
+pub(crate) fn stream(name: &Path, format: Format, input: Box<dyn Read + Send>) -> Result<Rows, Failure> {
+    match format {
+        Format::Csv => csv::stream(name, input),
+        Format::Ndjson => {
+            let advice =
+                "One JSON value per line is expected; convert a value with `jq -c .`, and a list with `jq -c '.[]'`"
+                    .to_owned();
+            Ok(ndjson::stream(name, BufReader::new(input), advice))
         }
     }
 }

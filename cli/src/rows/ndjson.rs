@@ -12,6 +12,11 @@ use crate::fault::Fault;
 
 pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
     let reader = File::open(file).map(BufReader::new).map_err(|error| Fault::new(file.display(), error))?;
+    Ok(stream(file, reader, other_json(file)))
+}
+
+/// The rows of an input; `advice`: how to convert a value of several lines.
+pub(super) fn stream(file: &Path, reader: impl BufRead + Send + 'static, advice: String) -> Rows {
     let file = file.to_owned();
     // What cannot be read once will not be read by trying again and again.
     let lines = reader.split(b'\n').scan(false, |broken, line| {
@@ -20,7 +25,7 @@ pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
         go_on.then_some(line)
     });
     // Nor does it get better line by line in a value that is spread over many.
-    Ok(Box::new(
+    Box::new(
         (1..)
             .zip(lines)
             .scan(false, move |spread, (line, bytes)| {
@@ -31,22 +36,18 @@ pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
                     Err(error) => Some(Err(Fault::row(&file, line, error))),
                     Ok(bytes) if line == 1 && is_spread(&bytes) => {
                         *spread = true;
-                        Some(Err(Fault::row(
-                            &file,
-                            line,
-                            format_args!("begins a value of several lines. {}", other_json(&file)),
-                        )))
+                        Some(Err(Fault::row(&file, line, format_args!("begins a value of several lines. {advice}"))))
                     }
                     Ok(bytes) => row(&file, line, &bytes),
                 };
                 Some(row)
             })
             .flatten(),
-    ))
+    )
 }
 
 /// Whether a line is only the beginning of a JSON value.
-fn is_spread(line: &[u8]) -> bool {
+pub(crate) fn is_spread(line: &[u8]) -> bool {
     let line = without_mark(line).trim_ascii();
     !line.is_empty() && serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof())
 }

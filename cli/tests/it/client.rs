@@ -1,6 +1,6 @@
 //! The command as a client of `fanfold serve`, as scripts and people use it.
 
-mod stack;
+pub(crate) mod stack;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;

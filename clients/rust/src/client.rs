@@ -62,7 +62,7 @@ pub struct OpenFanout {
 /// Opens fan-outs, adds items, seals fan-outs, waits for their ends. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Fanfold {
-    http: Http,
+    pub(crate) http: Http,
 }
 
 impl Fanfold {

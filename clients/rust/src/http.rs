@@ -49,14 +49,31 @@ impl Signer {
     }
 }
 
+/// The body of a request.
+#[derive(Clone, Copy)]
+enum Sent<'a> {
+    /// A JSON document.
+    Json(&'a Value),
+    /// A JSON document per line.
+    Lines(&'a str),
+}
+
 /// A request.
 struct Asked<'a> {
     method: Method,
     path: &'a str,
-    body: Option<&'a Value>,
+    body: Option<Sent<'a>>,
     key: Option<&'a str>,
     /// Whether it must not be carried out twice.
     once: bool,
+}
+
+impl Asked<'_> {
+    fn read<T: DeserializeOwned>(&self, answer: &[u8]) -> Result<T, ClientError> {
+        let request = || format!("{} {}", self.method, self.path);
+        serde_json::from_slice(answer)
+            .map_err(|error| ClientError::Answer { request: request(), cause: error.to_string() })
+    }
 }
 
 /// The client of one API; it keeps connections open.
@@ -95,7 +112,22 @@ impl Http {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Result<T, ClientError> {
-        self.repeat(&Asked { method, path, body, key, once: false }).await
+        let body = body.map(Sent::Json);
+        self.document(&Asked { method, path, body, key, once: false }).await
+    }
+
+    /// Sends a document per line, and returns the documents in the lines of the response; repeats as [`Self::call`] does.
+    pub(crate) async fn call_lines<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        lines: &str,
+        key: Option<&str>,
+    ) -> Result<Vec<T>, ClientError> {
+        let asked = Asked { method, path, body: Some(Sent::Lines(lines)), key, once: false };
+        let answer = self.repeat(&asked).await?;
+        let lines = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| asked.read(line)).collect()
     }
 
     /// The same for a request that must not be carried out twice: it is retried only after 429, when nothing was done.
@@ -105,10 +137,16 @@ impl Http {
         path: &str,
         body: &Value,
     ) -> Result<T, ClientError> {
-        self.repeat(&Asked { method, path, body: Some(body), key: None, once: true }).await
+        self.document(&Asked { method, path, body: Some(Sent::Json(body)), key: None, once: true }).await
     }
 
-    async fn repeat<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, ClientError> {
+    async fn document<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, ClientError> {
+        let answer = self.repeat(asked).await?;
+        asked.read(&answer)
+    }
+
+    /// The body of a success.
+    async fn repeat(&self, asked: &Asked<'_>) -> Result<Vec<u8>, ClientError> {
         let Asked { method, path, body, key, once } = asked;
         let name = format!("{method} {path}");
         let mut attempt = 1;
@@ -119,12 +157,8 @@ impl Http {
                 Ok(answer) => {
                     let status = answer.status().as_u16();
                     if status < 300 {
-                        let bytes = answer.bytes().await;
-                        match bytes {
-                            Ok(bytes) => {
-                                return serde_json::from_slice(&bytes)
-                                    .map_err(|error| ClientError::Answer { request: name, cause: error.to_string() });
-                            }
+                        match answer.bytes().await {
+                            Ok(bytes) => return Ok(bytes.to_vec()),
                             Err(error) if alone => return Err(unreachable(name, attempt, &error)),
                             Err(_) => {}
                         }
@@ -147,12 +181,17 @@ impl Http {
         &self,
         method: &Method,
         path: &str,
-        body: Option<&Value>,
+        body: Option<Sent<'_>>,
         key: Option<&str>,
     ) -> Result<reqwest::Request, ClientError> {
         let mut headers = HeaderMap::new();
-        if body.is_some() {
-            headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let (kind, text) = match body {
+            None => (None, String::new()),
+            Some(Sent::Json(document)) => (Some("application/json"), document.to_string()),
+            Some(Sent::Lines(lines)) => (Some("application/x-ndjson"), lines.to_owned()),
+        };
+        if let Some(kind) = kind {
+            headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         if let Some(key) = key {
             let value = HeaderValue::from_str(key);
@@ -160,7 +199,6 @@ impl Http {
                 .map_err(|_| ClientError::Setting(format!("idempotency key: `{key}`: visible ASCII is expected")))?;
             headers.insert(HeaderName::from_static("idempotency-key"), value);
         }
-        let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         if let Some(given) = request.headers_mut() {
             *given = headers;

@@ -9,7 +9,9 @@ mod http;
 mod ids;
 mod list;
 mod models;
+mod policies;
 mod senders;
+mod tasks;
 
 pub use buffer::AckBuffer;
 pub use client::{Fanfold, OpenFanout};
@@ -23,3 +25,4 @@ pub use models::{
     RefusedCount, State,
 };
 pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};
+pub use tasks::{NewTask, Streamed};

@@ -8,6 +8,7 @@ use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
+use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::Tracking;
@@ -25,6 +26,7 @@ pub struct Api {
     batches: Batches,
     policies: Policies,
     gates: Gates,
+    locks: Locks,
     world: World,
     allow_commands: bool,
 }
@@ -42,6 +44,7 @@ impl Api {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
+            locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             world: surroundings.world.clone(),
             allow_commands: false,
         })

@@ -14,7 +14,7 @@ use fanfold::ids::derived;
 use fanfold::lane::Lane;
 use fanfold::limits::{ELECTION_PAUSES, ELECTIONS_AT_ONCE_MAX};
 use fanfold::messages::{ElectMessage, GroupMessage};
-use fanfold::policy::Policy;
+use fanfold::policy::{Policy, no_policy};
 use fanfold::store::locks::{Lock, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -46,8 +46,6 @@ enum ElectError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("there is no policy of kind `{0}`")]
-    NoPolicy(String),
     #[error("{0}")]
     Policy(String),
 }
@@ -85,8 +83,10 @@ impl Elect {
             // Nothing is read for lanes where no leader can be elected. If a lane had a leader before, that one may have
             // claimed the tasks already.
             let lock = locks.get(lane);
-            let free =
-                policy_of(&policies, lane).is_ok_and(|policy| lock.is_none_or(|lock| lock.open(policy.max_in_flight)));
+            let free = policy_of(&policies, lane)
+                .ok()
+                .flatten()
+                .is_some_and(|policy| lock.is_none_or(|lock| lock.open(policy.max_in_flight)));
             if free && (candidacy.tried() || lock.is_some_and(|lock| lock.epoch > 0)) {
                 doubtful = doubtful.union(&candidacy.waiting());
             }
@@ -107,13 +107,16 @@ impl Elect {
     async fn hold(
         &self,
         lane: &Lane,
-        policy: Result<Arc<Policy>, ElectError>,
+        policy: Result<Option<Arc<Policy>>, ElectError>,
         candidacy: &Candidacy,
         waiting: Waiting,
         lock: Lock,
     ) -> Result<Outbox, ElectError> {
-        let policy = policy?;
         let mut outbox = Outbox::default();
+        let Some(policy) = policy? else {
+            tracing::warn!(%lane, "{}; its tasks wait until there is one, and are found by the sweep", no_policy(&lane.kind));
+            return Ok(outbox);
+        };
         let candidates = candidacy.merged(&waiting);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
@@ -188,14 +191,10 @@ fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, 
     }
 }
 
-/// The policy of a lane, or why it could not be read.
+/// The policy of a lane, if its kind has one, or why it could not be read.
 fn policy_of(
     policies: &HashMap<String, Result<Option<Arc<Policy>>, String>>,
     lane: &Lane,
-) -> Result<Arc<Policy>, ElectError> {
-    match policies.get(&lane.kind) {
-        Some(Ok(Some(policy))) => Ok(Arc::clone(policy)),
-        Some(Err(error)) => Err(ElectError::Policy(error.clone())),
-        Some(Ok(None)) | None => Err(ElectError::NoPolicy(lane.kind.clone())),
-    }
+) -> Result<Option<Arc<Policy>>, ElectError> {
+    policies.get(&lane.kind).cloned().transpose().map(Option::flatten).map_err(ElectError::Policy)
 }

@@ -10,10 +10,11 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest};
 use fanfold::ids::{TaskId, derived};
+use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
-use fanfold::policy::Policy;
+use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
@@ -24,7 +25,7 @@ use uuid::Uuid;
 /// The messages that follow from forming a batch.
 #[derive(Debug, Default)]
 struct Outbox {
-    handle: Vec<HandleMessage>,
+    handle: Vec<(HandleMessage, Lane)>,
     group: Vec<(GroupMessage, Duration)>,
     elect: Vec<ElectMessage>,
 }
@@ -49,8 +50,6 @@ enum GroupError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("there is no policy of kind `{0}`")]
-    NoPolicy(String),
 }
 
 impl Group {
@@ -66,7 +65,9 @@ impl Group {
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             world: surroundings.world.clone(),
         })
     }
@@ -75,7 +76,10 @@ impl Group {
     /// the same leader. Returns what is to be sent.
     async fn form(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
         let kind = &message.lane.kind;
-        let policy = self.policies.get(kind).await?.ok_or_else(|| GroupError::NoPolicy(kind.clone()))?;
+        let Some(policy) = self.policies.get(kind).await? else {
+            tracing::warn!(lane = %message.lane, "{}; the leader waits, and is reminded once there is one", no_policy(kind));
+            return Ok(Outbox::default());
+        };
         let policy = policy.as_ref();
         if !self.leads(message).await? {
             let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
@@ -87,8 +91,8 @@ impl Group {
             let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
             return Ok(self.and_wake(message, freed, outbox));
         }
-        let Candidates { chosen, bundles, .. } = &candidates;
-        let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles).await?;
+        let Candidates { chosen, bundles, weight, .. } = &candidates;
+        let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles, *weight).await?;
         let rest = candidates.rest(&batch.members);
         let batch = if batch.status == BatchStatus::Grouping { self.claim(batch, &candidates).await? } else { batch };
         if batch.status == BatchStatus::Done {
@@ -101,7 +105,7 @@ impl Group {
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
             let more = !rest.is_empty() && outbox.group.is_empty();
-            outbox.handle.push(HandleMessage::first(batch.id, more));
+            outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
         }
         Ok(self.and_wake(message, freed, outbox))
     }
@@ -217,7 +221,7 @@ impl Group {
             all.group.extend(outbox.group);
             all.elect.extend(outbox.elect);
         }
-        self.handle.send_all(all.handle.iter().map(|message| (message, Duration::ZERO))).await?;
+        self.handle.send_for(all.handle.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?;
         self.group.send_all(all.group.iter().map(|(message, delay)| (message, *delay))).await?;
         self.elect.send_all(all.elect.iter().map(|message| (message, Duration::ZERO))).await
     }

@@ -7,18 +7,18 @@ use fanfold::aws::Write;
 use fanfold::clock::Timestamp;
 use fanfold::grouping::gave_up_waiting;
 use fanfold::ids::TaskId;
-use fanfold::limits::{CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
+use fanfold::limits::{CALL_AHEAD, CALL_WITHIN, DELAY_MIN, LOST_ATTEMPTS_MAX};
 use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
-use fanfold::policy::Policy;
+use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::Batch;
-use fanfold::store::places::Place;
 use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause};
 use serde_json::value::RawValue;
 
 use crate::breaker::Called;
 use crate::places::{Entry, Pass};
 use crate::settle::Ended;
+use crate::turns::pause;
 use crate::{Handle, HandleError};
 
 /// The result of beginning an attempt.
@@ -63,26 +63,34 @@ impl Handle {
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
             left if left < DELAY_MIN => tokio::time::sleep(left).await,
-            left => return self.later(message, left).await,
+            left => return self.later(&batch.lane, message, left).await,
         }
         let kind = &batch.lane.kind;
-        let policy = self.policies.get(kind).await?.ok_or_else(|| HandleError::NoPolicy(kind.clone()))?;
-        let pass = match self.enter(&batch, &policy).await? {
+        let Some(policy) = self.policies.get(kind).await? else {
+            tracing::warn!(batch = %batch.id, "{}; the batch waits, and is found by the sweep", no_policy(kind));
+            return Ok(());
+        };
+        if let Some(wait) = self.until_turn(&batch, &policy).await {
+            return self.later(&batch.lane, message, wait).await;
+        }
+        let mut pass = match self.enter(&batch, &policy).await? {
             Entry::Pass(pass) => *pass,
             _ if self.nothing_left(&batch).await? => return self.drop_all(message, &policy).await,
-            Entry::Later(wait) => return self.later(message, wait).await,
+            Entry::Later(wait) => return self.later(&batch.lane, message, wait).await,
+            Entry::NotYet(_) => return self.later(&batch.lane, message, DELAY_MIN).await,
+            Entry::Turn(turns, wait) => return self.wait_for_turn(message, &batch, turns, wait).await,
             Entry::StandsStill => return Ok(()),
             Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
         };
-        let begun = self.begin(message, &batch, &policy, &pass.place).await;
+        let begun = self.begin(message, &batch, &policy, &mut pass).await;
         if let Ok(Begun::Attempt(batch, prepared)) = begun {
             return self.run(&pass, batch, &policy, prepared, message.more).await;
         }
-        self.give_back(&pass).await;
+        self.give_back(&batch, &pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
             Begun::Overtaken => Ok(()),
-            Begun::Attempt(..) | Begun::TooLate => self.later(message, Duration::ZERO).await,
+            Begun::Attempt(..) | Begun::TooLate => self.later(&batch.lane, message, Duration::ZERO).await,
         }
     }
 
@@ -98,7 +106,7 @@ impl Handle {
         let Prepared { members, registered, gone } = prepared;
         // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
-            self.give_back(pass).await;
+            self.give_back(&batch, pass).await;
             let result = not_called(&batch);
             return self.end(batch, policy, Ended { result, gone, put_off: None }, more).await;
         }
@@ -135,9 +143,10 @@ impl Handle {
         message: HandleMessage,
         batch: &Batch,
         policy: &Policy,
-        place: &Place,
+        pass: &mut Pass,
     ) -> Result<Begun, HandleError> {
         let prepared = self.prepare(batch).await?;
+        pause(pass.times.ahead(self.world.now()).saturating_sub(CALL_AHEAD)).await;
         let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
         let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
@@ -154,9 +163,10 @@ impl Handle {
             }
         };
         let prepared = prepared.without(&batch);
+        let in_time = self.in_time(&batch, &mut pass.times).await;
         // Other workers rely on the call to end before its leases do.
         let now = self.world.now();
-        if now.since(began) > CALL_WITHIN || now.plus(timeout) > place.until {
+        if now.since(began) > CALL_WITHIN || now.plus(timeout) > pass.place.until || !in_time {
             self.batches.take_back(&batch).await?;
             return Ok(Begun::TooLate);
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fanfold::aws::Write;
 use fanfold::grouping::{First, Follows};
+use fanfold::lane::Lane;
 use fanfold::limits::DELAY_MIN;
 use fanfold::messages::{AckRequest, HandleMessage, NotifyMessage};
 use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
@@ -22,7 +23,7 @@ impl Handle {
             return Ok(());
         };
         count(&batch, &settled);
-        self.conclude(&settled, more).await
+        self.conclude(&settled, Some(policy), more).await
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
@@ -31,20 +32,26 @@ impl Handle {
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
             // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
-            (BatchStatus::InProgress, Some(_)) => self.later(message, from.since(self.world.now()) + DELAY_MIN).await,
-            (BatchStatus::Grouping | BatchStatus::Dispatched, _) => self.later(message, Duration::ZERO).await,
-            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, more).await,
+            (BatchStatus::InProgress, Some(_)) => {
+                self.later(&batch.lane, message, from.since(self.world.now()) + DELAY_MIN).await
+            }
+            (BatchStatus::Grouping | BatchStatus::Dispatched, _) => {
+                self.later(&batch.lane, message, Duration::ZERO).await
+            }
+            (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
         }
     }
 
     /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
-    /// flight before its acks are sent, and stays known as closing until they are applied.
-    async fn conclude(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
+    /// flight before its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the
+    /// attempt followed, which counts if it was deleted meanwhile.
+    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<(), HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
-        let follows = Follows::of(batch, policy.as_deref());
-        self.release(batch, policy.as_deref()).await?;
+        let policy = policy.as_deref().or(attempted);
+        let follows = Follows::of(batch, policy);
+        self.release(batch, policy).await?;
         if follows.done {
-            let lock = self.leave_flight(batch, policy.as_deref(), follows.closing(), more).await?;
+            let lock = self.leave_flight(batch, policy, follows.closing(), more).await?;
             // A notice was due once, but the policy no longer names a destination.
             if !follows.closing() && lock.closing.contains(&batch.id) {
                 self.locks.closed(&batch.lane, &[batch.id]).await?;
@@ -60,14 +67,14 @@ impl Handle {
         {
             let wait = from.since(self.world.now());
             let message = HandleMessage { more, ..message };
-            self.later(message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
+            self.later(&batch.lane, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
         }
         Ok(())
     }
 
-    /// Sends a message to arrive after `wait`, or as late as a message can.
-    pub(crate) async fn later(&self, message: HandleMessage, wait: Duration) -> Result<(), HandleError> {
-        Ok(self.handle.send_all([(&message, wait)]).await?)
+    /// Sends a message about a batch of `lane` to arrive after `wait`, or as late as a message can.
+    pub(crate) async fn later(&self, lane: &Lane, message: HandleMessage, wait: Duration) -> Result<(), HandleError> {
+        Ok(self.handle.send_for([(&message, wait, lane)]).await?)
     }
 }
 

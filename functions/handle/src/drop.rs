@@ -54,7 +54,7 @@ impl Handle {
         let Some(batch) = self.drop_some(batch).await? else { return Ok(()) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
-            return self.later(message, Duration::ZERO).await;
+            return self.later(&batch.lane, message, Duration::ZERO).await;
         }
         let ended = Ended { result: Ok(Answer::AllSucceeded), gone: BTreeSet::new(), put_off: None };
         self.end(batch, policy, ended, message.more).await

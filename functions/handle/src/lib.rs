@@ -11,6 +11,7 @@ mod places;
 mod release;
 mod settle;
 mod step;
+mod turns;
 
 use std::sync::Arc;
 
@@ -63,8 +64,6 @@ pub(crate) enum HandleError {
     UnknownBatch(Uuid),
     #[error("batch {0} is not dispatched yet")]
     NotDispatched(Uuid),
-    #[error("there is no policy of kind `{0}`")]
-    NoPolicy(String),
 }
 
 impl Handle {
@@ -81,7 +80,9 @@ impl Handle {
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             ack: surroundings.queue(variables::ACK_QUEUE_URL)?,
             notify: surroundings.queue(variables::NOTIFY_QUEUE_URL)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,

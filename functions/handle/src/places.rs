@@ -5,11 +5,13 @@ use std::time::Duration;
 use fanfold::aws::{StoreError, Write};
 use fanfold::grouping::waited_in_vain;
 use fanfold::limits::{ATTEMPT_MARGIN, CONTENTION_TRIES_MAX, OTHER_PROBE_WAIT, PLACE_LOOKS_MAX};
+use fanfold::pacing::{Ask, Turns, Verdict};
 use fanfold::policy::{Policy, Refusals};
 use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};
 
+use crate::turns::{Time, Times};
 use crate::{Handle, pace};
 
 /// The right to make a call.
@@ -20,6 +22,8 @@ pub(crate) struct Pass {
     pub(crate) gate: Gate,
     /// Whether the call probes the batch API of a kind that stands still.
     pub(crate) probes: bool,
+    /// The times of its call, by the rates of its lane and its kind.
+    pub(crate) times: Times,
 }
 
 /// Whether a batch may call.
@@ -29,6 +33,10 @@ pub(crate) enum Entry {
     Pass(Box<Pass>),
     /// It may try again after this time.
     Later(Duration),
+    /// The kind's rate has no time for its call yet.
+    NotYet(Box<(Gate, Ask)>),
+    /// It waits for its turns, and may try again after this time.
+    Turn(Turns, Duration),
     /// Its kind stands still: the sweep sends its message again.
     StandsStill,
     /// Its kind stands still for longer than the batch can wait; with the batch API's last answer.
@@ -36,16 +44,24 @@ pub(crate) enum Entry {
 }
 
 impl Handle {
-    /// Takes a place for a call for this batch, or the probe of its kind.
-    pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
+    /// Takes a place for a call for this batch, or the probe of its kind. `ask`: the same write also takes a time of the kind's
+    /// rate.
+    pub(crate) async fn pass_gate(
+        &self,
+        batch: &Batch,
+        policy: &Policy,
+        ask: Option<&Ask>,
+    ) -> Result<Entry, StoreError> {
         let lease = policy.batch_api.timeout.0 + ATTEMPT_MARGIN;
         let holder = self.world.uuid();
         let mut looks = 1;
         for _ in 0..CONTENTION_TRIES_MAX {
             let now = self.world.now();
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
-            let gate = match self.gates.take(&place, self.share, now).await? {
-                Write::Done(gate) => return Ok(Entry::Pass(Box::new(Pass { place, gate, probes: false }))),
+            let ask = ask.map(|ask| ask.clone().at(now, 0));
+            let share = policy.calls_at_once(self.share);
+            let gate = match self.gates.take_in_time(&place, share, now, ask.as_ref()).await? {
+                Write::Done(gate) => return Ok(passes(place, gate, ask, false)),
                 Write::Refused(gate) => gate,
             };
             if let Some(stopped) = &gate.stopped {
@@ -53,7 +69,11 @@ impl Handle {
                     self.forget(&gate, stopped, policy).await?;
                     continue;
                 }
-                return self.knock(batch, place, &gate, stopped).await;
+                return self.knock(batch, place, &gate, (stopped, share, ask)).await;
+            }
+            // A place is free, so the rate refused.
+            if let Some(ask) = ask.filter(|_| gate.held(now) < share as usize) {
+                return Ok(Entry::NotYet(Box::new((gate, ask))));
             }
             let oldest = pace::oldest(&gate, lease, now);
             let random = self.world.random.next();
@@ -76,25 +96,45 @@ impl Handle {
     }
 
     /// A batch at the gate of a kind that stands still: it probes, waits, or gives up.
-    async fn knock(&self, batch: &Batch, place: Place, gate: &Gate, stopped: &Stopped) -> Result<Entry, StoreError> {
+    async fn knock(
+        &self,
+        batch: &Batch,
+        place: Place,
+        gate: &Gate,
+        (stopped, share, ask): (&Stopped, u32, Option<Ask>),
+    ) -> Result<Entry, StoreError> {
         let now = self.world.now();
         if waited_in_vain(batch, now) {
             return Ok(Entry::GivesUp(stopped.answer.clone()));
         }
         match gate.probe(&batch.lane.target, now) {
-            Probe::Now if self.gates.take_probe(&place, gate, stopped, self.share).await? => {
-                Ok(Entry::Pass(Box::new(Pass { place, gate: gate.clone(), probes: true })))
-            }
+            Probe::Now => match ask {
+                Some(ask) if gate.pace.verdict(&ask) != Verdict::Go => Ok(Entry::NotYet(Box::new((gate.clone(), ask)))),
+                ask => {
+                    let taken = self.gates.take_probe(&place, gate, stopped, share, ask.as_ref()).await?;
+                    let probes = |after: Gate| passes(place, Gate { pace: after.pace, ..gate.clone() }, ask, true);
+                    Ok(taken.map_or(Entry::StandsStill, probes))
+                }
+            },
             Probe::Soon => Ok(Entry::Later(OTHER_PROBE_WAIT)),
-            Probe::Now | Probe::No => Ok(Entry::StandsStill),
+            Probe::No => Ok(Entry::StandsStill),
         }
     }
 
-    /// Gives back a place that was not used for a call. If that fails, its lease ends it.
-    pub(crate) async fn give_back(&self, Pass { place, probes, .. }: &Pass) {
+    /// Gives back a place that was not used for a call, and the call's times. If that fails, the place's lease ends it, and
+    /// the times are lost.
+    pub(crate) async fn give_back(&self, batch: &Batch, pass: &Pass) {
+        let Pass { place, probes, times, .. } = pass;
         let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
         if let Err(error) = given {
             tracing::warn!(%error, party = ?place.party, "a place was not given back; it is free when its lease ends");
         }
+        self.give_times_back(batch, times).await;
     }
+}
+
+/// The right to make a call, with its time if it asked for one.
+fn passes(place: Place, gate: Gate, ask: Option<Ask>, probes: bool) -> Entry {
+    let kind = ask.map(|ask| Time { slot: gate.pace.given(&ask, place.holder), ask });
+    Entry::Pass(Box::new(Pass { place, gate, probes, times: Times { lane: None, kind } }))
 }

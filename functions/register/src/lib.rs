@@ -1,12 +1,13 @@
 //! The step `register`: registers the tasks that messages and HTTP requests bring.
 
+mod lines;
 mod routes;
 mod step;
 
 use fanfold::config::{ConfigError, Surroundings};
 use fanfold::messages::TaskRequest;
-use fanfold::registering::Registrar;
 pub use fanfold::registering::{RegisterError, Registered, Registration, TaskFault, request_id};
+use fanfold::registering::{Registrar, Streamed};
 
 #[cfg(feature = "openapi")]
 pub use routes::describe;
@@ -45,5 +46,17 @@ impl Register {
     /// A task cannot be accepted, the key was used for another request, or tables or queues cannot be reached.
     pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
         self.0.register_once(tasks, key).await
+    }
+
+    /// Registers the tasks of a stream, each by itself: see [`Registrar::register_stream`].
+    ///
+    /// # Errors
+    /// The key was used for another request, or tables or queues cannot be reached.
+    pub async fn register_stream(
+        &self,
+        lines: Vec<Streamed>,
+        key: Option<&str>,
+    ) -> Result<Vec<Option<Result<Registered, TaskFault>>>, RegisterError> {
+        self.0.register_stream(lines, key).await
     }
 }

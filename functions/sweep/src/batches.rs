@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::grouping::{batch_overdue, waited_in_vain};
+use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -13,15 +14,17 @@ use fanfold::store::locks::Lock;
 use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
+use crate::known::Known;
 use crate::lanes::batches_of;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
-    /// Looks at every batch in flight or closing.
+    /// Looks at every batch in flight or closing. A batch that is still to be called waits as long as its kind has no policy.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
         request: SweepRequest,
+        known: &Known,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let mut lanes = batches_of(locks);
@@ -39,17 +42,19 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
+            if !request.workers_dead && batch.status != BatchStatus::Done && !known.has(&batch.lane.kind) {
+                continue;
+            }
             if request.workers_dead {
-                messages.extend(self.resumed(&batch).await?);
+                messages
+                    .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));
             } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
                 if waited_in_vain(&batch, self.world.now()) {
-                    messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
+                    messages.extend(at_once(&batch));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if batch_overdue(&batch, gate, self.share, self.horizon(request), self.world.now())
-                && self.batches.remind(&batch).await?
-            {
-                messages.extend(HandleMessage::awaited(&batch).map(|(message, _)| (message, Duration::ZERO)));
+            } else if self.lost(&batch, request, gate).await? {
+                messages.extend(at_once(&batch));
             }
         }
         // One batch of each kind that stands still probes, any of those that wait.
@@ -58,7 +63,7 @@ impl Sweep {
             let delay = stopped.probe_at.since(self.world.now());
             let at = usize::try_from(self.world.random.next()).unwrap_or(0) % batches.len();
             if delay < HINT_LOST_AFTER {
-                messages.extend(batches.get(at).and_then(HandleMessage::awaited).map(|(message, _)| (message, delay)));
+                messages.extend(batches.get(at).and_then(at_once).map(|(message, _, lane)| (message, delay, lane)));
             }
         }
         // Batches done so long ago that their records are gone.
@@ -67,7 +72,7 @@ impl Sweep {
             self.locks.closed(lane, &[batch]).await?;
         }
         report.batches += messages.len() as u64;
-        Ok(self.handle.send_all(messages.iter().map(|(message, delay)| (message, *delay))).await?)
+        Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
     }
 
     /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
@@ -90,10 +95,32 @@ impl Sweep {
             self.gates.hold(&place).await?;
         }
         let due = |message: HandleMessage| {
-            let due = batch.lease_until.or(batch.retry_at).unwrap_or(now);
+            let due = batch.lease_until.or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
             (message, due.since(now))
         };
         Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))
+    }
+
+    /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends
+    /// it.
+    async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
+        let share = match gate {
+            Some(gate) => self.calls_at_once(&gate.kind).await,
+            None => self.share,
+        };
+        let overdue = batch_overdue(batch, gate, share, self.horizon(request), self.world.now());
+        Ok(overdue && self.batches.remind(batch).await?)
+    }
+
+    /// How many calls of a kind may run at once.
+    async fn calls_at_once(&self, kind: &str) -> u32 {
+        match self.policies.get(kind).await {
+            Ok(policy) => policy.map_or(self.share, |policy| policy.calls_at_once(self.share)),
+            Err(error) => {
+                tracing::error!(%error, kind, "the policy cannot be read");
+                self.share
+            }
+        }
     }
 
     /// The gates of the kinds of these lanes.
@@ -112,4 +139,9 @@ impl Sweep {
         }
         Ok(())
     }
+}
+
+/// The message that a batch waits for, sent at once, with its lane.
+fn at_once(batch: &Batch) -> Option<(HandleMessage, Duration, Lane)> {
+    HandleMessage::awaited(batch).map(|(message, _)| (message, Duration::ZERO, batch.lane.clone()))
 }

@@ -3,13 +3,19 @@
 use fanfold::messages::About;
 use fanfold::store::gates::Gate;
 
+use crate::known::Known;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
     /// Sends the messages of overdue notices of kinds again. There are few kinds: one per policy.
-    pub(crate) async fn sweep_kinds(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
-        let kinds = self.policies.kinds().await?;
-        let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    pub(crate) async fn sweep_kinds(
+        &self,
+        request: SweepRequest,
+        known: &Known,
+        report: &mut SweepReport,
+    ) -> Result<(), SweepError> {
+        // If they could not be read, this sweep fails at its end, and the next one tries again.
+        let Some(kinds) = known.kinds() else { return Ok(()) };
         let notices = self.gates.notices();
         for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_notify) {
             match self.policies.get(&gate.kind).await {

@@ -13,11 +13,17 @@ use fanfold::store::tasks::Pending;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
+use crate::known::Known;
 use crate::{Sweep, SweepError, SweepReport, SweepRequest};
 
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
-    pub(crate) async fn sweep_locks(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
+    pub(crate) async fn sweep_locks(
+        &self,
+        request: SweepRequest,
+        known: &Known,
+        report: &mut SweepReport,
+    ) -> Result<(), SweepError> {
         let mut cleared = BTreeSet::new();
         for segment in self.segments() {
             let lanes = self.locks.busy(segment).await?;
@@ -30,13 +36,13 @@ impl Sweep {
                 }
                 stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
-                for lock in &locks {
+                for lock in locks.iter().filter(|lock| known.has(&lock.lane.kind)) {
                     self.remind_leader(lock, request, report).await?;
                 }
                 if request.workers_dead {
                     self.clear_gates(&locks, &mut cleared).await?;
                 }
-                self.sweep_batches(&locks, request, report).await?;
+                self.sweep_batches(&locks, request, known, report).await?;
             }
         }
         Ok(())
@@ -64,10 +70,11 @@ impl Sweep {
         Ok(())
     }
 
-    /// Wakes every lane with tasks that have waited unclaimed for too long.
+    /// Wakes every lane with tasks that have waited unclaimed for too long, if its kind has a policy.
     pub(crate) async fn sweep_pending(
         &self,
         request: SweepRequest,
+        known: &Known,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let horizon = self.horizon(request);
@@ -85,6 +92,8 @@ impl Sweep {
             self.tasks.scan_pending(segment, visit).await?;
             self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
+            known.report(lanes.iter().map(|lane| lane.kind.as_str()));
+            let lanes: Vec<Lane> = lanes.into_iter().filter(|lane| known.has(&lane.kind)).collect();
             self.wake(&lanes).await?;
             report.lanes += lanes.len() as u64;
             woken.extend(lanes);

@@ -3,6 +3,7 @@
 mod batches;
 mod fanouts;
 mod kinds;
+mod known;
 mod lanes;
 mod producers;
 
@@ -109,7 +110,9 @@ impl Sweep {
             producing: Producing::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
-            handle: surroundings.queue(variables::HANDLE_QUEUE_URL)?,
+            handle: surroundings
+                .queue(variables::HANDLE_QUEUE_URL)?
+                .fair(surroundings.says_yes(variables::FAIR_QUEUES)),
             world: surroundings.world.clone(),
         })
     }
@@ -125,13 +128,14 @@ impl Sweep {
     async fn look_through(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
         // A failure in one part does not keep the others from healing.
-        let pending = self.sweep_pending(request, &mut report).await;
+        let (known, read) = self.known().await;
+        let pending = self.sweep_pending(request, &known, &mut report).await;
         let fanouts = self.sweep_fanouts(request, &mut report).await;
         let idle = self.sweep_idle(&mut report).await;
-        let locks = self.sweep_locks(request, &mut report).await;
-        let kinds = self.sweep_kinds(request, &mut report).await;
+        let locks = self.sweep_locks(request, &known, &mut report).await;
+        let kinds = self.sweep_kinds(request, &known, &mut report).await;
         let producers = self.sweep_producers(request, &mut report).await;
-        pending.and(fanouts).and(idle).and(locks).and(kinds).and(producers).map(|()| report)
+        pending.and(fanouts).and(idle).and(locks).and(kinds).and(producers).and(read).map(|()| report)
     }
 
     /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.

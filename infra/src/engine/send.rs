@@ -23,8 +23,11 @@ const MAX_BATCH_BYTES: usize = 1024 * 1024;
 const MAX_BYTES: &str = "MaximumMessageSize";
 
 impl Queues {
-    pub(super) async fn send(&self, message: SendMessageInput) -> Result<SendMessageOutput, SqsError> {
+    pub(super) async fn send(&self, mut message: SendMessageInput) -> Result<SendMessageOutput, SqsError> {
         check_delay(message.delay_seconds)?;
+        if !is_fifo(&message.queue_url) {
+            message.message_group_id = None;
+        }
         if delay(&message).is_none() {
             return self.provider.send_message(message).await;
         }
@@ -32,8 +35,14 @@ impl Queues {
         self.hold_or_send(message, max_bytes).await
     }
 
-    pub(super) async fn send_batch(&self, input: SendMessageBatchInput) -> Result<SendMessageBatchOutput, SqsError> {
+    pub(super) async fn send_batch(
+        &self,
+        mut input: SendMessageBatchInput,
+    ) -> Result<SendMessageBatchOutput, SqsError> {
         check_batch(&input)?;
+        if !is_fifo(&input.queue_url) {
+            input.entries.iter_mut().for_each(|entry| entry.message_group_id = None);
+        }
         if input.entries.iter().all(|entry| entry.delay_seconds.unwrap_or_default() == 0) {
             return self.provider.send_message_batch(input).await;
         }
@@ -113,6 +122,12 @@ pub(super) fn name_of(queue_url: &str) -> &str {
     extract_queue_name(queue_url).unwrap_or(queue_url)
 }
 
+/// Whether messages of a group come in order. On standard queues SQS uses groups for fairness; the embedded engine has no fair
+/// queues, and refuses groups there.
+fn is_fifo(queue_url: &str) -> bool {
+    queue_url.ends_with(".fifo")
+}
+
 /// How long to hold a message. Not at all if it has no delay of its own, or is not for the queue to take as it is: FIFO
 /// queues refuse delays, and none takes an empty body or more attributes.
 fn delay(message: &SendMessageInput) -> Option<Duration> {
@@ -120,7 +135,7 @@ fn delay(message: &SendMessageInput) -> Option<Duration> {
         message.delay_seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0)?;
     let takes = !message.message_body.is_empty()
         && message.message_attributes.len() <= stamp::MAX_ATTRIBUTES
-        && !message.queue_url.ends_with(".fifo");
+        && !is_fifo(&message.queue_url);
     takes.then(|| Duration::from_secs(seconds))
 }
 

@@ -46,9 +46,11 @@ codes! {
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
         "the fan-out was without activity for longer than its idle limit";
+    PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
+        "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type",
-        "the header Content-Type is not JSON";
+        "the header Content-Type names a type that this route does not take";
     InvalidBody: UNPROCESSABLE_ENTITY, "invalid_body", "Invalid body", "the body is JSON, but not in the form that this route takes";
     OutOfRange: UNPROCESSABLE_ENTITY, "out_of_range", "Out of range",
         "a field is above or below what is allowed; `errors` names it";

@@ -11,6 +11,12 @@ use serde::de::DeserializeOwned;
 
 use crate::{Code, Problem};
 
+/// The media type of a stream of JSON.
+const NDJSON: &str = "application/x-ndjson";
+
+/// The media types that are taken for a stream: none is registered, and all of these are used.
+const STREAMS: [&str; 3] = [NDJSON, "application/ndjson", "application/jsonl"];
+
 /// A JSON body; in a request it is an object. As an `Option`, it may be absent.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
@@ -21,6 +27,38 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         is_json(request.headers())?;
         parse(&body(request, state).await?).map(Self)
+    }
+}
+
+/// A body that is a JSON object, or a stream with an object per line (NDJSON).
+#[derive(Clone, Debug)]
+pub enum JsonOrLines<T> {
+    /// One object.
+    Json(T),
+    /// A stream, as it came: see [`fanfold::json::lines`].
+    Lines(Bytes),
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonOrLines<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let content_type = ContentType::of(request.headers());
+        if content_type.is_lines() {
+            return body(request, state).await.map(Self::Lines);
+        }
+        content_type.json("application/json or application/x-ndjson is expected")?;
+        parse(&body(request, state).await?).map(Self::Json)
+    }
+}
+
+/// A stream as a response: a JSON object per line.
+#[derive(Clone, Debug)]
+pub struct Lines(pub Vec<u8>);
+
+impl IntoResponse for Lines {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, NDJSON)], self.0).into_response()
     }
 }
 
@@ -47,16 +85,34 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// A request without a type is taken for JSON; another type is a mistake worth reporting.
 fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let value = String::from_utf8_lossy(value.as_bytes());
-    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if essence == "application/json" || (essence.contains('/') && essence.ends_with("+json")) {
-        return Ok(());
+    ContentType::of(headers).json("application/json is expected")
+}
+
+/// The type of a body, if the request has one.
+struct ContentType(Option<String>);
+
+impl ContentType {
+    fn of(headers: &HeaderMap) -> Self {
+        Self(headers.get(header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()))
     }
-    let detail = format!("the Content-Type is `{value}`, application/json is expected");
-    Err(Problem::new(Code::UnsupportedMediaType, detail))
+
+    fn essence(&self) -> Option<String> {
+        self.0.as_ref().map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    }
+
+    fn is_lines(&self) -> bool {
+        self.essence().is_some_and(|essence| STREAMS.contains(&essence.as_str()))
+    }
+
+    /// A request without a type is taken for JSON; another type is a mistake worth reporting.
+    fn json(&self, expected: &str) -> Result<(), Problem> {
+        let (Some(value), Some(essence)) = (&self.0, self.essence()) else { return Ok(()) };
+        if essence == "application/json" || (essence.contains('/') && essence.ends_with("+json")) {
+            return Ok(());
+        }
+        Err(Problem::new(Code::UnsupportedMediaType, format!("the Content-Type is `{value}`, {expected}")))
+    }
 }
 
 async fn body<S: Send + Sync>(mut request: Request, state: &S) -> Result<Bytes, Problem> {

@@ -71,7 +71,14 @@ mod tests {
                 "domainName": "x", "domainPrefix": "x", "time": "",
             },
         });
-        let response = answer(request).await.unwrap();
+        let response = answer(request.clone()).await.unwrap();
         assert_eq!((&response["statusCode"], &response["body"]), (&json!(200), &json!("got {}")));
+        // What is not called JSON comes as base64, and goes so.
+        let stream =
+            json!({"body": "YQpiCg==", "isBase64Encoded": true, "headers": {"content-type": "application/x-ndjson"}});
+        let mut request = request;
+        request.as_object_mut().unwrap().extend(stream.as_object().unwrap().clone());
+        let response = answer(request).await.unwrap();
+        assert_eq!((&response["statusCode"], &response["body"]), (&json!(200), &json!("got a\nb\n")));
     }
 }

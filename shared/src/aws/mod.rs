@@ -16,7 +16,7 @@ mod write;
 pub use attributes::Item;
 pub(crate) use change::Change;
 pub use error::StoreError;
-pub use page::Segment;
+pub use page::{Looked, Segment};
 pub(crate) use page::{Part, Range};
 pub use queue::{Queue, QueueError};
 pub(crate) use statements::RefusedWrite;

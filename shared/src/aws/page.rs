@@ -1,5 +1,7 @@
 //! Reads of many items, page by page.
 
+use std::ops::ControlFlow;
+
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -59,6 +61,17 @@ impl Segment {
     pub const ALL: Self = Self { number: 0, of: 1 };
 }
 
+/// The result of a search through an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked<T> {
+    /// It was found.
+    Found(T),
+    /// It is not there.
+    ThroughAll,
+    /// There were too many pages.
+    TooMany,
+}
+
 impl Table {
     /// The items of a part of an index, in its order, as the index shows them: it may lag behind.
     pub(crate) async fn query(&self, part: Part) -> Result<Vec<Item>, StoreError> {
@@ -109,6 +122,28 @@ impl Table {
                 .expression_attribute_values(":low", low.clone())
                 .expression_attribute_values(":high", high.clone()),
         }
+    }
+
+    /// Hands items of the table, or of an index (which may lag behind), to `visit` until it breaks off. Reads at most `pages`
+    /// pages.
+    pub(crate) async fn look_through<B>(
+        &self,
+        index: Option<&'static str>,
+        pages: usize,
+        mut visit: impl FnMut(Item) -> Result<ControlFlow<B>, StoreError>,
+    ) -> Result<Looked<B>, StoreError> {
+        let scan = self.client.scan().table_name(&self.name).set_index_name(index.map(str::to_owned));
+        let mut found = scan.into_paginator().send();
+        for _ in 0..pages {
+            let Some(page) = found.next().await else { return Ok(Looked::ThroughAll) };
+            let page = page.map_err(|error| StoreError::service("Scan", &self.name, error))?;
+            for item in page.items.unwrap_or_default() {
+                if let ControlFlow::Break(found) = visit(item)? {
+                    return Ok(Looked::Found(found));
+                }
+            }
+        }
+        Ok(Looked::TooMany)
     }
 
     /// Hands `visit` every item of a share of the table, or of an index; an index may lag behind.

@@ -11,6 +11,8 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
 use crate::backoff::delay_seconds;
+use crate::ids::derived;
+use crate::lane::Lane;
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_PER_CALL_MAX, SENDS_AT_ONCE_MAX};
 
 /// A message could not be sent.
@@ -66,14 +68,16 @@ impl<M> std::fmt::Debug for Queue<M> {
     }
 }
 
-/// A message as SQS takes it: its body, and its delay in seconds.
-type Body = (String, i32);
+/// A message as SQS takes it: its body, its delay in seconds, and its group, if the queue is fair.
+type Body = (String, i32, Option<String>);
 
 /// The part that does not depend on the message type. (Generic code is compiled in each crate that uses it.)
 #[derive(Clone)]
 struct Sender {
     client: Client,
     url: String,
+    /// Whether messages have a group.
+    fair: bool,
 }
 
 /// SQS accepts the characters of XML 1.0. JSON escapes all others except these two, which occur only inside texts.
@@ -88,7 +92,33 @@ impl<M: Serialize> Queue<M> {
     /// The queue at a URL.
     #[must_use]
     pub fn new(client: Client, url: impl Into<String>) -> Self {
-        Self { sender: Sender { client, url: url.into() }, message: PhantomData }
+        Self { sender: Sender { client, url: url.into(), fair: false }, message: PhantomData }
+    }
+
+    /// The same queue. If `fair`, messages have a group: while one group takes up much of the receivers, SQS delivers messages
+    /// of other groups first (fair queues: `MessageGroupId` on a standard queue).
+    #[must_use]
+    pub fn fair(self, fair: bool) -> Self {
+        Self { sender: Sender { fair, ..self.sender }, message: PhantomData }
+    }
+
+    /// Sends messages, each about a lane and after its delay. If this fails, some may have been sent.
+    ///
+    /// # Errors
+    /// Not all were sent.
+    pub async fn send_for<'a>(
+        &self,
+        messages: impl IntoIterator<Item = (&'a M, Duration, &'a Lane)>,
+    ) -> Result<(), QueueError>
+    where
+        M: 'a,
+    {
+        let body = |(message, delay, lane): (&M, Duration, &Lane)| {
+            let group = self.sender.fair.then(|| derived::message_group(lane).to_string());
+            Ok((sendable(serde_json::to_string(message)?), delay_seconds(delay), group))
+        };
+        let bodies: Vec<Body> = messages.into_iter().map(body).collect::<Result<_, QueueError>>()?;
+        self.sender.send_all(bodies).await
     }
 
     /// Sends one message at once.
@@ -107,7 +137,7 @@ impl<M: Serialize> Queue<M> {
     where
         M: 'a,
     {
-        let body = |(message, delay)| Ok((sendable(serde_json::to_string(message)?), delay_seconds(delay)));
+        let body = |(message, delay)| Ok((sendable(serde_json::to_string(message)?), delay_seconds(delay), None));
         let bodies: Vec<Body> = messages.into_iter().map(body).collect::<Result<_, QueueError>>()?;
         self.sender.send_all(bodies).await
     }
@@ -128,18 +158,18 @@ impl Sender {
     fn calls(&self, bodies: Vec<Body>) -> Result<Vec<Vec<Body>>, QueueError> {
         let mut calls: Vec<Vec<Body>> = Vec::new();
         let mut bytes = 0;
-        for (body, delay) in bodies {
+        for (body, delay, group) in bodies {
             if body.len() > MESSAGE_BYTES_MAX {
                 return Err(QueueError::TooLarge { queue: self.url.clone(), bytes: body.len() });
             }
             match calls.last_mut() {
                 Some(call) if call.len() < MESSAGES_PER_CALL_MAX && bytes + body.len() <= MESSAGE_BYTES_MAX => {
                     bytes += body.len();
-                    call.push((body, delay));
+                    call.push((body, delay, group));
                 }
                 _ => {
                     bytes = body.len();
-                    calls.push(vec![(body, delay)]);
+                    calls.push(vec![(body, delay, group)]);
                 }
             }
         }
@@ -148,8 +178,9 @@ impl Sender {
 
     async fn call(&self, bodies: Vec<Body>) -> Result<(), QueueError> {
         let mut call = self.client.send_message_batch().queue_url(&self.url);
-        for (at, (body, delay)) in bodies.into_iter().enumerate() {
+        for (at, (body, delay, group)) in bodies.into_iter().enumerate() {
             let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(body);
+            let entry = entry.set_message_group_id(group);
             let entry = if delay > 0 { entry.delay_seconds(delay) } else { entry };
             call = call.entries(entry.build().map_err(|error| self.service(error.to_string(), Box::new(error)))?);
         }

@@ -8,6 +8,7 @@ use crate::ids::TaskId;
 use crate::limits::MEMBERS_BYTES_MAX;
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::policy::Weight;
 use crate::store::tasks::WaitingRecord;
 use crate::waiting::Waiting;
 use uuid::Uuid;
@@ -19,6 +20,8 @@ pub struct Candidates {
     pub chosen: Members,
     /// The slots of bundles among them.
     pub bundles: Masks,
+    /// Their weights together.
+    pub weight: Weight,
     /// Whether these fill the batch, or no more would be read.
     pub full: bool,
     size: BatchSize,
@@ -71,9 +74,10 @@ impl Candidates {
             chosen.truncate(chosen.len() * MEMBERS_BYTES_MAX / packed);
         }
         let bundles = chosen.iter().filter_map(|slot| slot.at).map(|(bundle, slot)| (bundle, Bits::from_iter([slot])));
+        let weight = chosen.iter().fold(Weight::default(), |weight, slot| weight.plus(slot.load.weight));
         let (members, bundles) = (members(&chosen), bundles.collect());
         let full = filling.is_full() || size.is_all_it_sees(found(&records));
-        Self { chosen: members, bundles, full, size, named, records, loads }
+        Self { chosen: members, bundles, weight, full, size, named, records, loads }
     }
 
     /// The bundles, as they were read.
@@ -149,7 +153,6 @@ mod tests {
     use crate::clock::Timestamp;
     use std::num::NonZeroU32;
 
-    use crate::policy::Weight;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -84,11 +84,14 @@ impl HandleMessage {
         let attempt = |attempt| Self { batch: batch.id, attempt, more: false };
         match (batch.status, batch.lease_until) {
             (BatchStatus::Grouping, _) => None,
-            (BatchStatus::Dispatched, _) => Some((attempt(1), batch.updated_at)),
+            (BatchStatus::Dispatched, _) => Some((attempt(1), batch.turns.at().max(Some(batch.updated_at))?)),
             // An attempt runs. When its lease ends it is taken for lost, and another worker takes over.
-            (BatchStatus::InProgress, Some(lease_until)) => Some((attempt(batch.attempts), lease_until)),
+            (BatchStatus::InProgress, Some(lease_until)) => {
+                Some((attempt(batch.attempts), batch.turns.at().max(Some(lease_until))?))
+            }
             (BatchStatus::InProgress, None) => {
-                Some((attempt(batch.attempts + 1), batch.retry_at.unwrap_or(batch.updated_at)))
+                let due = batch.retry_at.unwrap_or(batch.updated_at);
+                Some((attempt(batch.attempts + 1), batch.turns.at().max(Some(due))?))
             }
             // Its acks, notices and the next batch's wake-up are sent again.
             (BatchStatus::Done, _) => Some((attempt(batch.attempts), batch.updated_at)),

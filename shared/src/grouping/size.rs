@@ -72,7 +72,7 @@ impl BatchSize {
     /// Bytes that a task with a content of this size takes. They are rounded up if the policy does not limit bytes, so that
     /// most tasks of one kind are alike.
     #[must_use]
-    pub(crate) fn bytes_of(self, content: usize) -> u32 {
+    pub fn bytes_of(self, content: usize) -> u32 {
         let bytes = u32::try_from(content + MEMBER_BYTES).unwrap_or(u32::MAX);
         if self.to_the_byte { bytes } else { bytes.div_ceil(SMALL_TASK_BYTES).saturating_mul(SMALL_TASK_BYTES) }
     }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::TaskId;
 use crate::clock::Timestamp;
+use crate::lane::Lane;
 
 /// Namespace of all derived ids (UUID version 5, RFC 9562), so that none collides with another program's.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6f5b_2f0e_93d1_5c0a_8d4e_fa9f_01d0_0001);
@@ -75,6 +76,26 @@ pub(crate) fn request_digest<'a>(tasks: impl IntoIterator<Item = (TaskId, &'a st
     let parts: Vec<&[u8]> =
         tasks.iter().flat_map(|(id, kind, content)| [id.as_bytes(), kind.as_bytes(), content.as_bytes()]).collect();
     derived("tasks", &parts)
+}
+
+/// What a stream asks for, from its lines in their order: for each the id, kind and content of its task or, if it has none, its
+/// bytes. An idempotency key that comes with another digest was used for something else.
+#[must_use]
+pub(crate) fn stream_digest<'a>(lines: impl IntoIterator<Item = Result<(TaskId, &'a str, String), &'a [u8]>>) -> Uuid {
+    let line = |line: Result<(TaskId, &'a str, String), &'a [u8]>| match line {
+        Ok((id, kind, content)) => derived("line", &[id.to_string().as_bytes(), kind.as_bytes(), content.as_bytes()]),
+        Err(line) => derived("line", &[line]),
+    };
+    let lines: Vec<[u8; 16]> = lines.into_iter().map(line).map(Uuid::into_bytes).collect();
+    derived("stream", &lines.iter().map(<[u8; 16]>::as_slice).collect::<Vec<_>>())
+}
+
+/// The id of a task in a file that is registered under a name that the user chose, from the number of its row, its kind and its
+/// content. Registering the file again under that name gives each task the same id.
+#[must_use]
+pub fn row_task(name: &str, row: u64, kind: &str, content: &str) -> TaskId {
+    let parts: [&[u8]; 4] = [name.as_bytes(), &row.to_be_bytes(), kind.as_bytes(), content.as_bytes()];
+    TaskId::Single(derived("row", &parts))
 }
 
 /// The record of a task's key. A later task with the same key and scope finds the task that has it.
@@ -151,6 +172,12 @@ pub(crate) fn policy_version(json: &str) -> Uuid {
     derived("policy", &[json.as_bytes()])
 }
 
+/// The group of messages about a lane's batches: of fixed size, and in characters that SQS takes, whatever the target is.
+#[must_use]
+pub fn message_group(lane: &Lane) -> Uuid {
+    derived("message group", &[lane.to_string().as_bytes()])
+}
+
 /// A target as a gate remembers it: of one size, however long its text is.
 #[must_use]
 pub fn target(target: &str) -> Uuid {
@@ -188,6 +215,10 @@ mod tests {
         pin(request("http:k"), "990e1850-f422-5f8a-9a25-c82dddb7449a");
         let tasks = [(a, r#"{"n":1}"#), (b, r#"{"n":2}"#)].map(|(id, content)| (TaskId::Single(id), "parcel", content));
         pin(request_digest(tasks), "56964117-4338-55cb-9f79-cfea2dc26ae5");
+        let lines = [Ok((TaskId::Single(a), "parcel", r#"{"n":1}"#.to_owned())), Err(&b"x"[..])];
+        pin(stream_digest(lines), "d1048d6c-f856-58a1-82bc-94689fed94c9");
+        let row = row_task("k", 7, "parcel", r#"{"n":1}"#);
+        assert_eq!(row.to_string(), "ed28d032-fe88-5033-bd2e-262ff8edad51");
         pin(key("parcel", "k"), "efd2e224-dfa4-58f7-a89f-1a0020389075");
         assert_eq!(shard_hash("parcel:0:117"), 29_547_995_451_461_952_509_886_967_692_757_326_194);
         pin(workflow(a, 1), "8a9a6555-276a-5372-8b28-e400f92b3b02");
@@ -201,6 +232,7 @@ mod tests {
         pin(kind_notice("parcel", 1, Timestamp(2)), "441ac84e-834c-5a37-8d6b-4f691bc3e65a");
         pin(policy_version(r#"{"kind":"parcel"}"#), "9d6ad059-da5a-5a0d-9ce4-d64e8608ac26");
         pin(target("117"), "22a49203-5d43-5b7e-99ae-204f0571b11b");
+        pin(message_group(&"parcel:0:117".parse().unwrap()), "931df37b-59ee-5662-b5b0-13f03e841ac0");
         pin(file_fingerprint(a, r#"{"n":1}"#), "f41f7295-acc3-5740-9a38-543d5bfec6d7");
     }
 }

@@ -1,5 +1,6 @@
 //! JSON from outside. Errors distinguish malformed JSON from JSON of the wrong shape, and name the field that is wrong.
 
+mod lines;
 mod strict;
 mod unique;
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 use crate::limits::FIELD_PATH_BYTES_MAX;
 use crate::policy::FieldError;
 use crate::text::shorten;
+pub use lines::{lines, read_line};
 use strict::Strict;
 pub use unique::Unique;
 

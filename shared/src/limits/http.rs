@@ -17,5 +17,8 @@ pub const PROBLEM_BYTES_MAX: usize = 1_024;
 /// Fields that one answer about a bad request names.
 pub const PROBLEM_FIELDS_MAX: usize = 100;
 
+/// Bytes of the response to a stream. Lambda returns at most 6 MB, and a body that is not JSON goes as base64.
+pub const STREAM_ANSWER_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
 /// Bytes shown of a field's path, which may be nested deep or have a long name.
 pub const FIELD_PATH_BYTES_MAX: usize = 120;

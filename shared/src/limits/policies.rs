@@ -26,12 +26,19 @@ pub const PARTITIONS_MAX: u32 = 1_024;
 /// Attempts of one batch.
 pub const ATTEMPTS_MAX: u32 = 1_000;
 
+/// Concurrent calls of a kind, over all its lanes: as many as an event source starts at most (Lambda: MaximumConcurrency).
+pub const CALLS_MAX: u32 = 1_000;
+
 /// The longest a batch API may take.
 pub const BATCH_API_TIMEOUT_MAX: Duration = Duration::from_secs(90);
 
 /// The longest pause between two attempts of a batch, whether a batch API asks for it (`Retry-After`) or a policy
 /// (`backoff.max`): what waits longer is better looked at.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// Pages (1 MB each) of an index that are searched for tasks of a kind before its policy is deleted: some 10,000 lanes or
+/// bundles each, in a fraction of the 30 s that the API's function has (template.yaml).
+pub const POLICY_USE_PAGES_MAX: usize = 50;
 
 /// How long a policy may be served from a worker's memory.
 pub const POLICY_CACHE_MAX: Duration = Duration::from_secs(5);

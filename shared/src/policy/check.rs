@@ -7,8 +7,8 @@ use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
 use super::{Expression, ExpressionError, Policy, Span, Subject, Weight};
 use crate::limits::{
-    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX,
-    URL_BYTES_MAX, WEIGHT_MAX,
+    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
+    RETRY_AFTER_MAX, URL_BYTES_MAX, WEIGHT_MAX,
 };
 
 /// One field that cannot be used.
@@ -110,6 +110,7 @@ impl Policy {
         }
         self.check_weight(&mut faults);
         faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT_MAX);
+        self.check_pace(&mut faults);
         faults.range("max_attempts", self.max_attempts, ATTEMPTS_MAX);
         faults.at_most("linger", self.linger, DELAY_MAX);
         if self.linger.0.subsec_nanos() != 0 {
@@ -127,6 +128,25 @@ impl Policy {
             destination.check_for_policy("notify", &mut faults);
         }
         faults.result()
+    }
+
+    fn check_pace(&self, faults: &mut Faults) {
+        if let Some(calls) = self.max_calls {
+            faults.range("max_calls", calls, CALLS_MAX);
+        }
+        for (field, rate) in [("lane_rate", &self.lane_rate), ("kind_rate", &self.kind_rate)] {
+            if let Some(rate) = rate {
+                rate.check(field, self.weight.is_some(), faults);
+            }
+        }
+    }
+
+    /// The field that cannot be used where commands are not run: on a deployed stack, or on a local one that others can reach.
+    #[must_use]
+    pub fn needs_commands(&self) -> Option<FieldError> {
+        let way = &self.batch_api.way;
+        let problem = "is allowed only in the local runner; `batch_api.url` is allowed here".to_owned();
+        way.only_local().then(|| FieldError { field: format!("batch_api.{}", way.field()), problem })
     }
 
     /// `weight` and `max_weight` go together.
@@ -225,6 +245,11 @@ mod tests {
         assert_eq!(fields(json!({"distinct": "content.a +"})), ["distinct"]);
         assert_eq!(fields(json!({"weight": "kind", "max_weight": 3})), ["weight"], "no task could be taken");
         assert_eq!(fields(json!({"weight": "2", "max_weight": 3.5, "max_batch_bytes": 1})), Vec::<String>::new());
+        assert_eq!(fields(json!({"max_calls": 0})), ["max_calls"]);
+        assert_eq!(fields(json!({"lane_rate": {"per": "second"}})), ["lane_rate"]);
+        assert_eq!(fields(json!({"kind_rate": {"weight": 3, "per": "second"}})), ["kind_rate.weight"]);
+        let paced = json!({"max_calls": 3, "kind_rate": {"tasks": 9, "per": "minute", "burst": 2}, "lane_rate": {"calls": 1, "per": "hour"}});
+        assert_eq!(fields(paced), Vec::<String>::new());
         assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
         assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);

@@ -1,6 +1,6 @@
 //! A policy ready to place tasks.
 
-use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject};
+use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject, Weight};
 use crate::grouping::{Load, distinct};
 use crate::lane::Lane;
 use crate::share::share;
@@ -28,6 +28,21 @@ pub struct Placement {
     pub scope: Option<String>,
     /// What it takes of a batch, except its bytes.
     pub load: Load,
+}
+
+/// The values of a policy's expressions for a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// What tasks must share to be grouped.
+    pub target: String,
+    /// Its key, if the policy has one.
+    pub key: Option<String>,
+    /// The scope in which its key is accepted once, if the policy has one.
+    pub scope: Option<String>,
+    /// Its weight, if the policy has one.
+    pub weight: Option<Weight>,
+    /// The value that no two members of a batch share, if the policy has one.
+    pub distinct: Option<String>,
 }
 
 impl CompiledPolicy {
@@ -61,6 +76,19 @@ impl CompiledPolicy {
         content: &serde_json::Value,
         fallback: &str,
     ) -> Result<Placement, (&'static str, ExpressionError)> {
+        let Values { target, key, scope, weight, distinct: alone } = self.values(content)?;
+        let load =
+            Load { weight: weight.unwrap_or_default(), distinct: alone.as_deref().map(distinct), ..Load::default() };
+        let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
+        let lane = Lane { kind: self.policy.kind.clone(), partition, target };
+        Ok(Placement { lane, key, scope, load })
+    }
+
+    /// Evaluates all expressions for a task.
+    ///
+    /// # Errors
+    /// An expression gives no usable value for this content; the first one is reported, with its field.
+    pub fn values(&self, content: &serde_json::Value) -> Result<Values, (&'static str, ExpressionError)> {
         let subject = Subject::new(&self.policy.kind, content).map_err(|error| ("content", error))?;
         let target = self.target.evaluate(&subject).map_err(|error| ("target", error))?;
         let text = |field, expression: &Option<Expression>| {
@@ -68,11 +96,9 @@ impl CompiledPolicy {
             value.map_err(|error| (field, error))
         };
         let (key, scope) = (text("key", &self.key)?, text("scope", &self.scope)?);
-        let distinct = text("distinct", &self.distinct)?.map(|value| distinct(&value));
+        let distinct = text("distinct", &self.distinct)?;
         let weight = self.weight.as_ref().map(|weight| weight.weight(&subject)).transpose();
-        let weight = weight.map_err(|error| ("weight", error))?.unwrap_or_default();
-        let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
-        let lane = Lane { kind: self.policy.kind.clone(), partition, target };
-        Ok(Placement { lane, key, scope, load: Load { weight, distinct, ..Load::default() } })
+        let weight = weight.map_err(|error| ("weight", error))?;
+        Ok(Values { target, key, scope, weight, distinct })
     }
 }

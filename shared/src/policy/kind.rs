@@ -23,6 +23,12 @@ pub fn unknown_kind(kind: &str) -> String {
     }
 }
 
+/// The problem that a kind has no policy, where no field names the kind.
+#[must_use]
+pub fn no_policy(kind: &str) -> String {
+    format!("there is no policy of kind `{kind}`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ mod expression;
 mod kind;
 mod matches;
 mod names;
+mod rate;
 mod span;
 mod tree;
 mod url;
@@ -19,12 +20,13 @@ use uuid::Uuid;
 
 pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
-pub use compiled::{CompiledPolicy, Placement};
+pub use compiled::{CompiledPolicy, Placement, Values};
 #[cfg(feature = "openapi")]
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub use expression::{Expression, ExpressionError, Subject};
-pub use kind::{KIND_ALLOWED, is_kind, unknown_kind};
+pub use kind::{KIND_ALLOWED, is_kind, no_policy, unknown_kind};
+pub use rate::{Per, Rate, Unit};
 pub use span::Span;
 pub use weight::Weight;
 
@@ -32,7 +34,7 @@ use crate::backoff::Backoff;
 use crate::ids::derived;
 #[cfg(feature = "openapi")]
 use crate::limits::{
-    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
+    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
 };
 
 /// How tasks of one kind are targeted, grouped, paced and handled.
@@ -88,6 +90,17 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub max_in_flight: u32,
+    /// How fast tasks of one lane go to the batch API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane_rate: Option<Rate>,
+    /// How many calls of the batch API may run at once, over all lanes of the kind. Without it, as many as the stack gives to
+    /// one kind.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = CALLS_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
+    pub max_calls: Option<u32>,
+    /// How fast tasks of all lanes of the kind together go to the batch API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind_rate: Option<Rate>,
     /// How many calls are made for a batch before its members fail. Calls whose worker was lost do not count.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = ATTEMPTS_MAX)))]
     #[serde(default = "twenty", deserialize_with = "crate::whole::u32")]
@@ -126,6 +139,12 @@ impl Policy {
     #[must_use]
     pub fn version(&self) -> Uuid {
         derived::policy_version(&serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// How many calls of its batch API may run at once. `share`: how many one kind may have.
+    #[must_use]
+    pub fn calls_at_once(&self, share: u32) -> u32 {
+        self.max_calls.map_or(share, |calls| calls.min(share))
     }
 }
 

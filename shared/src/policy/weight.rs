@@ -29,6 +29,12 @@ impl Weight {
         (number <= WEIGHT_MAX).then(|| Self(number * PARTS))
     }
 
+    /// Whether it is a whole number.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        self.0.is_multiple_of(PARTS)
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -48,7 +54,7 @@ impl fmt::Display for Weight {
 
 impl Serialize for Weight {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_multiple_of(PARTS) {
+        if self.is_whole() {
             return serializer.serialize_u64(self.0 / PARTS);
         }
         serializer.serialize_f64(self.0 as f64 / PARTS as f64)

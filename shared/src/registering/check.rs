@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use crate::aws::StoreError;
 use crate::content;
 use crate::grouping::{BatchSize, Load};
 use crate::ids::{TaskId, derived};
@@ -52,11 +53,11 @@ impl TaskFault {
 ///
 /// # Errors
 /// It has none, or too many.
-pub fn check_count(tasks: &[TaskRequest]) -> Result<(), RegisterError> {
-    if (1..=TASKS_PER_REQUEST_MAX).contains(&tasks.len()) {
+pub fn check_count(tasks: usize) -> Result<(), RegisterError> {
+    if (1..=TASKS_PER_REQUEST_MAX).contains(&tasks) {
         return Ok(());
     }
-    let problem = format!("has {} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed", tasks.len());
+    let problem = format!("has {tasks} tasks, 1 to {TASKS_PER_REQUEST_MAX} are allowed");
     Err(RegisterError::Refused(vec![TaskFault { index: 0, field: LIST.to_owned(), problem }]))
 }
 
@@ -68,12 +69,28 @@ impl Registrar {
         request_id: &str,
         answered: bool,
     ) -> Result<Vec<Placed>, RegisterError> {
-        let kinds = tasks.iter().map(|task| task.kind.as_str()).collect();
-        let policies = self.policies.of_kinds(&kinds).await?;
-        let mut faults = Vec::new();
         let mut placed = Vec::with_capacity(tasks.len());
+        let mut faults = Vec::new();
+        for task in self.place_each(tasks.into_iter().enumerate().collect(), request_id, answered).await? {
+            match task {
+                Ok((_, task)) => placed.push(task),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        TaskFault::refuse(faults).map(|()| placed)
+    }
+
+    /// The same for each task on its own, with its position in the request.
+    pub(crate) async fn place_each(
+        &self,
+        tasks: Vec<(usize, TaskRequest)>,
+        request_id: &str,
+        answered: bool,
+    ) -> Result<Vec<Result<(usize, Placed), TaskFault>>, StoreError> {
+        let kinds = tasks.iter().map(|(_, task)| task.kind.as_str()).collect();
+        let policies = self.policies.of_kinds(&kinds).await?;
         let mut ids = HashSet::with_capacity(tasks.len());
-        for (index, task) in tasks.into_iter().enumerate() {
+        let place_one = |(index, task): (usize, TaskRequest)| {
             let id_known = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
             let checked = if ids.insert(id) {
@@ -82,12 +99,10 @@ impl Registrar {
             } else {
                 Err(("id", format!("`{id}` is given to two tasks of this request")))
             };
-            match checked {
-                Ok(task) => placed.push(task),
-                Err((field, problem)) => faults.push(TaskFault { index, field: field.to_owned(), problem }),
-            }
-        }
-        TaskFault::refuse(faults).map(|()| placed)
+            let fault = |(field, problem): (&str, String)| TaskFault { index, field: field.to_owned(), problem };
+            checked.map(|task| (index, task)).map_err(fault)
+        };
+        Ok(tasks.into_iter().map(place_one).collect())
     }
 }
 

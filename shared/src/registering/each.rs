@@ -13,7 +13,7 @@ impl Registrar {
         let (mut requests, mut failures) = (Vec::new(), Vec::new());
         for (message_id, tasks) in messages {
             // A redelivery has the same message id, so tasks without an id get the same ids.
-            let placed = match check_count(&tasks) {
+            let placed = match check_count(tasks.len()) {
                 Ok(()) => self.place(tasks, &message_id, false).await,
                 Err(error) => Err(error),
             };

@@ -20,11 +20,14 @@ pub(crate) fn items<'a>(placed: impl IntoIterator<Item = &'a Placed>) -> Vec<Ite
 
 /// Names the tasks of a request whose items do not exist.
 pub(crate) fn check(placed: &[Placed], sizes: &Sizes) -> Result<(), RegisterError> {
-    let fault = |(index, task): (usize, &Placed)| {
-        let refusal = sizes.refusal(&item(&task.id)?)?;
-        Some(TaskFault { index, field: "id".to_owned(), problem: problem(&task.id, &refusal) })
-    };
-    TaskFault::refuse(placed.iter().enumerate().filter_map(fault).collect())
+    let faults = placed.iter().enumerate().filter_map(|(index, task)| fault(index, task, sizes));
+    TaskFault::refuse(faults.collect())
+}
+
+/// The fault of a task whose item does not exist; `index` is its position in the request.
+pub(crate) fn fault(index: usize, task: &Placed, sizes: &Sizes) -> Option<TaskFault> {
+    let refusal = sizes.refusal(&item(&task.id)?)?;
+    Some(TaskFault { index, field: "id".to_owned(), problem: problem(&task.id, &refusal) })
 }
 
 fn item(id: &TaskId) -> Option<ItemId> {

@@ -7,6 +7,7 @@ mod each;
 mod items;
 mod once;
 mod owners;
+mod stream;
 mod wake;
 
 use std::collections::{BTreeSet, HashSet};
@@ -33,6 +34,7 @@ use self::compiled::CompiledPolicies;
 pub use self::compiled::PoliciesOfKinds;
 pub use self::once::request_id;
 use self::owners::Owners;
+pub use self::stream::Streamed;
 
 /// Stores tasks and wakes their lanes.
 #[derive(Debug)]

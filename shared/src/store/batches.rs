@@ -13,6 +13,7 @@ use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::policy::Weight;
 
 pub use self::record::Batch;
 pub use self::settlement::Settlement;
@@ -54,14 +55,22 @@ impl Batches {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
     }
 
-    /// Writes down which members a batch is going to claim; `bundles`: those of bundles, by slots. Without members the batch is
-    /// done at once, so that no leader forms it later.
+    /// Writes down which members a batch is going to claim, and their weights together; `bundles`: those of bundles, by slots.
+    /// Without members the batch is done at once, so that no leader forms it later. Returns the batch as it stands: an earlier
+    /// delivery may have written another intent, which then counts.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn intend(&self, id: Uuid, lane: &Lane, members: &Members, bundles: &Masks) -> Result<Batch, StoreError> {
+    pub async fn intend(
+        &self,
+        id: Uuid,
+        lane: &Lane,
+        members: &Members,
+        bundles: &Masks,
+        weight: Weight,
+    ) -> Result<Batch, StoreError> {
         let batch = Batch::intended(id, lane.clone(), members.clone(), self.table.world.now());
-        let batch = Batch { bundles: bundles.clone(), ..batch };
+        let batch = Batch { bundles: bundles.clone(), weight, ..batch };
         let written = self.table.insert("id", batch.encode()).await?.decode_refused(Batch::decode)?;
         written.map(|()| batch).stands().ok_or_else(|| StoreError::Contended { what: format!("forming batch {id}") })
     }

@@ -3,6 +3,7 @@
 //! is given only to a probe.
 
 mod breaker;
+mod pace;
 mod record;
 
 use uuid::Uuid;
@@ -56,10 +57,7 @@ impl Gates {
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Write<Gate, Gate>, StoreError> {
-        Ok(match self.0.ask(place, share, now).await? {
-            Write::Done(item) => Write::Done(Gate::decode(&item)?),
-            Write::Refused(item) => Write::Refused(Gate::decode(&item)?),
-        })
+        self.take_in_time(place, share, now, None).await
     }
 
     /// Gives a place back. It may have been given back before, or taken away because its lease ended.

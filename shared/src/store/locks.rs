@@ -2,7 +2,10 @@
 //! where `sweep` finds unfinished batches: a batch is `holder`, then in `in_flight`, then in `closing`, each change one
 //! conditional write.
 
+mod pace;
 mod record;
+
+use std::ops::ControlFlow;
 
 use uuid::Uuid;
 
@@ -10,9 +13,9 @@ use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, PAUSE
 use super::places::ID;
 use super::shards::shard;
 use crate::aws::attributes::{Reader, binary, expiry, id_set, number, text, time};
-use crate::aws::{Change, Segment, StoreError, Table, Write};
+use crate::aws::{Change, Looked, Segment, StoreError, Table, Write};
 use crate::lane::Lane;
-use crate::limits::LANE_RETENTION;
+use crate::limits::{KEYS_PER_READ_MAX, LANE_RETENTION};
 
 pub use self::record::Lock;
 
@@ -196,6 +199,26 @@ impl Locks {
         };
         self.0.scan(Some(ACTIVE), segment, visit).await?;
         Ok(lanes)
+    }
+
+    /// A lane of this kind that has a leader, or batches in flight or closing. Looks through at most `pages` pages of the index of
+    /// busy lanes, then reads the locks that it names consistently.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn busy_of(&self, kind: &str, pages: usize) -> Result<Looked<Lane>, StoreError> {
+        let mut lanes: Vec<Lane> = Vec::new();
+        let visit = |item| {
+            lanes.extend(Some(Reader::new("locks", ID, &item).parsed(ID)?).filter(|lane: &Lane| lane.kind == kind));
+            Ok(ControlFlow::<Lane>::Continue(()))
+        };
+        let looked = self.0.look_through(Some(ACTIVE), pages, visit).await?;
+        for lanes in lanes.chunks(KEYS_PER_READ_MAX) {
+            if let Some(lock) = self.get_many(lanes, true).await?.into_iter().find(|lock| !lock.idle()) {
+                return Ok(Looked::Found(lock.lane));
+            }
+        }
+        Ok(looked)
     }
 
     /// Takes an idle lane out of the index of busy lanes and lets its record expire.

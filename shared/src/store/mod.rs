@@ -6,6 +6,7 @@ pub mod gates;
 pub mod groups;
 pub mod locks;
 pub mod notices;
+pub mod pace;
 pub mod places;
 pub mod policies;
 pub mod producers;

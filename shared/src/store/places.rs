@@ -13,6 +13,8 @@ use crate::aws::attributes::{Reader, expiry, number, text, time};
 use crate::aws::{Change, Item, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::{CONTENTION_TRIES_MAX, DEAD_PLACES_MAX, PLACES_RETENTION};
+use crate::pacing::{Ask, Verdict};
+use crate::store::pace;
 
 /// The prefix of the keys of these records. No lane has it, since a kind has no `/`.
 pub const PREFIX: &str = "places/";
@@ -77,14 +79,25 @@ impl Places {
     /// # Errors
     /// The table cannot be written, the record is corrupt, or too many others take and give back at once.
     pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.ask(place, share, now).await?.is_done())
+        Ok(self.ask(place, share, now, None).await?.is_done())
     }
 
-    /// The same, unless the party stands still. Returns its record.
-    pub(super) async fn ask(&self, place: &Place, share: u32, now: Timestamp) -> Result<Write<Item, Item>, StoreError> {
-        let mut over = Vec::new();
+    /// The same, unless the party stands still. `pace`: the same write also gives the holder a time for its call, and is
+    /// refused if the rate has none. Returns the party's record.
+    pub(super) async fn ask(
+        &self,
+        place: &Place,
+        share: u32,
+        now: Timestamp,
+        pace: Option<&Ask>,
+    ) -> Result<Write<Item, Item>, StoreError> {
+        let (mut over, mut seen) = (Vec::new(), None);
         for _ in 0..CONTENTION_TRIES_MAX {
-            let item = match self.taking(place, share, &over).send_for_new().await? {
+            let mut change = self.taking(place, share, &over);
+            if let Some(ask) = pace {
+                change = pace::give(change, ask, place.holder, seen.as_ref());
+            }
+            let item = match change.send_for_new().await? {
                 Write::Done(item) => return Ok(Write::Done(item)),
                 Write::Refused(None) => {
                     self.make(&place.party, now).await?;
@@ -99,6 +112,13 @@ impl Places {
             }
             if item.contains_key(STOPPED_AT) || held(&holders, now) >= share as usize {
                 return Ok(Write::Refused(item));
+            }
+            if let Some(ask) = pace {
+                let bucket = pace::decode(&Reader::new("locks", ID, &item))?;
+                if bucket.verdict(ask) != Verdict::Go {
+                    return Ok(Write::Refused(item));
+                }
+                seen = Some(bucket);
             }
             over = dead(&holders, now).take(DEAD_PLACES_MAX).collect();
             if holders.len() - over.len() >= share as usize {

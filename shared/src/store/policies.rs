@@ -9,6 +9,9 @@ use crate::clock::Timestamp;
 use crate::limits::POLICY_CACHE_MAX;
 use crate::policy::Policy;
 
+/// The key of a record.
+const KIND: &str = "kind";
+
 /// The policies, each cached for some seconds.
 #[derive(Debug)]
 pub struct Policies {
@@ -34,6 +37,7 @@ impl Policies {
         {
             return Ok(Some(Arc::clone(policy)));
         }
+        // A missing policy is not cached, so a policy is found as soon as it is stored.
         let Some(policy) = self.read(kind).await?.map(Arc::new) else { return Ok(None) };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.insert(kind.to_owned(), (now, Arc::clone(&policy)));
@@ -45,7 +49,7 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn read(&self, kind: &str) -> Result<Option<Policy>, StoreError> {
-        self.table.get("kind", kind.to_owned(), true).await?.as_ref().map(decode).transpose()
+        self.table.get(KIND, kind.to_owned(), true).await?.as_ref().map(decode).transpose()
     }
 
     /// Stores a policy that was checked.
@@ -55,6 +59,16 @@ impl Policies {
     pub async fn put(&self, policy: &Policy) -> Result<(), StoreError> {
         self.table.replace(encode(policy, self.table.world.now())?).await?;
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(&policy.kind);
+        Ok(())
+    }
+
+    /// Deletes the policy of a kind, if there is one. Its tasks wait until there is one again.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn delete(&self, kind: &str) -> Result<(), StoreError> {
+        self.table.delete(KIND, kind.to_owned()).await?;
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
         Ok(())
     }
 
@@ -73,7 +87,7 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn kinds(&self) -> Result<Vec<String>, StoreError> {
-        let kind = |item: &Item| Reader::new("policies", "kind", item).text("kind").map(str::to_owned);
+        let kind = |item: &Item| Reader::new("policies", KIND, item).text(KIND).map(str::to_owned);
         let mut kinds = self.items().await?.iter().map(kind).collect::<Result<Vec<String>, _>>()?;
         kinds.sort_unstable();
         Ok(kinds)
@@ -98,11 +112,11 @@ fn encode(policy: &Policy, now: Timestamp) -> Result<Item, StoreError> {
         attribute: "policy",
         problem: error.to_string(),
     })?;
-    Ok(item([("kind", Some(text(&policy.kind))), ("policy", Some(text(json))), ("updated_at", Some(time(now)))]))
+    Ok(item([(KIND, Some(text(&policy.kind))), ("policy", Some(text(json))), ("updated_at", Some(time(now)))]))
 }
 
 fn decode(item: &Item) -> Result<Policy, StoreError> {
-    Reader::new("policies", "kind", item).json("policy")
+    Reader::new("policies", KIND, item).json("policy")
 }
 
 #[cfg(test)]

@@ -45,6 +45,15 @@ def item(text):
     return f"{group[0]}:{group[1]}:{int(found[3]) % group[2]}" if group else text
 
 
+@schemathesis.serializer("application/x-ndjson")
+def lines(ctx, value):
+    """A stream of tasks is a text. Some lines of it are tasks, the others are whatever was drawn."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return "\n".join(
+        json.dumps({"kind": kind, "content": line}) if (kind := pick(KINDS, line)) else line for line in text.split("\n")
+    ).encode("utf-8", "replace")
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     body = case.body if isinstance(case.body, dict) else {}
@@ -54,7 +63,7 @@ def before_call(context, case, kwargs):
         batch_api["command"] = ["true" if isinstance(part, str) and part else part for part in batch_api["command"]]
     # The policies of the start stay as they are.
     path = case.path_parameters or {}
-    if case.method == "PUT" and path.get("kind") in KINDS:
+    if case.method in ("PUT", "DELETE") and path.get("kind") in KINDS:
         path["kind"] += "-too"
     # Thousands of requests wait for nothing.
     if isinstance(case.query, dict) and WAIT.fullmatch(str(case.query.get("wait"))):
@@ -74,7 +83,7 @@ def before_call(context, case, kwargs):
             body["kind"] = path["kind"]
         if expression := pick(EXPRESSIONS, json.dumps(body)):
             body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}
-    elif case.path == "/tasks":
+    elif case.path == "/tasks" and "tasks" in body:
         kind = pick(KINDS, json.dumps(body))
         for task in body["tasks"]:
             task["kind"] = kind or task["kind"]

@@ -78,10 +78,17 @@ def send(server):
     send("POST", "/acks", "/acks", {"items": [nothing]})
     send("POST", "/tasks", "/tasks", {"tasks": []})
     send("PUT", "/policies/{kind}", "/policies/probe", {"target": "(", "batch_api": {"url": "https://example.com/"}})
+    slow = {"target": "kind", "linger": "15m", "batch_api": {"command": ["true"]}}
+    send("PUT", "/policies/{kind}", "/policies/probe-slow", slow)
+    send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-slow", "content": 1}]})
+    for query in ("?force=perhaps", "", "?force=true"):
+        send("DELETE", "/policies/{kind}", f"/policies/probe-slow{query}", None)
+    send("PUT", "/policies/{kind}", "/policies/probe-slow", slow)
+    send("DELETE", "/policies/{kind}", "/policies/any", None, {"origin": "https://example.com"})
     for method, route in [
         ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("POST", "/fanouts/{id}/items"),
         ("POST", "/fanouts/{id}/seal"), ("DELETE", "/fanouts/{id}"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
-        ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"),
+        ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"), ("DELETE", "/policies/{kind}"),
     ]:  # fmt: skip
         for named in (NOBODY, "x:y"):
             path = route.replace("{id}", named).replace("{kind}", named)

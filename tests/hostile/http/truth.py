@@ -54,7 +54,7 @@ def remember(entry, fanouts, tasks):
                 counted[:] = counted[0] + add, counted[1] + succeeded + failed, counted[2] + failed
     elif route == "DELETE /fanouts/{id}" and answer["id"] in fanouts:
         fanouts[answer["id"]]["ends"].add("cancelled")
-    elif route == "POST /tasks":
+    elif route == "POST /tasks" and "tasks" in answer:
         step, last = 1 + len(body["tasks"]) // TASKS, len(body["tasks"]) - 1
         for at, (task, shown) in enumerate(zip(body["tasks"], answer["tasks"], strict=True)):
             if shown["outcome"] == "registered" and (at % step == 0 or at == last):

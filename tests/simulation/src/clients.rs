@@ -32,6 +32,11 @@ pub(crate) struct Clients {
 /// Whether a call that failed is worth repeating.
 pub(crate) trait Passing {
     fn passing(&self) -> bool;
+
+    /// Whether it failed because a kind has no policy, which may be stored again.
+    fn wants_policy(&self) -> bool {
+        false
+    }
 }
 
 impl Passing for TrackingError {
@@ -43,6 +48,10 @@ impl Passing for TrackingError {
 impl Passing for RegisterError {
     fn passing(&self) -> bool {
         !matches!(self, Self::Refused(_) | Self::KeyReused { .. })
+    }
+
+    fn wants_policy(&self) -> bool {
+        matches!(self, Self::Refused(faults) if faults.iter().all(|fault| fault.problem.contains("there is no policy")))
     }
 }
 
@@ -113,7 +122,7 @@ impl Clients {
             let lease = self.cluster.lease(Pool::Steps, false).await?;
             match self.cluster.run(lease, step, TIMEOUT, &call).await {
                 Some(Ok(answer)) => return Some(answer),
-                Some(Err(error)) if !error.passing() => {
+                Some(Err(error)) if !(error.passing() || error.wants_policy() && lock(&sim.model).ever_missing) => {
                     sim.violate(format!("{what}: {error}"));
                     return None;
                 }

@@ -59,7 +59,7 @@ fn number(member: &CallMember) -> Option<u64> {
 }
 
 /// The weight of a member in thousandths, by [`WEIGHT`].
-fn weight(member: &CallMember) -> u64 {
+pub(crate) fn weight(member: &CallMember) -> u64 {
     number(member).map_or(1_000, |n| n * 10)
 }
 

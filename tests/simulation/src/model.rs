@@ -19,6 +19,7 @@ use crate::hooks::Hooks;
 use crate::notices::Heard;
 use crate::pace::Pace;
 use crate::produced::Produced;
+use crate::rates::{Counted, Seen};
 use crate::working::Working;
 
 /// Within this time a task gets to the batch API that waits for its own kind only, in a run in which nothing else hangs.
@@ -38,6 +39,9 @@ pub(crate) struct KindModel {
     /// Whether keys of failed tasks are released.
     pub(crate) releases: bool,
     pub(crate) notify: bool,
+    pub(crate) lane_rate: Option<Counted>,
+    pub(crate) kind_rate: Option<Counted>,
+    pub(crate) max_calls: usize,
 }
 
 /// Scope and value of a key.
@@ -112,6 +116,8 @@ pub(crate) struct Said {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) kinds: BTreeMap<String, KindModel>,
+    /// Whether a policy was ever deleted.
+    pub(crate) ever_missing: bool,
     pub(crate) tasks: BTreeMap<TaskId, TaskModel>,
     pub(crate) by_key: BTreeMap<Key, BTreeSet<TaskId>>,
     pub(crate) fanouts: BTreeMap<Uuid, FanoutModel>,
@@ -146,6 +152,8 @@ pub(crate) struct Model {
     pub(crate) hooks: Hooks,
     /// When batches may be called again.
     pub(crate) pace: Pace,
+    /// The calls, as a batch API counts them that limits their rates.
+    rates: Seen,
     /// How far fan-outs had come as users know.
     pub(crate) heard: Heard,
 }

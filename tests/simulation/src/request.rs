@@ -57,7 +57,7 @@ impl Request {
         let mut names = String::new();
         match operation {
             "PutItem" => writes.push((table.clone(), key_of(&table, &body["Item"]))),
-            "UpdateItem" => writes.push((table.clone(), key_of(&table, &body["Key"]))),
+            "UpdateItem" | "DeleteItem" => writes.push((table.clone(), key_of(&table, &body["Key"]))),
             "GetItem" => names = key_of(&table, &body["Key"]),
             "BatchGetItem" => {
                 if let Some((name, keys)) = body["RequestItems"].as_object().and_then(|tables| tables.iter().next()) {

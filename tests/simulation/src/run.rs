@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, estimated, operator, produced, readers, work};
+use crate::{check, deleted, estimated, operator, produced, readers, work};
 
 /// The one description of tables and queues.
 pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -88,6 +88,9 @@ async fn simulate(seed: u64) -> Result<SeedReport, String> {
     // Where tasks of a lane must not wait, it is not paused.
     if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3) {
         clients.spawn(operator::pause_lanes(Arc::clone(&clients)));
+    }
+    if !sim.plan.calm && deleted::may_be(&clients) {
+        clients.spawn(deleted::delete_policies(Arc::clone(&clients)));
     }
     tokio::spawn(readers::keep_reading(Arc::clone(&clients)));
     for plan in &scenario.singles {

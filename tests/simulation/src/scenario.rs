@@ -18,6 +18,7 @@ use crate::estimated::EstimatedPlan;
 use crate::filled::{self, Filled};
 use crate::model::KindModel;
 use crate::produced::ProducedPlan;
+use crate::rates::{self, Counted};
 use crate::webhooks::RECEIVERS;
 
 /// A policy, and those that replace it.
@@ -73,6 +74,13 @@ impl Scenario {
         // Of dice of their own: everything else is drawn as it is without them.
         let dice = Dice::new(seed, "filling");
         scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
+        // If a kind hangs, the tasks of others must not wait, so there are no rates.
+        let dice = Dice::new(seed, "pacing");
+        if !quiet && dice.chance(5_000) {
+            for plan in &mut scenario.kinds {
+                rates::draw(&dice, plan.versions.iter_mut().map(|(_, policy)| policy));
+            }
+        }
         let dice = Dice::new(seed, "tolerated");
         for plan in &mut scenario.fanouts {
             let tolerance = if dice.chance(6_000) {
@@ -148,6 +156,9 @@ impl Scenario {
                 scope: first.scope.clone(),
                 releases: first.key_after_failure == KeyAfterFailure::Release,
                 notify: first.notify.is_some(),
+                lane_rate: first.lane_rate.as_ref().and_then(Counted::of),
+                kind_rate: first.kind_rate.as_ref().and_then(Counted::of),
+                max_calls: first.max_calls.map_or(usize::MAX, |calls| calls as usize),
             };
             (first.kind.clone(), model)
         };

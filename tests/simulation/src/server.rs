@@ -91,6 +91,7 @@ impl Server {
             self.sim.violate(format!("{at_once:?} work at the batch API, lane {lane} may have {most}: {calls:?}"));
         }
         let (all, share) = self.sim.places();
+        let share = model.kinds.get(&call.kind).map_or(share, |kind| kind.max_calls.min(share));
         if self.counted() && at_once.of_kind > share {
             self.sim.violate(format!("{at_once:?} work at the batch API, kind {} may have {share}", work.kind));
         }

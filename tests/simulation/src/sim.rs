@@ -131,6 +131,11 @@ impl Sim {
         self.rests.store(true, Ordering::Relaxed);
     }
 
+    /// Whether everything is quiet.
+    pub(crate) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
+    }
+
     /// Whether the user who opened a fan-out was answered.
     pub(crate) fn is_opened(&self, id: uuid::Uuid) -> bool {
         let model = lock(&self.model);

@@ -167,9 +167,9 @@ async fn a_probe_whose_worker_dies_or_that_is_repeated_is_made_again() {
     // A worker takes the probe and dies; one that comes late finds it taken.
     let (first, second) = (place(1), place(2));
     let still = stopped.stopped.clone().unwrap();
-    assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap());
-    assert!(stack.gates.take_probe(&first, &stopped, &still, 10).await.unwrap(), "its own");
-    assert!(!stack.gates.take_probe(&second, &stopped, &still, 10).await.unwrap());
+    assert!(stack.gates.take_probe(&first, &stopped, &still, 10, None).await.unwrap().is_some());
+    assert!(stack.gates.take_probe(&first, &stopped, &still, 10, None).await.unwrap().is_some(), "its own");
+    assert!(stack.gates.take_probe(&second, &stopped, &still, 10, None).await.unwrap().is_none());
     status.store(200, Ordering::Relaxed);
     stack.minutes(10).await;
     stack.assert_settled(&tasks, 10).await;

@@ -19,6 +19,7 @@ mod producers;
 mod reference;
 mod reused;
 mod shapes;
+mod streams;
 mod tasks;
 mod unknown_items;
 mod waiting;
@@ -121,6 +122,30 @@ impl Server {
 
     async fn post(&self, path: &str, body: Value) -> HttpAnswer {
         self.send("POST", path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    /// Sends a stream to `POST /tasks`. Returns the results of its lines.
+    async fn stream(&self, key: Option<&str>, body: impl Into<Body>) -> Result<Vec<Value>, HttpAnswer> {
+        let mut request = Request::post("/tasks").header("content-type", "application/x-ndjson");
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        if parts.status != 202 {
+            let body = serde_json::from_slice(&bytes).unwrap();
+            let reply = HttpAnswer { status: parts.status.as_u16(), headers: parts.headers, body };
+            description::check("POST", "/tasks", &reply);
+            return Err(reply);
+        }
+        assert_eq!(parts.headers["content-type"], "application/x-ndjson");
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Ok(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+
+    async fn delete(&self, path: &str) -> HttpAnswer {
+        self.send("DELETE", path, &[], Body::empty()).await
     }
 
     async fn post_once(&self, path: &str, key: &str, body: Value) -> HttpAnswer {

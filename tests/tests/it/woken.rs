@@ -6,6 +6,7 @@ use fanfold::lane::Lane;
 use fanfold::masks::Masks;
 use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, TaskRequest};
+use fanfold::policy::Weight;
 use fanfold::store::tasks::{Key, KeyClaim, NewTask};
 use fanfold::waiting::Waiting;
 use fanfold_register::Registration;
@@ -53,7 +54,7 @@ async fn a_leader_that_resigns_after_losing_its_intent_wakes_its_lane() {
     let (batch, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let lock = stack.locks.acquire(&lane(), batch, 1).await.unwrap().done().unwrap();
     let lost = Members::new(tasks[..2].iter().copied());
-    stack.batches.intend(batch, &lane(), &lost, &Masks::default()).await.unwrap();
+    stack.batches.intend(batch, &lane(), &lost, &Masks::default(), Weight::default()).await.unwrap();
     assert_eq!(stack.tasks.claim(&tasks[..2], &lane(), other).await.unwrap().len(), 2);
     let leader = GroupMessage::elected(&lock, batch, Waiting::default());
     assert!(stack.hand(QueueName::Group, vec![message("leader", &leader)]).await.is_empty());
@@ -71,7 +72,11 @@ async fn a_leader_that_resigns_where_nothing_waits_sends_no_hint() {
     stack.take(QueueName::Elect).await;
     let batch = Uuid::from_u128(1);
     let lock = stack.locks.acquire(&lane(), batch, 1).await.unwrap().done().unwrap();
-    stack.batches.intend(batch, &lane(), &Members::new(tasks.iter().copied()), &Masks::default()).await.unwrap();
+    stack
+        .batches
+        .intend(batch, &lane(), &Members::new(tasks.iter().copied()), &Masks::default(), Weight::default())
+        .await
+        .unwrap();
     stack.tasks.claim(&tasks, &lane(), Uuid::from_u128(2)).await.unwrap();
     let leader = GroupMessage::elected(&lock, batch, Waiting::default());
     assert!(stack.hand(QueueName::Group, vec![message("leader", &leader)]).await.is_empty());

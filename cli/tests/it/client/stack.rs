@@ -23,29 +23,29 @@ pub(super) fn command(endpoint: &str, arguments: &[&str]) -> Command {
 }
 
 /// A stack, and the command that asks it.
-pub(super) struct Stack {
-    pub(super) server: Server,
-    _folder: Folder,
+pub(crate) struct Stack {
+    pub(crate) server: Server,
+    pub(crate) folder: Folder,
 }
 
 impl Stack {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = Folder::new();
-        Self { server: Server::start(&folder), _folder: folder }
+        Self { server: Server::start(&folder), folder }
     }
 
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         command(&format!("http://{}", self.server.address), arguments)
     }
 
     /// Runs the command to its end.
-    pub(super) fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
     /// What it prints, as it succeeds.
     #[track_caller]
-    pub(super) fn ok(&self, arguments: &[&str]) -> String {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
         assert_eq!(stderr(&output), "", "{arguments:?}");
@@ -54,12 +54,12 @@ impl Stack {
 
     /// The JSON document that it prints.
     #[track_caller]
-    pub(super) fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.ok(&[arguments, &["--json"]].concat())).unwrap()
     }
 
     /// Runs it with these lines on standard input.
-    pub(super) fn fed(&self, arguments: &[&str], lines: &str) -> Output {
+    pub(crate) fn fed(&self, arguments: &[&str], lines: &str) -> Output {
         let mut command = self.command(arguments);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         process.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
@@ -78,6 +78,6 @@ impl Stack {
     }
 }
 
-pub(super) fn code(output: &Output) -> i32 {
+pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }

@@ -1,14 +1,15 @@
-//! `/policies`: stored, shown, listed.
+//! `/policies`: stored, shown, listed, deleted.
 
 #[cfg(feature = "openapi")]
 mod body;
+mod delete;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::json::{self, Unique};
-use fanfold::policy::{FieldError, Policy};
+use fanfold::policy::{FieldError, Policy, no_policy};
 use fanfold_http::{Code, Json, Kind, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +17,8 @@ use serde_json::Value;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/policies", routing::get(list)).route("/policies/{kind}", routing::get(get).put(put))
+    let router = Router::new().route("/policies", routing::get(list));
+    router.route("/policies/{kind}", routing::get(get).put(put)).merge(delete::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -40,6 +42,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .leads_to("getPolicy", "kind", "/kind")
         .problem(Code::InvalidPolicy)
         .end();
+    delete::describe(describer);
 }
 
 /// All policies.
@@ -55,9 +58,13 @@ async fn list(State(api): State<Arc<Api>>) -> Result<Json<List>, Problem> {
 }
 
 async fn get(State(api): State<Arc<Api>>, Path(Kind(kind)): Path<Kind>) -> Result<Json<Policy>, Problem> {
-    let policy = api.policies.read(&kind).await?;
-    let unknown = || Problem::new(Code::UnknownPolicy, format!("there is no policy of kind `{kind}`"));
-    policy.map(Json).ok_or_else(unknown)
+    stored(&api, &kind).await.map(Json)
+}
+
+/// The policy of a kind as it is stored now.
+async fn stored(api: &Api, kind: &str) -> Result<Policy, Problem> {
+    let policy = api.policies.read(kind).await?;
+    policy.ok_or_else(|| Problem::new(Code::UnknownPolicy, no_policy(kind)))
 }
 
 /// The path names the kind, so the body need not.
@@ -73,11 +80,7 @@ async fn put(
         let problem = format!("is `{}`, but the path names `{kind}`; it may be left out", policy.kind);
         errors.push(FieldError { field: "kind".to_owned(), problem });
     }
-    let way = &policy.batch_api.way;
-    if way.only_local() && !api.allow_commands {
-        let problem = "is allowed only in the local runner; `batch_api.url` is allowed here".to_owned();
-        errors.push(FieldError { field: format!("batch_api.{}", way.field()), problem });
-    }
+    errors.extend(policy.needs_commands().filter(|_| !api.allow_commands));
     if !errors.is_empty() {
         return Err(Problem::fields(Code::InvalidPolicy, errors));
     }

@@ -33,6 +33,13 @@ struct Answer {
     status: StatusCode,
     description: &'static str,
     schema: Value,
+    /// The schema of a line, if it may be a stream.
+    lines: Option<Value>,
+}
+
+/// A stream. OpenAPI 3.1 can describe it only as a text.
+fn stream(line: Value) -> Value {
+    json!({"schema": {"type": "string", "description": "A JSON object per line."}, "x-line-schema": line})
 }
 
 impl<'a> Operation<'a> {
@@ -116,6 +123,26 @@ impl<'a> Operation<'a> {
         self.takes::<T>(false)
     }
 
+    /// The body may also be a stream, with one of these per line.
+    #[must_use]
+    pub fn or_lines<T: JsonSchema>(mut self) -> Self {
+        let line = self.describer.request::<T>();
+        if let Some(body) = self.described.get_mut("requestBody") {
+            body["content"]["application/x-ndjson"] = stream(line);
+        }
+        self
+    }
+
+    /// The response to a stream is a stream, with one of these per line.
+    #[must_use]
+    pub fn answered_by_lines<T: JsonSchema>(mut self) -> Self {
+        let line = self.describer.answer::<T>();
+        if let Some(answer) = &mut self.answer {
+            answer.lines = Some(line);
+        }
+        self
+    }
+
     fn takes<T: JsonSchema>(mut self, required: bool) -> Self {
         let schema = self.describer.request::<T>();
         let body = json!({"required": required, "content": {"application/json": {"schema": schema}}});
@@ -144,7 +171,7 @@ impl<'a> Operation<'a> {
 
     fn answers<T: JsonSchema>(mut self, status: StatusCode, description: &'static str) -> Self {
         let schema = self.describer.answer::<T>();
-        self.answer = Some(Answer { status, description, schema });
+        self.answer = Some(Answer { status, description, schema, lines: None });
         self
     }
 
@@ -175,8 +202,11 @@ impl<'a> Operation<'a> {
     pub fn end(mut self) {
         let problem = self.describer.answer::<Document<'static>>();
         let mut responses = problems::responses(&self.codes, &problem, &mut self.describer.responses);
-        if let Some(Answer { status, description, schema }) = self.answer {
+        if let Some(Answer { status, description, schema, lines }) = self.answer {
             let mut answer = json!({"description": description, "content": {"application/json": {"schema": schema}}});
+            if let Some(line) = lines {
+                answer["content"]["application/x-ndjson"] = stream(line);
+            }
             for (name, part) in [("headers", self.headers), ("links", self.links)] {
                 if !part.is_empty() {
                     answer[name] = part.into();

@@ -5,10 +5,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Batch, BatchStatus, Batches, Settlement};
-use crate::aws::attributes::{Reader, binary, number, text, time};
+use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN};
+use crate::pacing::Turns;
 
 impl Batches {
     /// Begins attempt number `attempt`: the one before it is over, or began it and its lease ran out. A lost worker's
@@ -40,7 +41,7 @@ impl Batches {
             .set("lease_until", time(now.plus(timeout + ATTEMPT_MARGIN)))
             .set("call_until", time(now.plus(CALL_WITHIN + timeout)))
             .set("updated_at", time(now))
-            .remove(["retry_at"])
+            .remove(["retry_at", "turn_lane", "turn_kind"])
             .when(
                 &format!("{over} OR (#status = :in_progress AND attempts = :attempt AND lease_until < :now)"),
                 [before, (":in_progress", in_progress), (":attempt", number(attempt)), (":now", time(now))],
@@ -50,6 +51,22 @@ impl Batches {
         let mine =
             |item: &_| Reader::new("batches", "id", item).bytes("worker").is_ok_and(|by| by == worker.as_bytes());
         begun.or_mine(mine).decode(Batch::decode)
+    }
+
+    /// Records the turns that a batch waits for before its next attempt. Returns the batch as written, or the one that refused.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn wait_for_turn(&self, batch: &Batch, turns: Turns) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let after = Batch { turns, ..batch.clone() };
+        let change = self
+            .table
+            .change("id", batch.id)
+            .differences(&batch.encode(), &after.encode())
+            .when_is("status", text(batch.status.as_str()))
+            .when_same("attempts", count(batch.attempts))
+            .when_same("lease_until", batch.lease_until.map(time));
+        Ok(change.send().await?.decode_refused(Batch::decode)?.map(|()| after))
     }
 
     /// Records how an attempt ended, once: the lease or end of a later attempt refuses it. Returns the batch as written, or the

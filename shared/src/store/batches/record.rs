@@ -15,6 +15,8 @@ use crate::lane::Lane;
 use crate::limits::RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::pacing::Turns;
+use crate::policy::Weight;
 use crate::store::notices::NoticeProgress;
 
 /// A batch.
@@ -42,6 +44,10 @@ pub struct Batch {
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
     pub retry_at: Option<Timestamp>,
+    /// Between attempts: the turns, by the rates of lane and kind, that the next one waits for.
+    pub turns: Turns,
+    /// The weight of its members together, if they have any.
+    pub weight: Weight,
     /// When `sweep` last sent its message again.
     pub reminded_at: Option<Timestamp>,
     /// Slots that succeeded.
@@ -124,6 +130,8 @@ impl Batch {
             rounds: 0,
             lease_until: None,
             retry_at: None,
+            turns: Turns::default(),
+            weight: Weight::default(),
             reminded_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
@@ -153,6 +161,9 @@ impl Batch {
             ("rounds", count(self.rounds)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
+            ("turn_lane", self.turns.lane.as_ref().map(text)),
+            ("turn_kind", self.turns.kind.as_ref().map(text)),
+            ("weight", count(self.weight.0)),
             ("reminded_at", self.reminded_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
@@ -193,6 +204,8 @@ impl Batch {
             rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
+            turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
+            weight: Weight(reader.number("weight")?),
             reminded_at: reader.time("reminded_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
@@ -214,6 +227,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ItemId;
+    use crate::pacing::Turn;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -232,15 +246,14 @@ mod tests {
             prop::array::uniform3(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
-            prop::array::uniform2(any_time()),
+            (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
         )
-            .prop_map(|(named, counts, times, slots, said, dates)| {
+            .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
                 let [lease_until, retry_at, reminded_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
-                let (errors, last_error, notice) = said;
-                let [created_at, updated_at] = dates;
+                let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
                 let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
                 Batch {
@@ -255,6 +268,8 @@ mod tests {
                     rounds,
                     lease_until,
                     retry_at,
+                    turns,
+                    weight: Weight(weight),
                     reminded_at,
                     succeeded,
                     failed,
@@ -267,6 +282,11 @@ mod tests {
                     updated_at,
                 }
             })
+    }
+
+    fn any_turns() -> impl Strategy<Value = Turns> {
+        let turn = || prop::option::of((any_time(), "[a-z]{1,5} [0-9]{1,5}").prop_map(|(at, rate)| Turn { at, rate }));
+        (turn(), turn()).prop_map(|(lane, kind)| Turns { lane, kind })
     }
 
     proptest! {

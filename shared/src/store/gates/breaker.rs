@@ -11,7 +11,9 @@ use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::REFUSED_TARGETS_MIN;
+use crate::pacing::Ask;
 use crate::store::notices::ANEW;
+use crate::store::pace;
 use crate::store::places::{ID, MY_PLACE, PLACES, Place, STOPPED_AT, dead};
 
 /// A call whose answer says that the caller is wrong or must wait.
@@ -101,7 +103,8 @@ impl Gates {
         self.0.if_held(place).remove([MY_PLACE, REFUSALS, TARGETS]).send().await.map(|_| ())
     }
 
-    /// Takes the probe, with a place, of a kind that stands still: of several workers that try, one wins.
+    /// Takes the probe, with a place, of a kind that stands still: of several workers that try, one wins. `pace`: the same
+    /// write also takes a time of the kind's rate. Returns the gate, or nothing if another worker took the probe.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -111,11 +114,15 @@ impl Gates {
         gate: &Gate,
         stopped: &Stopped,
         share: u32,
-    ) -> Result<bool, StoreError> {
+        pace: Option<&Ask>,
+    ) -> Result<Option<Gate>, StoreError> {
         let dead = u32::try_from(dead(&gate.places, self.table().world.now()).count()).unwrap_or(u32::MAX);
-        let taken = self
-            .0
-            .of(place)
+        let change = self.0.of(place);
+        let change = match pace {
+            Some(ask) => pace::give(change, ask, place.holder, Some(&gate.pace)),
+            None => change,
+        };
+        let taken = change
             .set(PROBING, time(place.until))
             .set(MY_PLACE, time(place.until))
             .when_is(STOPPED_AT, time(stopped.since))
@@ -123,11 +130,11 @@ impl Gates {
             .when_same(PROBING, stopped.probing.map(time))
             .when_present(PLACES)
             .when("size(places) < :room", [(":room", number(share.saturating_add(dead)))])
-            .send()
+            .send_for_new()
             .await?
-            .decode_refused(Gate::decode)?;
+            .decode(Gate::decode)?;
         // Perhaps this very write, whose answer was lost.
-        Ok(taken.counts(|gate| gate.places.get(&place.holder) == Some(&place.until)))
+        Ok(taken.or_mine(|gate| gate.places.get(&place.holder) == Some(&place.until)).done())
     }
 
     /// A probe did not work. The next one is due at `probe_at`; its place is given back.

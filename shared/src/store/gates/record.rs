@@ -8,7 +8,9 @@ use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::derived;
 use crate::limits::{KIND_NOTICES, REFUSALS_MIN, REFUSED_TARGETS_MIN};
+use crate::pacing::Bucket;
 use crate::store::notices::NoticeProgress;
+use crate::store::pace;
 use crate::store::places::{self, Holders, ID, KIND, STOPPED_AT};
 
 /// The version of the policy to whose calls the refusals were answered.
@@ -33,6 +35,8 @@ pub struct Gate {
     pub kind: String,
     /// Who holds a place, and until when.
     pub places: Holders,
+    /// The state of the kind's rate.
+    pub pace: Bucket,
     /// The version of the policy to whose calls the refusals were answered.
     pub version: Option<Uuid>,
     /// Refusals in a row: see [`RefusedCall`](super::RefusedCall).
@@ -129,6 +133,7 @@ impl Gate {
         Ok(Self {
             kind: reader.text(KIND)?.to_owned(),
             places: places::holders(item)?,
+            pace: pace::decode(&reader)?,
             version: reader.optional_parsed(VERSION)?,
             refusals: reader.small(REFUSALS)?,
             targets: reader.ids(TARGETS)?,
@@ -177,6 +182,7 @@ mod tests {
     use super::*;
     use crate::aws::attributes::item;
     use crate::store::notices::any_notice;
+    use crate::store::pace::tests::{any_bucket, encode};
     use crate::store::places::PLACES;
     use crate::store::testing::{any_id, any_time};
 
@@ -213,10 +219,12 @@ mod tests {
             places in prop::collection::btree_map(any_id(), any_time(), 0..4),
             stopped in prop::option::of(any_stopped()),
             notice in any_notice(),
+            pace in any_bucket(),
         ) {
             let kind = [(KIND, Some(text("parcel"))), (PLACES, Some(places::encode(&places)))];
             let attributes = kind.into_iter().chain(Stopped::encode(stopped.as_ref())).chain(notice.encode());
-            let gate = Gate { kind: "parcel".to_owned(), places, stopped, notice, ..Gate::default() };
+            let attributes = attributes.chain(encode(&pace));
+            let gate = Gate { kind: "parcel".to_owned(), places, pace, stopped, notice, ..Gate::default() };
             prop_assert_eq!(Gate::decode(&item(attributes)).unwrap(), gate);
         }
     }

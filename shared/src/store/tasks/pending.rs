@@ -1,11 +1,13 @@
 //! The sparse index of what waits, which is over tasks on their own and bundles.
 
+use std::ops::ControlFlow;
+
 use uuid::Uuid;
 
 use super::record::{self, ID, PENDING};
 use super::{Tasks, bundles};
 use crate::aws::attributes::Reader;
-use crate::aws::{Item, Segment, StoreError};
+use crate::aws::{Item, Looked, Segment, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -51,6 +53,18 @@ impl Pending {
 }
 
 impl Tasks {
+    /// A lane of this kind in which tasks wait. Looks through at most `pages` pages of the index, which may lag behind.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn pending_of(&self, kind: &str, pages: usize) -> Result<Looked<Lane>, StoreError> {
+        let visit = |item| {
+            let lane: Lane = Reader::new("tasks", ID, &item).parsed(PENDING)?;
+            Ok(if lane.kind == kind { ControlFlow::Break(lane) } else { ControlFlow::Continue(()) })
+        };
+        self.table.look_through(Some(PENDING), pages, visit).await
+    }
+
     /// One segment of the sparse index of what waits, page by page: hands `visit` each record with its lane.
     ///
     /// # Errors

@@ -38,6 +38,17 @@ impl Model {
         starved.map(|member| format!("task {} waited for {:?}, {limits:?}", member.id, waited(&member.id))).collect()
     }
 
+    /// Whether a call comes sooner than the rates of its lane and its kind allow.
+    fn too_fast(&mut self, call: &Call, apart: Duration) -> Vec<String> {
+        let Some(kind) = self.kinds.get(&call.kind) else { return Vec::new() };
+        let lane = self.lanes.get(&call.batch_id).map(|lane| format!("lane {lane}"));
+        let by_lane = lane.as_ref().zip(kind.lane_rate.as_ref());
+        let by_lane = by_lane.and_then(|(lane, counted)| self.rates.called(lane, counted, call, apart));
+        let name = format!("kind {}", call.kind);
+        let by_kind = kind.kind_rate.as_ref().and_then(|counted| self.rates.called(&name, counted, call, apart));
+        by_lane.into_iter().chain(by_kind).collect()
+    }
+
     /// The batch API is called; what is wrong with the call.
     pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
         let mut problems = self.starved(call, limits);
@@ -45,6 +56,7 @@ impl Model {
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }
+        problems.extend(self.too_fast(call, limits.apart));
         let attempts = self.attempts.entry(call.batch_id).or_default();
         *attempts = call.attempt.max(*attempts);
         let members: Vec<TaskId> = call.members.iter().map(|member| member.id).collect();

@@ -6,6 +6,7 @@ use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold::masks::Masks;
 use fanfold::members::Members;
+use fanfold::policy::Weight;
 use fanfold::waiting::Waiting;
 use fanfold_batch_api::Answer;
 use fanfold_tests::QueueName;
@@ -58,7 +59,7 @@ async fn a_crash_between_claiming_and_dispatching_loses_nothing() {
     let tasks: Vec<TaskId> = ids.iter().copied().map(TaskId::Item).collect();
     let bundles: Masks = stack.waiting(&tasks).await.bundles.keys().map(|id| (*id, Bits::ones(2))).collect();
     let members = Members::new(tasks.iter().copied());
-    stack.batches.intend(leader.batch, &leader.lane, &members, &bundles).await.unwrap();
+    stack.batches.intend(leader.batch, &leader.lane, &members, &bundles, Weight::default()).await.unwrap();
     let first: Masks = bundles.iter().take(1).map(|(id, slots)| (id, slots.clone())).collect();
     stack.tasks.claim_bundles(&first, BTreeMap::new(), &leader.lane, leader.batch).await.unwrap();
     assert_eq!(stack.claimed(&tasks).await, 2, "half of them are claimed when the worker dies");

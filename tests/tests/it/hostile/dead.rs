@@ -13,8 +13,8 @@ fn refused(queue: QueueName) -> [String; 2] {
     let body = match queue {
         QueueName::Produce => json!({"fanout": NOBODY, "partition": 0}),
         QueueName::Register => json!({"kind": "letter", "content": {}}),
-        QueueName::Elect => json!({"lane": "letter:0:117", "workflow": NOBODY}),
-        QueueName::Group => json!({"lane": "letter:0:117", "batch": NOBODY, "epoch": 1}),
+        QueueName::Elect => json!({"lane": "letter:117", "workflow": NOBODY}),
+        QueueName::Group => json!({"lane": "letter:0:117", "batch": NOBODY, "epoch": -1}),
         QueueName::Handle => json!({"batch": NOBODY, "attempt": 1}),
         QueueName::Ack => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         QueueName::Notify | QueueName::Notices => json!({"fanout": NOBODY}),

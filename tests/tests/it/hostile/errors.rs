@@ -35,7 +35,6 @@ fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
         (Elect, json!({"lane": "a b:0:1", "workflow": NOBODY}), vec!["`lane`", "`a b:0:1`", "is not a lane"]),
         (Elect, json!({"lane": "parcel:0:1", "workflow": "x"}), vec!["`workflow`", "UUID"]),
         (Elect, json!({"lane": "parcel:0:1", "workflow": NOBODY, "tries": -1}), vec!["`tries`", "`-1`", "below 2^32"]),
-        (Elect, json!({"lane": "letter:0:1", "workflow": NOBODY}), vec!["no policy of kind `letter`", "letter:0:1"]),
         (
             Elect,
             json!({"lane": "parcel:0:1", "workflow": NOBODY, "waiting": {"tasks": names(2_001)}}),

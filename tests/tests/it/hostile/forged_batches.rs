@@ -5,6 +5,7 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::masks::Masks;
 use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, HandleMessage};
+use fanfold::policy::Weight;
 use fanfold::store::batches::BatchStatus;
 use fanfold::waiting::Waiting;
 use fanfold_batch_api::{Answer, CallError};
@@ -145,7 +146,11 @@ async fn forged_attempts_neither_call_twice_nor_count() {
     let unknown = ["0", "1", "4294967295"];
     assert_eq!(forge(&[0, 1, u32::MAX]).await, unknown, "there is no such batch yet");
     let bundles: Masks = right.waiting.bundles.keys().map(|bundle| (*bundle, Bits::ones(5))).collect();
-    stack.batches.intend(right.batch, &right.lane, &Members::new(tasks.clone()), &bundles).await.unwrap();
+    stack
+        .batches
+        .intend(right.batch, &right.lane, &Members::new(tasks.clone()), &bundles, Weight::default())
+        .await
+        .unwrap();
     assert_eq!(forge(&[0, 1, u32::MAX]).await, unknown, "it is not dispatched yet");
     assert!(hand(&stack, QueueName::Group, vec![message("right", &right)]).await.is_empty());
     assert!(forge(&[0, 2, 3, u32::MAX - 1, u32::MAX]).await.is_empty());

@@ -144,6 +144,7 @@ async fn an_id_that_is_none_is_refused() {
         ("GET", "/batches/xyz"),
         ("GET", "/policies/x:yz"),
         ("PUT", "/policies/x:yz"),
+        ("DELETE", "/policies/x:yz"),
     ] {
         let (detail, _) = server.send(method, path, &[], "{\"items\": 1}").await.problem(400, "invalid_id");
         assert!(detail.contains("yz`"), "{detail}");
@@ -161,7 +162,7 @@ async fn a_route_that_is_none_is_refused() {
     }
     for (method, path, allowed) in [
         ("PUT", "/fanouts", "POST,GET,HEAD"),
-        ("DELETE", "/policies/parcel", "GET,HEAD,PUT"),
+        ("POST", "/policies/parcel", "GET,HEAD,PUT,DELETE"),
         ("GET", "/tasks", "POST"),
         ("PUT", "/acks", "POST"),
     ] {
@@ -192,6 +193,7 @@ async fn what_can_not_be_reached_is_unavailable() {
         ("POST", format!("/fanouts/{NOBODY}/items"), json!({"items": 1})),
         ("POST", "/acks".to_owned(), json!({"items": [item]})),
         ("POST", "/tasks".to_owned(), json!({"tasks": [{"kind": "parcel", "content": {"depot": "117"}}]})),
+        ("DELETE", "/policies/parcel".to_owned(), Value::Null),
         ("PUT", "/policies/letter".to_owned(), json!({"target": "kind", "batch_api": {"url": "https://example.com/"}})),
     ] {
         let crash = Crash::new(1, Moment::Before);

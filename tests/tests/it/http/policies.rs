@@ -1,8 +1,9 @@
 //! `/policies`.
 
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, parcel};
 
 fn letter() -> Value {
     json!({"target": "content.town", "batch_api": {"url": "https://example.com/letters"}})
@@ -31,6 +32,63 @@ async fn a_policy_is_stored_and_returned() {
 fn with(mut policy: Value, field: &str, value: Value) -> Value {
     policy[field] = value;
     policy
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_is_deleted_when_no_task_of_its_kind_waits() {
+    let server = Server::start().await;
+    let stored = server.put("/policies/letter", letter()).await.ok(200);
+    server.post("/tasks", json!({"tasks": [{"kind": "parcel", "content": {"depot": "1"}}]})).await.ok(202);
+    assert_eq!(server.delete("/policies/letter").await.ok(200), stored, "tasks of another kind are none of its own");
+    server.get("/policies/letter").await.problem(404, "unknown_policy");
+    assert_eq!(server.get("/policies").await.ok(200)["policies"].as_array().unwrap().len(), 1);
+    assert!(server.delete("/policies/letter").await.problem(404, "unknown_policy").0.contains("`letter`"));
+    // A kind whose name is the beginning of another one's is another.
+    server.put("/policies/parc", letter()).await.ok(200);
+    server.delete("/policies/parc?force=false").await.ok(200);
+    server.stack.drain().await;
+    server.delete("/policies/parcel").await.ok(200);
+    let tasks = json!({"tasks": [{"kind": "parcel", "content": {"depot": "1"}}]});
+    tokio::time::sleep(fanfold::limits::POLICY_CACHE_MAX).await;
+    let (detail, fields) = server.post("/tasks", tasks).await.problem(422, "invalid_tasks");
+    assert!(detail.contains("no policy") && fields == ["tasks[0].kind"], "{detail}");
+}
+
+/// At every stage of a task there is something that refuses: the task itself, its lane's leader, its batch.
+#[tokio::test(start_paused = true)]
+async fn a_policy_in_use_is_deleted_only_by_force() {
+    let stack = TestStack::new(parcel(json!({"max_attempts": 9})), retries(), Crash::never()).await;
+    let server = Server::over(stack);
+    for tasks in [1, 3] {
+        let task = json!({"kind": "parcel", "content": {"depot": "1"}});
+        server.post("/tasks", json!({"tasks": vec![task; tasks]})).await.ok(202);
+        for stage in ["registered", "led", "dispatched", "called"] {
+            let (detail, _) = server.delete("/policies/parcel").await.problem(409, "policy_in_use");
+            assert!(detail.contains("`parcel:0:1`") && detail.contains("?force=true"), "{stage}: {detail}");
+            server.get("/policies/parcel").await.ok(200);
+            tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+            let queue = match stage {
+                "registered" => QueueName::Elect,
+                "led" => QueueName::Group,
+                _ => QueueName::Handle,
+            };
+            server.stack.deliver(queue).await;
+        }
+        server.stack.drain().await;
+    }
+    server.post("/tasks", json!({"tasks": [{"kind": "parcel", "content": {"depot": "1"}}]})).await.ok(202);
+    let (_, fields) = server.delete("/policies/parcel?force=yes").await.problem(400, "invalid_parameter");
+    assert!(fields.is_empty());
+    assert_eq!(server.delete("/policies/parcel?force=true").await.ok(200)["kind"], "parcel");
+    server.delete("/policies/parcel?force=true").await.problem(404, "unknown_policy");
+}
+
+/// A batch API that wants everything once more.
+fn retries() -> std::sync::Arc<ScriptedApi> {
+    ScriptedApi::new(|call| match call.attempt {
+        1 => Err(fanfold_batch_api::CallError::again("500")),
+        _ => Ok(fanfold_batch_api::Answer::AllSucceeded),
+    })
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,6 +50,13 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             let path = template.replace("{id}", "x").replace("{kind}", "%20");
             server.send(method, &path, &[], body).await
         }
+        "invalid_parameter" if template == "/policies/{kind}" => {
+            server.send(method, &format!("{path}?force=perhaps"), &[], body).await
+        }
+        "policy_in_use" => {
+            server.post("/tasks", taken("/tasks")).await.ok(202);
+            server.send(method, "/policies/parcel", &[], body).await
+        }
         "invalid_parameter" => server.get(&format!("{path}?progress=none&state=none")).await,
         "malformed_json" => server.send(method, &path, &[], "{").await,
         "too_large" => server.send(method, &path, &[], " ".repeat(8 << 20)).await,

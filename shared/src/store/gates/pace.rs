@@ -1,0 +1,61 @@
+//! A kind's rate: the write that takes a call's place also takes its time.
+
+use uuid::Uuid;
+
+use super::{Gate, Gates, Place, key};
+use crate::aws::{Change, StoreError, Write};
+use crate::clock::Timestamp;
+use crate::pacing::{Ask, Bucket, Micros, Slot};
+use crate::store::pace::{self, Paced};
+use crate::store::places::ID;
+
+impl Gates {
+    /// Takes a place, as [`Gates::take`] does, and a time for its holder's call. Refused: no place is free, the kind stands
+    /// still, or the rate has no time for the call; the gate shows which.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn take_in_time(
+        &self,
+        place: &Place,
+        share: u32,
+        now: Timestamp,
+        ask: Option<&Ask>,
+    ) -> Result<Write<Gate, Gate>, StoreError> {
+        Ok(match self.0.ask(place, share, now, ask).await? {
+            Write::Done(item) => Write::Done(Gate::decode(&item)?),
+            Write::Refused(item) => Write::Refused(Gate::decode(&item)?),
+        })
+    }
+
+    /// Promises a time to a batch that waits. `seen`: the bucket as it was last read. Returns when the batch's turn comes.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn promise(&self, kind: &str, ask: &Ask, seen: &Bucket) -> Result<Micros, StoreError> {
+        pace::promise(|| self.paced(kind), ask, seen).await
+    }
+
+    /// Takes a later time for a call that missed its own, or does not know it.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn later_time(&self, kind: &str, slot: Option<&Slot>, ask: &Ask, by: Uuid) -> Result<Paced, StoreError> {
+        match slot {
+            Some(slot) => pace::again(|| self.paced(kind), slot, ask, by).await,
+            None => pace::take(|| self.paced(kind), ask, by).await,
+        }
+    }
+
+    /// Gives back a time that will not be used for a call.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn give_time_back(&self, kind: &str, slot: &Slot) -> Result<(), StoreError> {
+        pace::give_back(self.paced(kind), slot).await
+    }
+
+    fn paced(&self, kind: &str) -> Change<'_> {
+        self.table().change(ID, key(kind)).when_present(ID)
+    }
+}

@@ -1,0 +1,49 @@
+//! A lane's rate: each call of its batches takes its time by one write on the lane's lock.
+
+use uuid::Uuid;
+
+use super::Locks;
+use crate::aws::{Change, StoreError};
+use crate::lane::Lane;
+use crate::pacing::{Ask, Bucket, Micros, Slot};
+use crate::store::pace::{self, Paced};
+use crate::store::places::ID;
+
+impl Locks {
+    /// Takes a time for a call of one of the lane's batches. `by`: an id that no other call has.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn take_time(&self, lane: &Lane, ask: &Ask, by: Uuid) -> Result<Paced, StoreError> {
+        pace::take(|| self.paced(lane), ask, by).await
+    }
+
+    /// Promises a time to a batch that waits. `seen`: the bucket as it was last read. Returns when the batch's turn comes.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn promise(&self, lane: &Lane, ask: &Ask, seen: &Bucket) -> Result<Micros, StoreError> {
+        pace::promise(|| self.paced(lane), ask, seen).await
+    }
+
+    /// Takes a later time for a call that missed its own.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn later_time(&self, lane: &Lane, slot: &Slot, ask: &Ask, by: Uuid) -> Result<Paced, StoreError> {
+        pace::again(|| self.paced(lane), slot, ask, by).await
+    }
+
+    /// Gives back a time that will not be used for a call.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn give_time_back(&self, lane: &Lane, slot: &Slot) -> Result<(), StoreError> {
+        pace::give_back(self.paced(lane), slot).await
+    }
+
+    /// Begins a change of a lock that exists, as it does while a batch is in flight.
+    fn paced(&self, lane: &Lane) -> Change<'_> {
+        self.change(lane).when_present(ID)
+    }
+}

@@ -1,0 +1,85 @@
+//! An operator who deletes policies, whether or not tasks of their kinds wait, and stores them again after a while: nothing is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use futures::FutureExt;
+use tokio::time::{Instant, sleep};
+use tower::ServiceExt;
+
+use crate::clients::{Clients, Passing};
+use crate::dice::Dice;
+use crate::lock;
+use crate::scenario::KindPlan;
+
+/// A deletion without an answer, or one that its worker could not make.
+#[derive(Debug)]
+struct Unanswered(u16);
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "answered with {}", self.0)
+    }
+}
+
+impl Passing for Unanswered {
+    fn passing(&self) -> bool {
+        self.0 == 503
+    }
+}
+
+/// Whether policies are deleted in this run: not where rows of a source would be bad ones without a policy, and mostly not at all.
+pub(crate) fn may_be(clients: &Clients) -> bool {
+    let scenario = &clients.scenario;
+    scenario.produced.is_empty() && scenario.mood.hangs.is_none() && clients.cluster.sim.seed % 3 == 1
+}
+
+/// Deletes policies and stores them again until faults stop. Leaves policies with a `notify` alone: failures that are recorded
+/// without a policy are not reported.
+pub(crate) async fn delete_policies(clients: Arc<Clients>) {
+    let sim = Arc::clone(&clients.cluster.sim);
+    let dice = Dice::new(sim.seed, "deleted policies");
+    let silent = |plan: &&KindPlan| plan.versions.iter().all(|(_, policy)| policy.notify.is_none());
+    let plans: Vec<KindPlan> = clients.scenario.kinds.iter().filter(silent).cloned().collect();
+    while !sim.healed() && !plans.is_empty() {
+        sleep(dice.skewed(Duration::from_secs(5), Duration::from_secs(300))).await;
+        let plan = dice.pick(&plans);
+        let kind = plan.versions[0].1.kind.clone();
+        lock(&sim.model).ever_missing = true;
+        let forced = dice.chance(6_000);
+        let deleted = delete(&clients, &kind, forced).await;
+        sim.count(if deleted == Some(200) { "policies deleted" } else { "policies that are in use" });
+        let until = Instant::now() + dice.skewed(Duration::from_secs(1), Duration::from_secs(900));
+        while Instant::now() < until && !sim.healed() {
+            sleep(Duration::from_secs(1)).await;
+        }
+        // The version that counts by now, so that none is put in place of a later one.
+        let now = Instant::now();
+        let versions = plan.versions.iter().rev();
+        let current = versions.map(|(at, policy)| (sim.start + *at, policy)).find(|(at, _)| *at <= now);
+        if let Some((_, policy)) = current {
+            clients.put_policy(policy.clone()).await;
+        }
+    }
+}
+
+/// The status of the answer: 200, 404 if an earlier try did it, or 409.
+async fn delete(clients: &Clients, kind: &str, forced: bool) -> Option<u16> {
+    let path = format!("/policies/{kind}{}", if forced { "?force=true" } else { "" });
+    let what = format!("DELETE {path}");
+    let call = clients.until_done("api", &what, move |steps| {
+        let path = path.clone();
+        async move {
+            let request = Request::delete(path).body(Body::empty()).map_err(|_| Unanswered(400))?;
+            let answer = steps.routes.clone().oneshot(request).await.map_err(|_| Unanswered(500))?;
+            match answer.status().as_u16() {
+                status @ (200 | 404 | 409) => Ok(status),
+                status => Err(Unanswered(status)),
+            }
+        }
+        .boxed()
+    });
+    call.await
+}

@@ -1,0 +1,64 @@
+//! Batches that wait for their turn: they cost little, keep their order, and are not forgotten.
+
+use std::time::Duration;
+
+use fanfold_tests::{Counted, Crash, QueueName, TestStack, policy};
+use serde_json::json;
+
+use super::{register, taking, work};
+
+/// Twelve calls, one per ten seconds: no batch asks again and again.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_waits_does_not_poll() {
+    let rate = json!({"kind_rate": {"calls": 6, "per": "minute", "burst": 1}});
+    let stack = TestStack::new(policy(rate), taking(Duration::from_millis(20)), Crash::never()).await;
+    let tasks = register(&stack, "parcel", 12, 1).await;
+    work(&stack, tasks.len()).await;
+    Counted { a_second: 0.1, burst: 1.0 }.assert_kept(&stack.api.seen(), |_| 1.0);
+    assert!(Counted { a_second: 0.1, burst: 1.0 }.used(&stack.api.seen(), |_| 1.0) > 0.9);
+    let sent = stack.usage().by_operation["sqs.SendMessageBatch"].requests;
+    // Each has an election, a leader, a call, and mostly one delay; lanes are woken by the sweep at times.
+    assert!(sent <= 5 * 12, "{sent} for 12 calls");
+}
+
+/// Batches that wait go in the order in which they came.
+#[tokio::test(start_paused = true)]
+async fn turns_are_taken_in_order() {
+    let rate = json!({"kind_rate": {"calls": 1, "per": "second", "burst": 1}, "linger": 0});
+    let stack = TestStack::new(policy(rate), taking(Duration::ZERO), Crash::never()).await;
+    let pumps = stack.pumps();
+    for n in 0..8 {
+        let task = fanfold_tests::order(None, &format!("D{n}"), n);
+        stack.register.register(vec![task], &n.to_string()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    fanfold_tests::until(async || stack.api.seen().len() == 8).await;
+    let targets: Vec<String> = stack.api.seen().into_iter().map(|seen| seen.call.target).collect();
+    let wanted: Vec<String> = (0..8).map(|n| format!("D{n}")).collect();
+    assert_eq!(targets, wanted);
+    drop(pumps);
+}
+
+/// A message that is lost while its batch waits is sent again once the turn has come, and not before.
+#[tokio::test(start_paused = true)]
+async fn a_batch_whose_message_is_lost_while_it_waits_is_found() {
+    let rate = json!({"kind_rate": {"calls": 6, "per": "hour", "burst": 1}});
+    let stack = TestStack::new(policy(rate), taking(Duration::ZERO), Crash::never()).await;
+    let tasks = register(&stack, "parcel", 2, 1).await;
+    stack.seconds(20).await;
+    assert_eq!(stack.api.seen().len(), 1);
+    let waiting = stack.all_batches().await.into_iter().find(|batch| batch.attempts == 0).unwrap();
+    let turn = waiting.turns.at().unwrap();
+    assert!(turn > stack.world.now().plus(Duration::from_secs(500)));
+    for _ in 0..9 {
+        assert_eq!(stack.sweeper.sweep(Default::default()).await.unwrap().batches, 0, "it waits for its turn");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    // Its turn comes, and its message is lost.
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    assert_eq!(stack.take(QueueName::Handle).await.len(), 1);
+    stack.minutes(6).await;
+    assert_eq!(stack.api.seen().len(), 2);
+    stack.drain().await;
+    stack.assert_settled(&tasks, 10).await;
+}
