@@ -170,6 +170,8 @@ impl Clients {
             let (tasks, request) = (tasks.clone(), request.clone());
             async move {
                 match steps.all.register.register_once(tasks, &request).await {
+                    // An earlier try may have stored some before the policy was deleted.
+                    Err(error) if error.wants_policy() => Err(error),
                     Err(RegisterError::Refused(_) | RegisterError::KeyReused { .. }) => Ok(false),
                     answer => answer.map(|_| true),
                 }

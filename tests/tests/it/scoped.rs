@@ -157,6 +157,24 @@ async fn what_lost_its_key_before_it_was_stored_takes_nothing_back() {
     assert_eq!(members, [alone(1)]);
 }
 
+/// Two that had one key, one after the other, are left out by one batch, which releases their keys.
+#[tokio::test(start_paused = true)]
+async fn what_had_one_key_one_after_the_other_is_left_out_by_one_batch() {
+    let stack = stack().await;
+    for name in ["one", "two"] {
+        let (fanout, items) = opened(&stack, name, 1).await;
+        let registered = register(&stack, pushed(TaskId::Item(items[0]), "spring", 1)).await;
+        assert_eq!(registered, Registration::Registered);
+        stack.tracking.cancel(fanout).await.unwrap();
+    }
+    stack.drain().await;
+    let batches = stack.all_batches().await;
+    assert_eq!(batches.iter().map(|batch| batch.dropped.count()).collect::<Vec<_>>(), [2]);
+    assert_eq!(register(&stack, pushed(alone(1), "spring", 1)).await, Registration::Registered);
+    stack.drain().await;
+    stack.assert_settled(&[alone(1)], 10).await;
+}
+
 /// An order whose call failed, and whose fan-out is cancelled before the next; whether the same order is accepted then.
 async fn after_a_call(cause: Cause) -> Registration {
     let api = ScriptedApi::new(move |_| Err(CallError { retriable: true, ..CallError::new(cause, "no") }));

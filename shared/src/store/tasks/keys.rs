@@ -1,6 +1,6 @@
 //! Keys, which keep a task from being accepted twice. Their records are in the same table as the tasks'.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Tasks;
 use super::record::{ID, KEY, TTL};
@@ -165,12 +165,23 @@ impl Tasks {
         for item in self.table.get_many(ID, &keys, &[ID, KEY], true).await? {
             let reader = Reader::new("tasks", ID, &item);
             if let Some(key) = reader.optional_text(KEY)? {
-                let before = Record { id: key.to_owned(), owner: reader.parsed(ID)?, released: false, ttl: None };
-                let after = Record { released: true, ttl, ..before.clone() };
-                releases.push((before.encode(), after.encode()));
+                releases.push((key.to_owned(), reader.parsed(ID)?));
             }
         }
-        self.table.change_each("releasing keys", &SAME_OWNER, releases).await.map(|_| ())
+        let release = |(key, owner): (String, TaskId)| {
+            let before = Record { id: key, owner, released: false, ttl: None };
+            let after = Record { released: true, ttl, ..before.clone() };
+            (before.encode(), after.encode())
+        };
+        // Several may have had one key, each after another, and a call may name a record only once.
+        while !releases.is_empty() {
+            let mut named = HashSet::new();
+            let (round, rest) = releases.into_iter().partition(|(key, _): &(String, TaskId)| named.insert(key.clone()));
+            releases = rest;
+            let round = Vec::into_iter(round).map(release).collect();
+            self.table.change_each("releasing keys", &SAME_OWNER, round).await?;
+        }
+        Ok(())
     }
 }
 
