@@ -7,6 +7,7 @@ pub mod bits;
 pub mod clock;
 pub mod config;
 pub mod content;
+pub mod control;
 pub mod delivery;
 pub mod grouping;
 pub mod ids;

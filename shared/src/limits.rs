@@ -1,6 +1,7 @@
 //! Every limit in one place, each with its source, by subject.
 
 mod aws;
+mod control;
 mod grouping;
 mod handling;
 mod http;
@@ -12,6 +13,7 @@ mod retention;
 mod tracking;
 
 pub use self::aws::*;
+pub use self::control::*;
 pub use self::grouping::*;
 pub use self::handling::*;
 pub use self::http::*;

@@ -48,7 +48,7 @@ pub fn u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
 ///
 /// # Errors
 /// It is none, or not within a `u32`.
-pub(crate) fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+pub fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     struct Optional;
 
     impl<'de> Visitor<'de> for Optional {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
+use fanfold::control::{Cancelling, Control};
 use fanfold::policy::Policy;
 use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
@@ -50,6 +51,9 @@ pub struct TestStack {
     /// Tracking and producing as the steps see them.
     pub tracking: Tracking,
     pub producing: Producing,
+    /// Pausing, draining and cancelling as the API does it.
+    pub control: Control,
+    pub cancelling: Cancelling,
     /// Stores whose requests always come through.
     pub tasks: Tasks,
     pub locks: Locks,
@@ -116,6 +120,8 @@ impl TestStack {
             sweeper: steps.sweep,
             tracking: Tracking::from_environment(&surroundings).unwrap(),
             producing: Producing::from_environment(&surroundings).unwrap(),
+            control: Control::from_environment(&surroundings).unwrap(),
+            cancelling: Cancelling::from_environment(&surroundings).unwrap(),
             tasks: Tasks::new(observer.table("TASKS_TABLE").unwrap()),
             locks: Locks::new(observer.table("LOCKS_TABLE").unwrap()),
             gates: Gates::new(observer.table("LOCKS_TABLE").unwrap()),

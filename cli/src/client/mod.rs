@@ -5,14 +5,18 @@ mod add;
 mod cancel;
 mod connection;
 mod items;
+mod lanes;
 mod list;
 mod moment;
 mod open;
 mod policy;
 mod print;
 mod refusal;
+mod scope;
 mod seal;
 mod status;
+mod switch;
+mod switches;
 mod tasks;
 mod view;
 mod wait;
@@ -37,6 +41,11 @@ pub(crate) enum Ask {
     Seal(seal::SealArgs),
     Ack(ack::AckArgs),
     Cancel(cancel::CancelArgs),
+    Lanes(lanes::LanesArgs),
+    Switches(switches::SwitchesArgs),
+    Pause(switch::PauseArgs),
+    Resume(switch::ResumeArgs),
+    Drain(switch::DrainArgs),
     Tasks(tasks::TasksArgs),
     Policy(policy::PolicyArgs),
 }
@@ -53,6 +62,11 @@ pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
         Ask::Seal(args) => seal::run(args).await,
         Ask::Ack(args) => ack::run(args).await,
         Ask::Cancel(args) => cancel::run(args).await,
+        Ask::Lanes(args) => lanes::run(args).await,
+        Ask::Switches(args) => switches::run(args).await,
+        Ask::Pause(args) => switch::pause(args).await,
+        Ask::Resume(args) => switch::resume(args).await,
+        Ask::Drain(args) => switch::drain(args).await,
         Ask::Tasks(args) => tasks::run(args).await,
         Ask::Policy(args) => policy::run(args).await,
     }

@@ -253,3 +253,61 @@ fn requests_to_elsewhere_are_signed_unless_they_are_not_to_be() {
         "{head:?}"
     );
 }
+
+/// Registers rows of a shop, each on its own.
+fn rows(stack: &Stack, shop: &str, number: usize) -> Vec<String> {
+    let row = |n: usize| {
+        let tasks = json!({"tasks": [{"kind": "row", "content": {"ref": format!("{shop}-{n}"), "shop": shop}}]});
+        let (status, answer) = stack.server.post("/tasks", &tasks);
+        assert_eq!(status, 202, "{answer}");
+        answer["tasks"][0]["id"].as_str().unwrap().to_owned()
+    };
+    (0..number).map(row).collect()
+}
+
+#[test]
+fn a_kind_is_paused_its_tasks_cancelled_and_it_goes_on() {
+    let stack = Stack::start();
+    let paused = stack.ok(&["pause", "--kind", "row"]);
+    assert!(paused.starts_with("kind row: paused since 20"), "{paused}");
+    assert!(stack.ok(&["pause", "--all"]).starts_with("everything: paused"));
+    let switches = stack.ok(&["switches"]);
+    assert!(switches.contains("(everything)") && switches.lines().count() == 3, "{switches}");
+    let resumed = stack.ok(&["resume", "--all"]);
+    assert!(resumed.starts_with("everything: goes on"), "{resumed}");
+    let target = stack.ok(&["resume", "--kind", "row", "--target", "a"]);
+    assert!(target.ends_with("it is paused, as kind row is"), "{target}");
+    let (a, b) = (rows(&stack, "a", 4), rows(&stack, "b", 2));
+    let lanes = stack.ok(&["lanes", "--paused"]);
+    assert!(lanes.contains("row:0:a") && lanes.contains("row:0:b") && lanes.contains("paused"), "{lanes}");
+    let lane = &stack.json(&["lanes", "--kind", "row", "--target", "a"])["lanes"][0];
+    assert_eq!((&lane["pending"]["tasks"], &lane["in_flight"], &lane["paused"]), (&json!(4), &json!(0), &json!(true)));
+    assert_eq!(stack.ok(&["tasks", "cancel", &a[0], &a[1]]), "2 of 2 tasks are cancelled");
+    let partly = stack.run(&["tasks", "cancel", &a[2], NOBODY]);
+    assert_eq!(code(&partly), 2, "{}", stderr(&partly));
+    assert!(stderr(&partly).contains("404 unknown_task"));
+    assert_eq!(stack.json(&["tasks", "cancel", "--kind", "row", "--target", "b"]), json!({"cancelled": 2}));
+    assert_eq!(stack.server.get(&format!("/tasks/{}", b[1])).1["status"], "cancelled");
+    stack.ok(&["drain", "--kind", "row"]);
+    stack.server.wait(&format!("/tasks/{}", a[3]), "status", &json!("succeeded"));
+    let refused = stack.run(&["tasks", "cancel", &a[3]]);
+    assert_eq!(code(&refused), 1);
+    assert!(stderr(&refused).contains("409 task_not_waiting"), "{}", stderr(&refused));
+}
+
+#[test]
+fn scopes_are_checked_before_anything_is_asked() {
+    let endpoint = "http://127.0.0.1:1";
+    for arguments in [
+        &["pause"][..],
+        &["pause", "--all", "--kind", "row"],
+        &["drain", "--target", "a"],
+        &["resume", "--kind", "row", "--partition", "1"],
+        &["tasks", "cancel"],
+        &["tasks", "cancel", NOBODY, "--kind", "row"],
+    ] {
+        let output = command(endpoint, arguments).output().unwrap();
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("Usage") || stderr(&output).contains("required"), "{}", stderr(&output));
+    }
+}

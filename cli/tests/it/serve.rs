@@ -47,7 +47,7 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.call("POST", path, "", body)
     }
 
@@ -56,7 +56,7 @@ impl Server {
     }
 
     /// Asks until the answer says so.
-    fn wait(&self, path: &str, field: &str, value: &Value) -> Value {
+    pub(crate) fn wait(&self, path: &str, field: &str, value: &Value) -> Value {
         loop {
             let (status, answer) = self.get(path);
             assert_eq!(status, 200, "{answer}");

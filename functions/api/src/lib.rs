@@ -1,10 +1,12 @@
-//! The step `api`: opens, adds to, seals and shows fan-outs; shows tasks and batches; keeps policies.
+//! The step `api`: opens, adds to, seals and shows fan-outs; shows tasks, batches and lanes; keeps policies; pauses and
+//! drains scopes; cancels tasks.
 
 mod notice;
 mod routes;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::control::{Cancelling, Control};
 use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
@@ -27,6 +29,8 @@ pub struct Api {
     policies: Policies,
     gates: Gates,
     locks: Locks,
+    control: Control,
+    cancelling: Cancelling,
     world: World,
     allow_commands: bool,
 }
@@ -45,6 +49,8 @@ impl Api {
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
+            control: Control::from_environment(surroundings)?,
+            cancelling: Cancelling::from_environment(surroundings)?,
             world: surroundings.world.clone(),
             allow_commands: false,
         })

@@ -1,9 +1,11 @@
 //! The routes: one file per path or resource, with what it takes, does and returns, and its part of the API's description.
 
 mod batches;
+mod control;
 mod fanouts;
 mod health;
 mod index;
+mod lanes;
 mod policies;
 mod tasks;
 
@@ -15,8 +17,16 @@ use crate::Api;
 
 /// The routes of this function, without fallbacks: see [`fanfold_http::with_fallbacks`].
 pub fn router(api: Arc<Api>) -> Router {
-    let routers =
-        [index::router(), fanouts::router(), tasks::router(), batches::router(), policies::router(), health::router()];
+    let routers = [
+        index::router(),
+        fanouts::router(),
+        tasks::router(),
+        batches::router(),
+        policies::router(),
+        lanes::router(),
+        control::router(),
+        health::router(),
+    ];
     routers.into_iter().fold(Router::new(), Router::merge).with_state(api)
 }
 
@@ -28,5 +38,7 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     tasks::describe(describer);
     batches::describe(describer);
     policies::describe(describer);
+    lanes::describe(describer);
+    control::describe(describer);
     health::describe(describer);
 }

@@ -2,13 +2,14 @@
 
 mod step;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::control::Hold;
 use fanfold::grouping::{BatchSize, Candidacy, Patience, remind};
 use fanfold::ids::derived;
 use fanfold::lane::Lane;
@@ -66,16 +67,24 @@ impl Elect {
         })
     }
 
-    /// Holds the elections of an invocation. Returns what is to be sent, by lane.
+    /// Holds the elections of an invocation. Returns what is to be sent, by lane. Workflows of paused lanes end: when a lane
+    /// is resumed, it is woken for all that waits.
     async fn hold_all(
         &self,
         lanes: &BTreeMap<Lane, Candidacy>,
     ) -> Result<Vec<(Lane, Result<Outbox, ElectError>)>, StoreError> {
-        let names: Vec<Lane> = lanes.keys().cloned().collect();
+        let names: Vec<&Lane> = lanes.keys().collect();
+        let holds = self.policies.holds(&names).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the switches cannot be read");
+            vec![Hold::default(); names.len()]
+        });
+        let paused: HashSet<&Lane> =
+            names.iter().zip(&holds).filter(|(_, hold)| hold.paused).map(|(lane, _)| *lane).collect();
+        let names: Vec<Lane> = names.iter().copied().filter(|lane| !paused.contains(lane)).cloned().collect();
         let locks = self.locks(&names).await?;
         let mut policies = HashMap::new();
         let mut doubtful = Waiting::default();
-        for (lane, candidacy) in lanes {
+        for (lane, candidacy) in lanes.iter().filter(|(lane, _)| !paused.contains(lane)) {
             if !policies.contains_key(&lane.kind) {
                 policies
                     .insert(lane.kind.clone(), self.policies.get(&lane.kind).await.map_err(|error| error.to_string()));
@@ -93,10 +102,10 @@ impl Elect {
         }
         let taken = self.tasks.taken(&doubtful).await?;
         let mut elections = Vec::with_capacity(lanes.len());
-        for (lane, candidacy) in lanes {
+        for ((lane, candidacy), hold) in lanes.iter().zip(&holds).filter(|(_, hold)| !hold.paused) {
             if let Some(waiting) = candidacy.open(&taken) {
                 let lock = locks.get(lane).cloned().unwrap_or_else(|| Lock::free(lane.clone()));
-                let policy = policy_of(&policies, lane);
+                let policy = policy_of(&policies, lane).map(|policy| policy.map(|policy| (policy, *hold)));
                 elections.push(self.hold(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)));
             }
         }
@@ -107,16 +116,17 @@ impl Elect {
     async fn hold(
         &self,
         lane: &Lane,
-        policy: Result<Option<Arc<Policy>>, ElectError>,
+        policy: Result<Option<(Arc<Policy>, Hold)>, ElectError>,
         candidacy: &Candidacy,
         waiting: Waiting,
         lock: Lock,
     ) -> Result<Outbox, ElectError> {
         let mut outbox = Outbox::default();
-        let Some(policy) = policy? else {
+        let Some((policy, hold)) = policy? else {
             tracing::warn!(%lane, "{}; its tasks wait until there is one, and are found by the sweep", no_policy(&lane.kind));
             return Ok(outbox);
         };
+        let size = BatchSize::of(&policy).without_linger(hold.draining);
         let candidates = candidacy.merged(&waiting);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
@@ -125,7 +135,7 @@ impl Elect {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
                     let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    outbox.group.push(first(message, &policy, candidacy.wakes()));
+                    outbox.group.push(first(message, size, candidacy.wakes()));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -134,7 +144,8 @@ impl Elect {
         } else {
             lock
         };
-        outbox.group.extend(self.remind(&policy, &lock).await?);
+        let linger = if hold.draining { Duration::ZERO } else { policy.linger.0 };
+        outbox.group.extend(self.remind(linger, &lock).await?);
         if lock.holder.is_none() && lock.full(policy.max_in_flight) && !lock.waiting {
             self.locks.wait(lane).await?;
         }
@@ -155,9 +166,9 @@ impl Elect {
     }
 
     /// Sends a leader's message again, if the leader was silent for longer than its lease.
-    async fn remind(&self, policy: &Policy, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
+    async fn remind(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
-        let Some(message) = remind(lock, policy.linger.0, Patience::Lease, now) else { return Ok(None) };
+        let Some(message) = remind(lock, linger, Patience::Lease, now) else { return Ok(None) };
         if !self.locks.renew(lock).await? {
             return Ok(None);
         }
@@ -182,8 +193,7 @@ impl Elect {
 }
 
 /// The message to a leader that was just elected, and its delay. `wakes`: the number of waiting tasks is not known.
-fn first(message: GroupMessage, policy: &Policy, wakes: bool) -> (GroupMessage, Duration) {
-    let size = BatchSize::of(policy);
+fn first(message: GroupMessage, size: BatchSize, wakes: bool) -> (GroupMessage, Duration) {
     match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
         Some(full) => (message, size.linger(full)),
         // The leader finds out.

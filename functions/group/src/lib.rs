@@ -8,13 +8,14 @@ use std::time::Duration;
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::control::Hold;
 use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
-use fanfold::policy::{Policy, no_policy};
+use fanfold::policy::no_policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
@@ -80,14 +81,17 @@ impl Group {
             tracing::warn!(lane = %message.lane, "{}; the leader waits, and is reminded once there is one", no_policy(kind));
             return Ok(Outbox::default());
         };
-        let policy = policy.as_ref();
+        let hold = self.policies.hold(&message.lane).await?;
+        let size = BatchSize::of(&policy).without_linger(hold.draining);
         if !self.leads(message).await? {
-            let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
+            let left = self.left(&message.waiting, message, hold).await?;
             return Ok(self.wake(message, left));
         }
-        let (candidates, freed) = self.candidates(message, policy).await?;
-        let linger = BatchSize::of(policy).linger(candidates.full);
-        if message.lingers && !linger.is_zero() {
+        // The leader of a paused lane writes an empty intent. If its intent is written already, its batch is formed, and waits.
+        let (candidates, freed) =
+            if hold.paused { (Candidates::none(size), false) } else { self.candidates(message, size).await? };
+        let linger = size.linger(candidates.full);
+        if message.lingers && !linger.is_zero() && !hold.paused {
             let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
             return Ok(self.and_wake(message, freed, outbox));
         }
@@ -98,10 +102,10 @@ impl Group {
         if batch.status == BatchStatus::Done {
             // If this batch won none of its intent, other batches may have won it: no other message names what waits beside it.
             let beside = if batch.members.is_empty() { rest.to_name() } else { Waiting::default() };
-            let outbox = self.resign(message, &beside).await?;
+            let outbox = self.resign(message, &beside, hold).await?;
             return Ok(self.and_wake(message, freed, outbox));
         }
-        let (mut outbox, in_flight) = self.step_down(message, policy, &rest).await?;
+        let (mut outbox, in_flight) = self.step_down(message, policy.max_in_flight, size, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
             let more = !rest.is_empty() && outbox.group.is_empty();
@@ -118,8 +122,7 @@ impl Group {
 
     /// Tasks for the batch: the lane's oldest, and those the message names. Fewer named ones do not mean that there are no
     /// others. Also returns whether tasks were freed, which the index does not show yet.
-    async fn candidates(&self, message: &GroupMessage, policy: &Policy) -> Result<(Candidates, bool), GroupError> {
-        let size = BatchSize::of(policy);
+    async fn candidates(&self, message: &GroupMessage, size: BatchSize) -> Result<(Candidates, bool), GroupError> {
         let found = self.tasks.find(&message.lane, &message.waiting, size.with_next()).await?;
         let stuck = self.world.now().minus(BUNDLE_FILLING_MAX);
         let mut freed = false;
@@ -165,11 +168,20 @@ impl Group {
 
     /// The batch is empty or ended long ago: gives the lock back. Named tasks that are still unclaimed hold an election again,
     /// and so do those that were found beside its intent.
-    async fn resign(&self, message: &GroupMessage, beside: &Waiting) -> Result<Outbox, GroupError> {
-        let left = self.tasks.waiting(&message.waiting, &message.lane).await?;
-        let left = left.union(&self.tasks.waiting(beside, &message.lane).await?);
+    async fn resign(&self, message: &GroupMessage, beside: &Waiting, hold: Hold) -> Result<Outbox, GroupError> {
+        let left = self.left(&message.waiting, message, hold).await?;
+        let left = left.union(&self.left(beside, message, hold).await?);
         self.locks.resign(&leader(message)).await?;
         Ok(self.wake(message, left))
+    }
+
+    /// The named tasks that still wait and need another election. In a paused lane there are none: when it is resumed, it is
+    /// woken for all that waits.
+    async fn left(&self, named: &Waiting, message: &GroupMessage, hold: Hold) -> Result<Waiting, GroupError> {
+        if hold.paused {
+            return Ok(Waiting::default());
+        }
+        Ok(self.tasks.waiting(named, &message.lane).await?)
     }
 
     /// The batch is dispatched: hands the lock to the lane's next batch if more tasks wait and there is room, else frees it.
@@ -177,23 +189,23 @@ impl Group {
     async fn step_down(
         &self,
         message: &GroupMessage,
-        policy: &Policy,
+        max_in_flight: u32,
+        size: BatchSize,
         rest: &Rest,
     ) -> Result<(Outbox, bool), GroupError> {
         let leader = leader(message);
         let next = derived::next_batch(message.batch);
         let more = !rest.is_empty();
-        let handed =
-            more && policy.max_in_flight > 1 && self.locks.hand_over(&leader, next, policy.max_in_flight).await?;
+        let handed = more && max_in_flight > 1 && self.locks.hand_over(&leader, next, max_in_flight).await?;
         if handed {
             // It was the leader's own epoch, or the lock would have refused.
-            return Ok((lead_next(message, policy, next, message.epoch.saturating_add(1), rest), true));
+            return Ok((lead_next(message, size, next, message.epoch.saturating_add(1), rest), true));
         }
         match self.locks.step_down(&leader, more).await? {
             Write::Done(()) => Ok((self.wake(message, rest.named.clone()), true)),
             // An earlier delivery handed the lock over, but died before it sent the message.
             Write::Refused(lock) if lock.holder == Some(next) => {
-                Ok((lead_next(message, policy, next, lock.epoch, rest), lock.names(message.batch)))
+                Ok((lead_next(message, size, next, lock.epoch, rest), lock.names(message.batch)))
             }
             Write::Refused(lock) => Ok((self.wake(message, rest.named.clone()), lock.names(message.batch))),
         }
@@ -234,9 +246,9 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
 
 /// The message for the lane's next leader to form its batch: at once if the batch is full, or if the leader has yet to find
 /// that out.
-fn lead_next(message: &GroupMessage, policy: &Policy, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
+fn lead_next(message: &GroupMessage, size: BatchSize, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let next = message.next(next, epoch, rest.to_name());
-    let next = match BatchSize::of(policy).linger(rest.full) {
+    let next = match size.linger(rest.full) {
         _ if rest.is_part => (next.lingering(), Duration::ZERO),
         linger => (next, linger),
     };

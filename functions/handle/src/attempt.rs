@@ -31,6 +31,8 @@ enum Begun {
     TooLate,
     /// Another worker took it for lost.
     Overtaken,
+    /// Its lane was paused meanwhile.
+    Paused,
 }
 
 /// The members of a call.
@@ -54,11 +56,17 @@ impl Prepared {
 }
 
 impl Handle {
-    /// Makes one attempt, unless another worker makes it or made it, it is not due yet, or its kind has no place free.
+    /// Makes one attempt, unless another worker makes it or made it, it is not due yet, its lane is paused, or its kind has no
+    /// place free.
     pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.go_on(&batch, message.more).await;
+        }
+        let held = self.policies.hold(&batch.lane).await?.paused;
+        if held && !self.nothing_left(&batch).await? {
+            // When the lane is resumed, the batch's message is sent again.
+            return Ok(());
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
@@ -89,7 +97,7 @@ impl Handle {
         self.give_back(&batch, &pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
-            Begun::Overtaken => Ok(()),
+            Begun::Overtaken | Begun::Paused => Ok(()),
             Begun::Attempt(..) | Begun::TooLate => self.later(&batch.lane, message, Duration::ZERO).await,
         }
     }
@@ -163,6 +171,11 @@ impl Handle {
             }
         };
         let prepared = prepared.without(&batch);
+        // The switches are read once more after the beginning, so that a call begins soon after they were read, or not at all.
+        if !prepared.members.is_empty() && self.policies.hold(&batch.lane).await?.paused {
+            self.batches.take_back(&batch).await?;
+            return Ok(Begun::Paused);
+        }
         let in_time = self.in_time(&batch, &mut pass.times).await;
         // Other workers rely on the call to end before its leases do.
         let now = self.world.now();

@@ -12,7 +12,7 @@ use crate::{Handle, HandleError};
 
 impl Handle {
     /// Takes an ended batch out of its lane's flight. If tasks wait there, and may be grouped, the lane's next batch leads from
-    /// then on. `more`: that is likely. Returns the lock as it stands then.
+    /// then on, unless the lane is paused. `more`: that is likely. Returns the lock as it stands then.
     pub(crate) async fn leave_flight(
         &self,
         batch: &Batch,
@@ -21,11 +21,13 @@ impl Handle {
         more: bool,
     ) -> Result<Lock, HandleError> {
         let next = derived::led_on(batch.id);
-        let lock = self.led_on(batch, policy.map(|policy| policy.max_in_flight), closing, more).await?;
+        let paused = self.policies.hold(&batch.lane).await?.paused;
+        let max_in_flight = policy.map(|policy| policy.max_in_flight).filter(|_| !paused);
+        let lock = self.led_on(batch, max_in_flight, closing, more).await?;
         if lock.holder == Some(next) {
             // Also in a repetition: the first worker may have died before it sent the message.
             self.group.send(&GroupMessage::elected(&lock, next, Waiting::default()).lingering()).await?;
-        } else if lock.waiting && lock.holder.is_none() {
+        } else if lock.waiting && lock.holder.is_none() && !paused {
             self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
         }
         Ok(lock)

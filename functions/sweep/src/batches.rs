@@ -14,19 +14,18 @@ use fanfold::store::locks::Lock;
 use fanfold::store::places::{Party, Place};
 use uuid::Uuid;
 
-use crate::known::Known;
 use crate::lanes::batches_of;
-use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
     /// Looks at every batch in flight or closing. A batch that is still to be called waits as long as its kind has no policy.
     pub(crate) async fn sweep_batches(
         &self,
         locks: &[Lock],
-        request: SweepRequest,
-        known: &Known,
+        round: &Round,
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
+        let request = round.request;
         let mut lanes = batches_of(locks);
         let ids: Vec<Uuid> = lanes.keys().copied().collect();
         let gates = if ids.is_empty() || request.workers_dead { Vec::new() } else { self.gates_of(locks).await? };
@@ -42,7 +41,14 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
-            if !request.workers_dead && batch.status != BatchStatus::Done && !known.has(&batch.lane.kind) {
+            let hold = round.switches.hold(&batch.lane);
+            if hold.paused && batch.status != BatchStatus::Done {
+                self.keep_held(&batch).await?;
+                if !request.workers_dead {
+                    continue;
+                }
+            }
+            if !request.workers_dead && batch.status != BatchStatus::Done && !round.known.has(&batch.lane.kind) {
                 continue;
             }
             if request.workers_dead {
@@ -53,7 +59,7 @@ impl Sweep {
                     messages.extend(at_once(&batch));
                 }
                 waiting.entry(batch.lane.kind.clone()).or_insert((stopped, Vec::new())).1.push(batch);
-            } else if self.lost(&batch, request, gate).await? {
+            } else if self.lost(&batch, round, gate).await? {
                 messages.extend(at_once(&batch));
             }
         }
@@ -66,19 +72,33 @@ impl Sweep {
                 messages.extend(batches.get(at).and_then(at_once).map(|(message, _, lane)| (message, delay, lane)));
             }
         }
-        // Batches done so long ago that their records are gone.
-        for (batch, lane) in lanes {
+        self.forget(lanes).await?;
+        report.batches += messages.len() as u64;
+        Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
+    }
+
+    /// Takes batches out of their locks that were done so long ago that their records are gone.
+    async fn forget(&self, gone: BTreeMap<Uuid, &Lane>) -> Result<(), SweepError> {
+        for (batch, lane) in gone {
             self.locks.leave(lane, batch, false).await.map(drop)?;
             self.locks.closed(lane, &[batch]).await?;
         }
-        report.batches += messages.len() as u64;
-        Ok(self.handle.send_for(messages.iter().map(|(message, delay, lane)| (message, *delay, lane))).await?)
+        Ok(())
     }
 
     /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
     fn waits(&self, batch: &Batch) -> bool {
         let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
+    }
+
+    /// Notes that a pause holds a batch, and keeps the batch's tasks: the pause may last for longer than claimed tasks are kept.
+    async fn keep_held(&self, batch: &Batch) -> Result<(), SweepError> {
+        let Some(keeps) = batch.held(self.world.now()) else { return Ok(()) };
+        if keeps {
+            self.tasks.keep_claimed(batch.members.ids()).await?;
+        }
+        Ok(self.batches.note_held(batch).await?)
     }
 
     /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is
@@ -103,12 +123,13 @@ impl Sweep {
 
     /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends
     /// it.
-    async fn lost(&self, batch: &Batch, request: SweepRequest, gate: Option<&Gate>) -> Result<bool, SweepError> {
+    async fn lost(&self, batch: &Batch, round: &Round, gate: Option<&Gate>) -> Result<bool, SweepError> {
         let share = match gate {
             Some(gate) => self.calls_at_once(&gate.kind).await,
             None => self.share,
         };
-        let overdue = batch_overdue(batch, gate, share, self.horizon(request), self.world.now());
+        let hold = round.switches.hold(&batch.lane);
+        let overdue = batch_overdue(batch, gate, hold, share, self.horizon(round.request), self.world.now());
         Ok(overdue && self.batches.remind(batch).await?)
     }
 

@@ -3,19 +3,13 @@
 use fanfold::messages::About;
 use fanfold::store::gates::Gate;
 
-use crate::known::Known;
-use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
     /// Sends the messages of overdue notices of kinds again. There are few kinds: one per policy.
-    pub(crate) async fn sweep_kinds(
-        &self,
-        request: SweepRequest,
-        known: &Known,
-        report: &mut SweepReport,
-    ) -> Result<(), SweepError> {
+    pub(crate) async fn sweep_kinds(&self, round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
         // If they could not be read, this sweep fails at its end, and the next one tries again.
-        let Some(kinds) = known.kinds() else { return Ok(()) };
+        let Some(kinds) = round.known.kinds() else { return Ok(()) };
         let notices = self.gates.notices();
         for gate in self.gates.get_many(&kinds).await?.into_iter().filter(Gate::to_notify) {
             match self.policies.get(&gate.kind).await {
@@ -29,7 +23,7 @@ impl Sweep {
             }
             let changed_at = gate.notice_at.unwrap_or_default();
             let about = About::Kind(gate.kind);
-            let again = self.remind_overdue(&notices, about, &gate.notice, changed_at, request).await?;
+            let again = self.remind_overdue(&notices, about, &gate.notice, changed_at, round.request).await?;
             report.kinds += u64::from(again);
         }
         Ok(())

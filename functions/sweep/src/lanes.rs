@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
+use fanfold::control::Hold;
 use fanfold::grouping::{BundleState, Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
@@ -13,17 +14,13 @@ use fanfold::store::tasks::Pending;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
-use crate::known::Known;
-use crate::{Sweep, SweepError, SweepReport, SweepRequest};
+use crate::switches::Oldest;
+use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
     /// Goes through every lane that was busy, by its lock: leader, batches in flight, batches closing.
-    pub(crate) async fn sweep_locks(
-        &self,
-        request: SweepRequest,
-        known: &Known,
-        report: &mut SweepReport,
-    ) -> Result<(), SweepError> {
+    pub(crate) async fn sweep_locks(&self, round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
+        let request = round.request;
         let mut cleared = BTreeSet::new();
         for segment in self.segments() {
             let lanes = self.locks.busy(segment).await?;
@@ -36,29 +33,25 @@ impl Sweep {
                 }
                 stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
-                for lock in locks.iter().filter(|lock| known.has(&lock.lane.kind)) {
-                    self.remind_leader(lock, request, report).await?;
+                for lock in locks.iter().filter(|lock| round.known.has(&lock.lane.kind)) {
+                    self.remind_leader(lock, round, report).await?;
                 }
                 if request.workers_dead {
                     self.clear_gates(&locks, &mut cleared).await?;
                 }
-                self.sweep_batches(&locks, request, known, report).await?;
+                self.sweep_batches(&locks, round, report).await?;
             }
         }
         Ok(())
     }
 
-    /// Sends the message of a leader that was silent for too long again.
-    async fn remind_leader(
-        &self,
-        lock: &Lock,
-        request: SweepRequest,
-        report: &mut SweepReport,
-    ) -> Result<(), SweepError> {
-        if lock.holder.is_none() {
+    /// Sends the message of a leader that was silent for too long again, unless its lane is paused.
+    async fn remind_leader(&self, lock: &Lock, round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
+        let (request, hold) = (round.request, round.switches.hold(&lock.lane));
+        if lock.holder.is_none() || hold.paused {
             return Ok(());
         }
-        let linger = self.linger(&lock.lane.kind).await;
+        let linger = if hold.draining { Duration::ZERO } else { self.linger(&lock.lane.kind).await };
         let patience = if request.workers_dead { Patience::None } else { Patience::Under(request.min_age) };
         let now = self.world.now();
         if let Some(message) = remind(lock, linger, patience, now)
@@ -70,26 +63,26 @@ impl Sweep {
         Ok(())
     }
 
-    /// Wakes every lane with tasks that have waited unclaimed for too long, if its kind has a policy.
-    pub(crate) async fn sweep_pending(
-        &self,
-        request: SweepRequest,
-        known: &Known,
-        report: &mut SweepReport,
-    ) -> Result<(), SweepError> {
+    /// Wakes every lane with tasks that have waited unclaimed for too long, and those that went on just now, but none that is
+    /// paused or whose kind has no policy. Returns the lanes in which tasks wait.
+    pub(crate) async fn sweep_pending(&self, round: &Round, report: &mut SweepReport) -> Result<Oldest, SweepError> {
+        let (request, known) = (round.request, &round.known);
         let horizon = self.horizon(request);
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
-        let mut woken = BTreeSet::new();
+        let (mut woken, mut oldest) = (BTreeSet::new(), Oldest::new());
         for segment in self.segments() {
             let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
-                if pending.created_at <= horizon {
-                    lanes.insert(lane);
-                }
                 let neglected = request.workers_dead || pending.created_at <= half;
                 bundles.extend(pending.record.bundle().filter(|_| neglected));
+                let since = oldest.entry(lane.clone()).or_insert(pending.created_at);
+                *since = pending.created_at.min(*since);
+                if is_to_be_woken(&round.switches.hold(&lane), pending.created_at, horizon) {
+                    lanes.insert(lane);
+                }
             };
-            self.tasks.scan_pending(segment, visit).await?;
+            let notes = self.tasks.scan_pending(segment, visit).await?;
+            self.finish_cancelling(&notes, round, report).await?;
             self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             known.report(lanes.iter().map(|lane| lane.kind.as_str()));
@@ -98,7 +91,7 @@ impl Sweep {
             report.lanes += lanes.len() as u64;
             woken.extend(lanes);
         }
-        Ok(())
+        Ok(oldest)
     }
 
     /// Looks after bundles whose workers are dead, and after those begun before `half`, which have waited for half of their
@@ -139,6 +132,13 @@ impl Sweep {
             }
         }
     }
+}
+
+/// Whether a lane is to be woken for a task that was registered then.
+fn is_to_be_woken(hold: &Hold, created_at: Timestamp, horizon: Timestamp) -> bool {
+    // No message was sent for what was registered while the lane was paused.
+    let waited = hold.resumed_at.is_some_and(|resumed_at| created_at <= resumed_at);
+    !hold.paused && (created_at <= horizon || waited)
 }
 
 /// The lane of every batch that a lock names.

@@ -1,17 +1,20 @@
 //! The step `sweep`: from the tables alone, makes every message again that may have been lost.
 
 mod batches;
+mod cancelled;
 mod fanouts;
 mod kinds;
 mod known;
 mod lanes;
 mod producers;
+mod switches;
 
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, Segment, StoreError};
-use fanfold::clock::World;
+use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::control::{Cancelling, Switchboard};
 use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::producing::Producing;
@@ -23,6 +26,8 @@ use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+
+use crate::known::Known;
 
 /// Makes lost messages again, and tidies up after lanes that went idle.
 #[derive(Debug)]
@@ -36,6 +41,7 @@ pub struct Sweep {
     policies: Policies,
     tracking: Tracking,
     producing: Producing,
+    cancelling: Cancelling,
     elect: Queue<ElectMessage>,
     group: Queue<GroupMessage>,
     handle: Queue<HandleMessage>,
@@ -58,6 +64,17 @@ impl Default for SweepRequest {
     }
 }
 
+/// What a sweep knows from its beginning.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) request: SweepRequest,
+    pub(crate) begun_at: Timestamp,
+    /// All switches.
+    pub(crate) switches: Switchboard,
+    /// The kinds that have a policy.
+    pub(crate) known: Known,
+}
+
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
@@ -75,6 +92,10 @@ pub struct SweepReport {
     pub kinds: u64,
     /// Idle lanes that were put aside.
     pub retired: u64,
+    /// Cancellations of tasks that were finished.
+    pub cancelled: u64,
+    /// Switches whose work was done, and that were taken away.
+    pub switches: u64,
     /// Kinds found to stand still with batches that wait; one with very many lanes counts several times.
     pub standing: u64,
 }
@@ -108,6 +129,7 @@ impl Sweep {
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
+            cancelling: Cancelling::from_environment(surroundings)?,
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             handle: surroundings
@@ -127,15 +149,35 @@ impl Sweep {
 
     async fn look_through(&self, request: SweepRequest) -> Result<SweepReport, SweepError> {
         let mut report = SweepReport::default();
-        // A failure in one part does not keep the others from healing.
         let (known, read) = self.known().await;
-        let pending = self.sweep_pending(request, &known, &mut report).await;
+        let round = self.begin_round(request, known).await;
+        // A failure in one part does not keep the others from healing.
+        let (pending, locks, kinds) = match &round {
+            Ok(round) => (
+                self.sweep_pending(round, &mut report).await,
+                self.sweep_locks(round, &mut report).await,
+                self.sweep_kinds(round, &mut report).await,
+            ),
+            Err(_) => (Ok(Default::default()), Ok(()), Ok(())),
+        };
         let fanouts = self.sweep_fanouts(request, &mut report).await;
         let idle = self.sweep_idle(&mut report).await;
-        let locks = self.sweep_locks(request, &known, &mut report).await;
-        let kinds = self.sweep_kinds(request, &known, &mut report).await;
         let producers = self.sweep_producers(request, &mut report).await;
-        pending.and(fanouts).and(idle).and(locks).and(kinds).and(producers).and(read).map(|()| report)
+        let waiting = pending.and_then(|waiting| locks.map(|()| waiting));
+        let switches = match (&round, &waiting) {
+            (Ok(round), Ok(waiting)) => self.finish_switches(round, waiting, &mut report).await,
+            _ => Ok(()),
+        };
+        round
+            .map(drop)
+            .and(waiting.map(drop))
+            .and(switches)
+            .and(fanouts)
+            .and(idle)
+            .and(kinds)
+            .and(producers)
+            .and(read)?;
+        Ok(report)
     }
 
     /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.
@@ -145,7 +187,7 @@ impl Sweep {
     }
 
     /// The moment before which a message must have been due to be taken for lost.
-    fn horizon(&self, request: SweepRequest) -> fanfold::clock::Timestamp {
+    fn horizon(&self, request: SweepRequest) -> Timestamp {
         self.world.now().minus(request.min_age)
     }
 }

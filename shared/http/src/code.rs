@@ -48,6 +48,10 @@ codes! {
         "the fan-out was without activity for longer than its idle limit";
     PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
+    TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
+        "a batch has claimed the task, it was dropped as a duplicate, or it is just being registered";
+    TooManySwitches: CONFLICT, "too_many_switches", "Too many switches",
+        "so many targets and lanes of the kind are paused or drain that no other may be";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
     UnsupportedMediaType: UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type",
         "the header Content-Type names a type that this route does not take";
@@ -65,6 +69,8 @@ codes! {
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";
     InvalidCounts: UNPROCESSABLE_ENTITY, "invalid_counts", "Invalid counts",
         "nothing was counted: each fan-out is unknown, exact, or has ended";
+    InvalidScope: UNPROCESSABLE_ENTITY, "invalid_scope", "Invalid scope",
+        "the scope cannot be used: `errors` names the field with what is allowed";
     InvalidPolicy: UNPROCESSABLE_ENTITY, "invalid_policy", "Invalid policy",
         "the policy cannot be used; `errors` names each field and what is allowed";
     IdempotencyKeyReused: UNPROCESSABLE_ENTITY, "idempotency_key_reused", "Idempotency key reused",

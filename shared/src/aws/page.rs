@@ -97,6 +97,19 @@ impl Table {
         Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
     }
 
+    /// A page of a whole index, in no order, of at most `size` items, and where the next one begins.
+    pub(crate) async fn scan_page(
+        &self,
+        index: &'static str,
+        size: usize,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+        let scan = self.client.scan().table_name(&self.name).index_name(index).set_exclusive_start_key(start);
+        let answer = scan.limit(i32::try_from(size).unwrap_or(i32::MAX)).send().await;
+        let answer = answer.map_err(|error| StoreError::service("Scan", &self.name, error))?;
+        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+    }
+
     /// Asks for pages of at most `size` items.
     fn part(&self, part: &Part, size: usize) -> QueryFluentBuilder {
         let query = self

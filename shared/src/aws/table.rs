@@ -126,25 +126,6 @@ impl Table {
         let put = put.build().map_err(|error| self.unbuilt(&error))?;
         Ok(TransactWriteItem::builder().put(put).build())
     }
-
-    /// Deletes an item, whether or not there is one.
-    pub(crate) fn delete(&self, key: &'static str, value: String) -> BoxFuture<'_, Result<(), StoreError>> {
-        async move {
-            let request = self.client.delete_item().table_name(&self.name).key(key, AttributeValue::S(value));
-            let answer = request.send().await;
-            answer.map(|_| ()).map_err(|error| StoreError::service("DeleteItem", &self.name, error))
-        }
-        .boxed()
-    }
-
-    /// Puts an item, whatever is there.
-    pub(crate) fn replace(&self, item: Item) -> BoxFuture<'_, Result<(), StoreError>> {
-        async move {
-            let put = self.client.put_item().table_name(&self.name).set_item(Some(item)).send().await;
-            put.map(|_| ()).map_err(|error| StoreError::service("PutItem", &self.name, error))
-        }
-        .boxed()
-    }
 }
 
 fn absent(key: &str) -> String {

@@ -45,6 +45,9 @@ impl BundleState {
     }
 }
 
+/// Slots that are claimed for it were cancelled: no batch has this id.
+pub(crate) const NO_BATCH: Uuid = Uuid::nil();
+
 /// A bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
@@ -61,7 +64,7 @@ pub struct Bundle {
     pub loads: Loads,
     /// Slots that wait.
     pub free: Bits,
-    /// Slots that batches have claimed.
+    /// Slots that batches have claimed, and those that were cancelled.
     pub claims: Masks,
     /// Until when its tasks are kept, if that was postponed.
     pub kept_until: Option<Timestamp>,
@@ -125,6 +128,27 @@ impl Bundle {
         u16::try_from(free).unwrap_or(u16::MAX)
     }
 
+    /// The slots whose tasks were cancelled.
+    #[must_use]
+    pub fn cancelled(&self) -> Bits {
+        self.claims.get(NO_BATCH).cloned().unwrap_or_default()
+    }
+
+    /// Cancels tasks, if they wait: their slots are claimed for no batch. None: there is nothing to write.
+    #[must_use]
+    pub(crate) fn cancel(&self, wanted: &Bits) -> Option<Self> {
+        let won = self.free.and(wanted);
+        (self.state == BundleState::Waiting && !won.is_zero()).then(|| self.taken(NO_BATCH, &won))
+    }
+
+    /// The bundle once these slots are claimed.
+    fn taken(&self, batch: Uuid, won: &Bits) -> Self {
+        let (free, mut claims) = (self.free.minus(won), self.claims.clone());
+        claims.add(batch, won);
+        let state = if free.is_zero() { BundleState::Taken } else { BundleState::Waiting };
+        Self { state, free, claims, ..self.clone() }
+    }
+
     /// Claims slots for a batch. A batch that has claimed before has what it got then, and no more.
     #[must_use]
     pub(crate) fn claim(&self, batch: Uuid, wanted: &Bits) -> Claim {
@@ -135,11 +159,8 @@ impl Bundle {
         if self.state != BundleState::Waiting || won.is_zero() {
             return Claim::Stands(Bits::default());
         }
-        let (free, mut claims) = (self.free.minus(&won), self.claims.clone());
-        claims.add(batch, &won);
-        let state = if free.is_zero() { BundleState::Taken } else { BundleState::Waiting };
-        let after = Bundle { state, free, claims, ..self.clone() };
-        Claim::Takes { won, after: Box::new(after) }
+        let after = Box::new(self.taken(batch, &won));
+        Claim::Takes { won, after }
     }
 }
 
@@ -204,6 +225,24 @@ mod tests {
             assert_eq!(BundleState::parse(state.as_str()), Some(state));
         }
         assert_eq!(BundleState::parse("created"), None);
+    }
+
+    #[test]
+    fn what_is_cancelled_is_claimed_for_no_batch() {
+        let waits = bundle(4);
+        let slots = |slots: &[usize]| slots.iter().copied().collect::<Bits>();
+        let (after, _) = claimed(&waits, Uuid::from_u128(1), &slots(&[0]));
+        let after = after.cancel(&slots(&[0, 2])).unwrap();
+        assert_eq!((after.cancelled(), after.waiting()), (slots(&[2]), 2));
+        assert_eq!(after.cancel(&slots(&[0, 2])), None);
+        let (after, won) = claimed(&after, Uuid::from_u128(2), &Bits::ones(4));
+        assert_eq!(won, slots(&[1, 3]));
+        assert_eq!((after.state, after.cancel(&Bits::ones(4))), (BundleState::Taken, None));
+        let rest = waits.cancel(&slots(&[1])).and_then(|after| after.cancel(&Bits::ones(4))).unwrap();
+        assert_eq!((rest.cancelled(), rest.state), (Bits::ones(4), BundleState::Taken));
+        for state in [BundleState::Filling, BundleState::Dead] {
+            assert_eq!(Bundle { state, ..waits.clone() }.cancel(&Bits::ones(4)), None);
+        }
     }
 
     proptest! {

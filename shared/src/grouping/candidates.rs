@@ -61,6 +61,12 @@ impl Rest {
 }
 
 impl Candidates {
+    /// No tasks at all.
+    #[must_use]
+    pub fn none(size: BatchSize) -> Self {
+        Self::choose(Waiting::default(), Vec::new(), HashMap::new(), size)
+    }
+
     /// Chooses tasks in the order in which they were found, as far as there is room for them, and no more than a record can
     /// hold with their outcomes. `loads`: of tasks on their own, where they were read.
     pub fn choose(named: Waiting, records: Vec<WaitingRecord>, loads: HashMap<TaskId, Load>, size: BatchSize) -> Self {

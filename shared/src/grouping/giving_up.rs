@@ -7,7 +7,7 @@ use crate::store::batches::Batch;
 /// Whether a batch has waited so long for a batch API that refuses every call that it gives up.
 #[must_use]
 pub fn waited_in_vain(batch: &Batch, now: Timestamp) -> bool {
-    now.since(batch.created_at) > REFUSED_MAX
+    now.since(batch.waits_since()) > REFUSED_MAX
 }
 
 /// The error of its members then, before what the batch API answered.
@@ -32,5 +32,7 @@ mod tests {
         let last = Timestamp(1).plus(REFUSED_MAX);
         assert!(!waited_in_vain(&batch, last) && waited_in_vain(&batch, last.plus(Duration::from_millis(1))));
         assert_eq!(gave_up_waiting("404"), "gave up after 3 days: 404");
+        let held = Batch { held_at: Some(last), ..batch };
+        assert!(!waited_in_vain(&held, last.plus(REFUSED_MAX)), "a pause does not count");
     }
 }

@@ -11,8 +11,8 @@ mod outcome;
 mod silence;
 mod size;
 
-pub(crate) use self::bundle::Claim;
 pub use self::bundle::{Bundle, BundleState};
+pub(crate) use self::bundle::{Claim, NO_BATCH};
 pub use self::candidacy::Candidacy;
 pub use self::candidates::{Candidates, Rest};
 pub use self::cut::cut;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::control::Hold;
 use crate::limits::{LEADER_LEASE, REMINDER_PAUSE_MAX};
 use crate::messages::{GroupMessage, HandleMessage};
 use crate::overdue::overdue;
@@ -36,12 +37,19 @@ pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp)
 }
 
 /// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before. `gate`: its kind's;
-/// `share`: the calls of one kind that may run at once.
+/// `hold`: its lane's; `share`: the calls of one kind that may run at once.
 #[must_use]
-pub fn batch_overdue(batch: &Batch, gate: Option<&Gate>, share: u32, horizon: Timestamp, now: Timestamp) -> bool {
+pub fn batch_overdue(
+    batch: &Batch,
+    gate: Option<&Gate>,
+    hold: Hold,
+    share: u32,
+    horizon: Timestamp,
+    now: Timestamp,
+) -> bool {
     let Some((_, due)) = HandleMessage::awaited(batch) else { return false };
-    let resumed_at = gate.and_then(|gate| gate.resumed_at).unwrap_or_default();
-    // While its kind stood still, all its messages were dropped.
+    let resumed_at = gate.and_then(|gate| gate.resumed_at).max(hold.resumed_at).unwrap_or_default();
+    // While its kind stood still, or its lane was paused, all its messages were dropped.
     if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
         return true;
     }

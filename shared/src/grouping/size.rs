@@ -34,6 +34,12 @@ impl BatchSize {
         }
     }
 
+    /// The same without a linger, if `hurries`: for a lane whose batches are formed at once.
+    #[must_use]
+    pub fn without_linger(self, hurries: bool) -> Self {
+        Self { linger: if hurries { Duration::ZERO } else { self.linger }, ..self }
+    }
+
     /// Tasks to find before a batch is formed: twice as many as it takes show whether the next one is full, too.
     #[must_use]
     pub fn with_next(self) -> usize {

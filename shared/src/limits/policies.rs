@@ -42,3 +42,7 @@ pub const POLICY_USE_PAGES_MAX: usize = 50;
 
 /// How long a policy may be served from a worker's memory.
 pub const POLICY_CACHE_MAX: Duration = Duration::from_secs(5);
+
+/// Targets and lanes of one kind that may be paused or drain at a time. They are in the policy's record, with up to
+/// [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX) bytes each. DynamoDB allows 400 KB, and each worker reads it every few seconds.
+pub const SWITCHES_PER_KIND_MAX: usize = 300;

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::aws::StoreError;
+use crate::lane::Lane;
 use crate::policy::{CompiledPolicy, Policy, is_kind};
 use crate::store::policies::Policies;
 
@@ -30,6 +31,17 @@ impl CompiledPolicies {
             policies.insert(kind.to_owned(), self.get(kind).await?);
         }
         Ok(policies)
+    }
+
+    /// Whether each of these lanes is paused. If the switches cannot be read, none is: the election reads them again.
+    pub(crate) async fn paused(&self, lanes: &[&Lane]) -> Vec<bool> {
+        match self.policies.holds(lanes).await {
+            Ok(holds) => holds.into_iter().map(|hold| hold.paused).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "the switches cannot be read");
+                vec![false; lanes.len()]
+            }
+        }
     }
 
     /// The policy of a kind, if there is one.

@@ -16,10 +16,13 @@ use super::bundles::Awake;
 use super::{RegisterError, Registrar};
 
 impl Registrar {
-    /// One message per lane, naming what waits there.
+    /// One message per lane, naming what waits there. A paused lane gets none: when it is resumed, it is woken for all that
+    /// waits.
     pub(crate) async fn wake(&self, awake: Awake) -> Result<(), RegisterError> {
         let lanes: Vec<(Lane, Vec<Waiting>)> =
             awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
+        let paused = self.policies.paused(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
+        let lanes: Vec<_> = lanes.into_iter().zip(paused).filter(|(_, paused)| !paused).map(|(lane, _)| lane).collect();
         let leaders = self.leaders(&lanes).await;
         let mut messages = Vec::new();
         for (lane, portions) in &lanes {

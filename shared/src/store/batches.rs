@@ -99,4 +99,14 @@ impl Batches {
         let change = self.table.change("id", batch.id).set("reminded_at", time(now)).when_present("id");
         Ok(change.when_same("reminded_at", batch.reminded_at.map(time)).send().await?.is_done())
     }
+
+    /// Notes that a pause holds a batch. Of several workers, one does.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn note_held(&self, batch: &Batch) -> Result<(), StoreError> {
+        let now = self.table.world.now();
+        let change = self.table.change("id", batch.id).set("held_at", time(now)).when_present("id");
+        change.when_same("held_at", batch.held_at.map(time)).send().await.map(|_| ())
+    }
 }

@@ -9,10 +9,10 @@ use std::ops::ControlFlow;
 
 use uuid::Uuid;
 
-use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, PAUSED, TTL, WAITING};
+use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, TTL, WAITING};
 use super::places::ID;
 use super::shards::shard;
-use crate::aws::attributes::{Reader, binary, expiry, id_set, number, text, time};
+use crate::aws::attributes::{Reader, binary, expiry, id_set, item, number, text, time};
 use crate::aws::{Change, Looked, Segment, StoreError, Table, Write};
 use crate::lane::Lane;
 use crate::limits::{KEYS_PER_READ_MAX, LANE_RETENTION};
@@ -48,9 +48,8 @@ impl Locks {
         self.0.get_many(ID, &keys, &[], consistent).await?.iter().map(Lock::decode).collect()
     }
 
-    /// Makes `batch` the lane's leader, if there is no other one, the lane is not paused, and fewer than `max_in_flight`
-    /// batches are in flight. Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages
-    /// name one epoch.
+    /// Makes `batch` the lane's leader, if there is no other one, and fewer than `max_in_flight` batches are in flight.
+    /// Repeating it for the batch that already leads changes nothing and succeeds: the leader's messages name one epoch.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -60,7 +59,6 @@ impl Locks {
             .set_first(ACTIVE, shard(lane))
             .remove([TTL])
             .when_absent(HOLDER)
-            .when_absent(PAUSED)
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :max", [(":max", number(max_in_flight))])
             .send_for_new()
             .await?
@@ -91,7 +89,6 @@ impl Locks {
         let change = self
             .lead(self.led_by(leader), next)
             .add(IN_FLIGHT, id_set([&leader.batch]))
-            .when_absent(PAUSED)
             .when("attribute_not_exists(in_flight) OR size(in_flight) < :room", [(":room", room)]);
         Ok(change.send().await?.is_done())
     }
@@ -144,8 +141,8 @@ impl Locks {
         Ok(left.or_absent(|| Lock::free(lane.clone())))
     }
 
-    /// The same, and the same write makes `next` the lane's leader, if tasks wait, there is no leader, the lane is not paused,
-    /// and fewer than `max_in_flight` other batches are in flight.
+    /// The same, and the same write makes `next` the lane's leader, if tasks wait, there is no leader, and fewer than
+    /// `max_in_flight` other batches are in flight.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -161,7 +158,6 @@ impl Locks {
             .lead(self.out_of_flight(lane, batch, closing), next)
             .when_present(WAITING)
             .when_absent(HOLDER)
-            .when_absent(PAUSED)
             .when("size(in_flight) <= :max", [(":max", number(max_in_flight))])
             .send_for_new()
             .await?
@@ -201,6 +197,18 @@ impl Locks {
         Ok(lanes)
     }
 
+    /// A page of the lanes that are busy, as the index shows them, in no order, after the last lane of another page. Also returns
+    /// whether there may be more.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn active(&self, after: Option<&Lane>, size: usize) -> Result<(Vec<Lane>, bool), StoreError> {
+        let start = after.map(|lane| item([(ACTIVE, Some(shard(lane))), (ID, Some(text(lane)))]));
+        let (items, next) = self.0.scan_page(ACTIVE, size, start).await?;
+        let lanes = items.iter().map(|item| Reader::new("locks", ID, item).parsed(ID)).collect::<Result<_, _>>()?;
+        Ok((lanes, next.is_some()))
+    }
+
     /// A lane of this kind that has a leader, or batches in flight or closing. Looks through at most `pages` pages of the index of
     /// busy lanes, then reads the locks that it names consistently.
     ///
@@ -233,7 +241,6 @@ impl Locks {
             .when_absent(HOLDER)
             .when_absent(IN_FLIGHT)
             .when_absent(CLOSING)
-            .when_absent(PAUSED)
             .when_present(ACTIVE);
         change.send().await.map(|_| ())
     }

@@ -1,22 +1,46 @@
-//! Policies, by kind.
+//! Policies, by kind, and in the same records the switches of each kind. Both are read and cached together.
+
+mod switches;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::aws::attributes::{Reader, item, text, time};
+use self::switches::ALL;
+use crate::aws::attributes::{Reader, text, time};
 use crate::aws::{Item, Segment, StoreError, Table};
 use crate::clock::Timestamp;
+use crate::control::{Hold, Switches};
+use crate::lane::Lane;
 use crate::limits::POLICY_CACHE_MAX;
 use crate::policy::Policy;
 
+pub use self::switches::SwitchError;
+
 /// The key of a record.
 const KIND: &str = "kind";
+/// The policy. Without it there may still be switches, and the kind has no policy.
+const POLICY: &str = "policy";
 
-/// The policies, each cached for some seconds.
+/// The policies and switches, each cached for some seconds.
 #[derive(Debug)]
 pub struct Policies {
     table: Table,
-    cache: Mutex<HashMap<String, (Timestamp, Arc<Policy>)>>,
+    cache: Mutex<HashMap<String, Known>>,
+}
+
+/// What is cached of a kind.
+#[derive(Clone, Debug)]
+struct Known {
+    read_at: Timestamp,
+    policy: Option<Arc<Policy>>,
+    /// The switches of its scopes, and the switch of everything.
+    switches: Arc<[Switches; 2]>,
+}
+
+impl Known {
+    fn hold(&self, lane: &Lane) -> Hold {
+        self.switches.iter().fold(Hold::default(), |hold, switches| hold.and(switches.hold(lane)))
+    }
 }
 
 impl Policies {
@@ -31,17 +55,76 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn get(&self, kind: &str) -> Result<Option<Arc<Policy>>, StoreError> {
-        let now = self.table.world.now();
-        if let Some((read_at, policy)) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
-            && now.since(*read_at) < POLICY_CACHE_MAX
-        {
-            return Ok(Some(Arc::clone(policy)));
+        Ok(self.known(kind).await?.policy)
+    }
+
+    /// The effect of the switches on a lane, as it was at most some seconds ago. If this says that the lane is paused, it is so
+    /// now: a worker that drops a message because of a pause must not miss its end.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn hold(&self, lane: &Lane) -> Result<Hold, StoreError> {
+        let hold = self.known(&lane.kind).await?.hold(lane);
+        if !hold.paused {
+            return Ok(hold);
         }
-        // A missing policy is not cached, so a policy is found as soon as it is stored.
-        let Some(policy) = self.read(kind).await?.map(Arc::new) else { return Ok(None) };
+        Ok(self.read_both(&lane.kind).await?.hold(lane))
+    }
+
+    /// The same for several lanes.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn holds(&self, lanes: &[&Lane]) -> Result<Vec<Hold>, StoreError> {
+        let mut now: HashMap<&str, Known> = HashMap::new();
+        let mut holds = Vec::with_capacity(lanes.len());
+        for lane in lanes {
+            let kind = lane.kind.as_str();
+            let known = match now.get(kind) {
+                Some(known) => known.hold(lane),
+                None => self.known(kind).await?.hold(lane),
+            };
+            if known.paused && !now.contains_key(kind) {
+                now.insert(kind, self.read_both(kind).await?);
+            }
+            holds.push(now.get(kind).map_or(known, |known| known.hold(lane)));
+        }
+        Ok(holds)
+    }
+
+    /// What is cached of a kind, or else what is stored. What was read in the future, by a clock that was set back, is read anew.
+    async fn known(&self, kind: &str) -> Result<Known, StoreError> {
+        let now = self.table.world.now();
+        if let Some(known) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(kind)
+            && known.read_at <= now
+            && now.since(known.read_at) < POLICY_CACHE_MAX
+        {
+            return Ok(known.clone());
+        }
+        self.read_both(kind).await
+    }
+
+    /// Reads a kind's record and that of everything, and caches them if there is a policy.
+    async fn read_both(&self, kind: &str) -> Result<Known, StoreError> {
+        let read_at = self.table.world.now();
+        let keys = [kind.to_owned(), ALL.to_owned()];
+        let (mut policy, mut switches) = (None, [Switches::default(), Switches::default()]);
+        for item in self.table.get_many(KIND, &keys, &[], true).await? {
+            let is_kinds = Reader::new("policies", KIND, &item).text(KIND)? == kind;
+            if is_kinds {
+                policy = decode(&item)?.map(Arc::new);
+            }
+            switches[usize::from(!is_kinds)] = switches::decode(&item)?;
+        }
+        let known = Known { read_at, policy, switches: Arc::new(switches) };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.insert(kind.to_owned(), (now, Arc::clone(&policy)));
-        Ok(Some(policy))
+        // A missing policy is not cached, so a policy is found as soon as it is stored.
+        match &known.policy {
+            Some(_) => drop(cache.insert(kind.to_owned(), known.clone())),
+            None => drop(cache.remove(kind)),
+        }
+        drop(cache);
+        Ok(known)
     }
 
     /// The policy of a kind as it is stored now.
@@ -49,25 +132,29 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
     pub async fn read(&self, kind: &str) -> Result<Option<Policy>, StoreError> {
-        self.table.get(KIND, kind.to_owned(), true).await?.as_ref().map(decode).transpose()
+        let item = self.table.get(KIND, kind.to_owned(), true).await?;
+        item.as_ref().map_or(Ok(None), decode)
     }
 
-    /// Stores a policy that was checked.
+    /// Stores a policy that was checked. The switches of its kind stay as they are.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn put(&self, policy: &Policy) -> Result<(), StoreError> {
-        self.table.replace(encode(policy, self.table.world.now())?).await?;
+        let change = self.table.change(KIND, &policy.kind).set(POLICY, text(encode(policy)?));
+        change.set("updated_at", time(self.table.world.now())).send().await.map(drop)?;
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(&policy.kind);
         Ok(())
     }
 
-    /// Deletes the policy of a kind, if there is one. Its tasks wait until there is one again.
+    /// Deletes the policy of a kind, if there is one. Its tasks wait until there is one again. The switches of the kind stay as
+    /// they are: a pause ends only when someone ends it.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn delete(&self, kind: &str) -> Result<(), StoreError> {
-        self.table.delete(KIND, kind.to_owned()).await?;
+        let change = self.table.change(KIND, kind).remove([POLICY]).when_present(POLICY);
+        change.send().await.map(drop)?;
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
         Ok(())
     }
@@ -77,7 +164,8 @@ impl Policies {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn list(&self) -> Result<Vec<Policy>, StoreError> {
-        let mut policies = self.items().await?.iter().map(decode).collect::<Result<Vec<Policy>, _>>()?;
+        let policies = self.items().await?.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+        let mut policies: Vec<Policy> = policies.into_iter().flatten().collect();
         policies.sort_by(|a, b| a.kind.cmp(&b.kind));
         Ok(policies)
     }
@@ -93,10 +181,14 @@ impl Policies {
         Ok(kinds)
     }
 
+    /// The records with a policy.
     async fn items(&self) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
-        let all = |item| {
-            items.push(item);
+        let all = |item: Item| {
+            // The switch of everything, and those of a kind whose policy was deleted, are without one.
+            if item.contains_key(POLICY) {
+                items.push(item);
+            }
             Ok(())
         };
         self.table.scan(None, Segment::ALL, all).await?;
@@ -105,24 +197,28 @@ impl Policies {
 }
 
 /// The policy is kept as the JSON it was given in, so that a field added later needs no migration.
-fn encode(policy: &Policy, now: Timestamp) -> Result<Item, StoreError> {
-    let json = serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
+fn encode(policy: &Policy) -> Result<String, StoreError> {
+    serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
         table: "policies",
         id: policy.kind.clone(),
-        attribute: "policy",
+        attribute: POLICY,
         problem: error.to_string(),
-    })?;
-    Ok(item([(KIND, Some(text(&policy.kind))), ("policy", Some(text(json))), ("updated_at", Some(time(now)))]))
+    })
 }
 
-fn decode(item: &Item) -> Result<Policy, StoreError> {
-    Reader::new("policies", KIND, item).json("policy")
+/// The policy in a record, if there is one.
+fn decode(item: &Item) -> Result<Option<Policy>, StoreError> {
+    if !item.contains_key(POLICY) {
+        return Ok(None);
+    }
+    Reader::new("policies", KIND, item).json(POLICY).map(Some)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::aws::attributes::item;
 
     #[test]
     fn what_is_written_is_read() {
@@ -133,6 +229,7 @@ mod tests {
             "batch_api": {"url": "https://example.com/parcels"},
         });
         let policy: Policy = serde_json::from_value(policy).unwrap();
-        assert_eq!(decode(&encode(&policy, Timestamp(1)).unwrap()).unwrap(), policy);
+        let stored = item([(KIND, Some(text("parcel"))), (POLICY, Some(text(encode(&policy).unwrap())))]);
+        assert_eq!(decode(&stored).unwrap(), Some(policy));
     }
 }

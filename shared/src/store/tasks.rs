@@ -1,6 +1,7 @@
 //! Tasks: what was registered, and which batch has claimed it. Beside them in the table: bundles, keys, and notes of requests.
 
 mod bundles;
+mod cancel;
 mod duplicates;
 mod found;
 mod keys;
@@ -15,16 +16,17 @@ use uuid::Uuid;
 
 use self::record::{ID, OF_CONTENT, OF_LOADS, OF_STANDING, Record, SAME_LANE, Standing, State};
 use crate::aws::{StoreError, Table};
-use crate::grouping::Load;
+use crate::grouping::{Bundle, BundleState, Load, NO_BATCH};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::{BUNDLED_RETENTION, RETENTION};
 use crate::metrics::TASKS_REGISTERED;
 
+pub use self::cancel::CancelNote;
 pub use self::duplicates::{Duplicate, Stored, Waits};
 pub use self::found::{Found, WaitingRecord};
 pub use self::keys::{Holding, Key, KeyClaim, Takeover};
-pub use self::pending::{Pending, PendingRecord};
+pub use self::pending::{Pending, PendingCursor, PendingPage, PendingRecord};
 pub use self::record::{Content, DUPLICATE, Task};
 pub use self::requests::RequestNote;
 pub use self::waiting::Taken;
@@ -176,16 +178,36 @@ impl Tasks {
     pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         let Some(item) = self.table.get(ID, id.to_string(), true).await? else { return Ok(None) };
         let Record { standing, content, created_at, .. } = Record::decode(&item)?;
-        let (batch, duplicate_of) = match standing.state {
-            State::Created => (None, None),
-            State::Batched(batch) => (Some(batch), None),
-            State::Duplicate(of) => (None, Some(of)),
-            State::Bundled(bundle) => {
-                let item = self.table.get(ID, bundles::record_id(bundle), true).await?;
-                let bundle = item.as_ref().map(bundles::decode).transpose()?;
-                (bundle.and_then(|bundle| bundle.claims.holder(bundle.members.slot(id)?)), None)
-            }
+        let task = Task {
+            id: standing.id,
+            lane: standing.lane,
+            batch: None,
+            content,
+            duplicate_of: None,
+            cancelled: false,
+            fills: false,
+            created_at,
         };
-        Ok(Some(Task { id: standing.id, lane: standing.lane, batch, content, duplicate_of, created_at }))
+        Ok(Some(match standing.state {
+            State::Created => task,
+            State::Cancelled => Task { cancelled: true, ..task },
+            State::Batched(batch) => Task { batch: Some(batch), ..task },
+            State::Duplicate(of) => Task { duplicate_of: Some(of), ..task },
+            State::Bundled(bundle) => match self.bundles(&[bundle], true).await?.remove(&bundle) {
+                Some(bundle) => of_bundle(task, &bundle),
+                None => task,
+            },
+        }))
+    }
+}
+
+/// A task that was stored for a bundle.
+fn of_bundle(task: Task, bundle: &Bundle) -> Task {
+    let holder = bundle.members.slot(&task.id).and_then(|slot| bundle.claims.holder(slot));
+    Task {
+        batch: holder.filter(|batch| *batch != NO_BATCH),
+        cancelled: holder == Some(NO_BATCH),
+        fills: bundle.state == BundleState::Filling,
+        ..task
     }
 }

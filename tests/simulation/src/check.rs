@@ -60,11 +60,12 @@ pub(crate) async fn keys(engine: &Engine, sim: &Sim, variable: &str, key: &str) 
 pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String> {
     locks(engine, sim).await?;
     let batches = batches(engine, sim).await?;
-    tasks(engine, sim, &batches).await?;
+    let cancelled = tasks(engine, sim, &batches).await?;
     let model = std::mem::take(&mut *lock(&sim.model));
-    outcomes(sim, &model, &batches);
-    crate::keys::released(engine, sim, &model, &batches).await?;
-    crate::ends::fanouts(engine, sim, &model, &batches).await?;
+    outcomes(sim, &model, &batches, &cancelled);
+    crate::control::rested(engine, sim, &model, &cancelled).await?;
+    crate::keys::released(engine, sim, &model, &batches, &cancelled).await?;
+    crate::ends::fanouts(engine, sim, &model, (&batches, &cancelled)).await?;
     crate::ends::failures(sim, &model, &batches);
     crate::listed::complete(engine, sim).await?;
     crate::estimated::check::rested(engine, sim, &model).await?;
@@ -113,10 +114,10 @@ async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
     Ok(by_task)
 }
 
-/// Every stored task is a member of the batch that it names, in the lane that it names.
-async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), String> {
+/// Every stored task is a member of the batch that it names, in the lane that it names, or it was cancelled. Returns those.
+async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<BTreeSet<TaskId>, String> {
     let tasks = Tasks::new(table(engine, sim, "TASKS_TABLE"));
-    let mut stored = BTreeSet::new();
+    let (mut stored, mut cancelled) = (BTreeSet::new(), BTreeSet::new());
     let ids = keys(engine, sim, "TASKS_TABLE", "id").await?;
     let bundles: Vec<Uuid> =
         ids.iter().filter_map(|id| id.strip_prefix("bundle:")).filter_map(|id| id.parse().ok()).collect();
@@ -134,6 +135,13 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), Strin
         }
         stored.insert(id);
         let batch = batches.get(&id);
+        if task.as_ref().is_some_and(|task| task.cancelled) {
+            cancelled.insert(id);
+            if batch.is_some() {
+                sim.violate(format!("task {id} was cancelled, and handled in {batch:?}"));
+            }
+            continue;
+        }
         let agree = |task: &fanfold::store::tasks::Task| {
             batch.is_some_and(|batch| task.batch == Some(batch.id) && task.lane == batch.lane)
         };
@@ -144,11 +152,11 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<(), Strin
     for id in batches.keys().filter(|id| !stored.contains(*id)) {
         sim.violate(format!("task {id} was handled, but is not stored"));
     }
-    Ok(())
+    Ok(cancelled)
 }
 
-/// Every accepted task, or the one that has its key, was handled once, and ended as the batch API said.
-fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
+/// Every accepted task, or the one that has its key, was handled once, and ended as the batch API said, or it was cancelled.
+fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<TaskId>) {
     for (id, task) in &model.tasks {
         let rivals = model.rivals(id);
         let handled: Vec<&TaskId> = rivals.iter().filter(|id| batches.contains_key(*id)).collect();
@@ -156,7 +164,7 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
         let kept = handled.iter().filter(|id| !model.may_be_released(id) && !model.may_be_given_back(id)).count();
         let worked = handled.iter().filter(|id| model.said.get(id).is_some_and(|said| said.succeeded)).count();
         let handled = handled.len();
-        if kept > 1 || worked > 1 || (handled == 0 && task.accepted) {
+        if kept > 1 || worked > 1 || (handled == 0 && task.accepted && rivals.is_disjoint(cancelled)) {
             sim.violate(format!(
                 "task {id} (accepted: {}) or one with its key was handled {handled} times, {worked} of them worked",
                 task.accepted

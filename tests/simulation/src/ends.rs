@@ -39,8 +39,11 @@ struct Counts {
     missing: u64,
 }
 
+/// What became of tasks: the batches of those that were handled, and those that were cancelled.
+type Ended<'a> = (&'a ByTask, &'a BTreeSet<TaskId>);
+
 /// What became of an item; none if it is not done.
-fn item_end(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId) -> Option<End> {
+fn item_end(model: &Model, fanout: &FanoutModel, (batches, cancelled): Ended<'_>, item: &ItemId) -> Option<End> {
     if let Some(failed) = fanout.acked.get(item) {
         return Some(End::failed(*failed));
     }
@@ -52,12 +55,17 @@ fn item_end(model: &Model, fanout: &FanoutModel, batches: &ByTask, item: &ItemId
         let end = |slot| if batch.dropped.get(slot) { End::Missing } else { End::failed(batch.failed.get(slot)) };
         return batch.members.slot(&id).map(end);
     }
+    if cancelled.contains(&id) {
+        return Some(End::Failed);
+    }
     let asked = model.tasks.get(&id).is_some_and(|task| task.accepted);
-    (asked && model.rivals(&id).iter().any(|rival| batches.contains_key(rival))).then_some(End::Duplicate)
+    let decided = |rival: &TaskId| batches.contains_key(rival) || cancelled.contains(rival);
+    (asked && model.rivals(&id).iter().any(decided)).then_some(End::Duplicate)
 }
 
 /// Looks at every fan-out.
-pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
+pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, tasks: Ended<'_>) -> Result<(), String> {
+    let (batches, _) = tasks;
     let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
     let groups = Groups::new(table(engine, sim, "GROUPS_TABLE"));
     for (id, asked) in &model.fanouts {
@@ -75,7 +83,7 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, batches: 
         let cut_short = fanout.state.cut_short();
         let mut outcomes: Vec<Option<End>> = Vec::with_capacity(asked.items.len());
         for item in &asked.items {
-            let end = item_end(model, asked, batches, item);
+            let end = item_end(model, asked, tasks, item);
             let group = fanout.inline_group().filter(|group| group.id == item.group);
             let group = group.as_ref().or_else(|| records.iter().find(|group| group.id == item.group));
             let missing = group.is_some_and(|group| group.missing.get(item.index.into()));

@@ -1,6 +1,6 @@
 //! When everything is quiet: who has which key?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::ids::TaskId;
@@ -12,9 +12,18 @@ use crate::sim::Sim;
 
 /// Keys of tasks whose failure was answered are free, and those that span fan-outs of tasks that were not called; those of tasks
 /// that failed in silence are kept. One whose attempt began, but that never reached the batch API, may have lost its key while it
-/// waited in a fan-out that was cut short.
-pub(crate) async fn released(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
+/// waited in a fan-out that was cut short. What was cancelled was not called.
+pub(crate) async fn released(
+    engine: &Engine,
+    sim: &Sim,
+    model: &Model,
+    batches: &ByTask,
+    cancelled: &BTreeSet<TaskId>,
+) -> Result<(), String> {
     let owners = owners(engine, sim).await?;
+    for id in cancelled.iter().filter(|id| owners.get(id) == Some(&false)) {
+        sim.violate(format!("task {id} was cancelled, and keeps its key"));
+    }
     for (id, batch) in batches {
         let kind = model.kinds.get(&batch.lane.kind).filter(|kind| kind.keyed);
         let (Some(kind), Some(slot)) = (kind, batch.members.slot(id)) else { continue };

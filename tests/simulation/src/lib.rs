@@ -7,6 +7,7 @@ mod clients;
 mod clock;
 mod cluster;
 mod contracts;
+mod control;
 mod deleted;
 mod dice;
 mod ends;

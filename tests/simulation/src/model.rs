@@ -13,6 +13,7 @@ use fanfold::store::fanouts::{IdleLimit, NotifyOn, Tolerance};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::control::ControlModel;
 use crate::estimated::EstimatedModel;
 use crate::filled::Filled;
 use crate::hooks::Hooks;
@@ -156,6 +157,8 @@ pub(crate) struct Model {
     rates: Seen,
     /// How far fan-outs had come as users know.
     pub(crate) heard: Heard,
+    /// What operators did.
+    pub(crate) control: ControlModel,
 }
 
 impl FanoutModel {
@@ -238,6 +241,7 @@ impl Model {
             || self.child(item).is_some_and(|child| child.ended.is_some())
             || self.said.contains_key(&id)
             || self.used_up(&id)
+            || self.may_be_cancelled(&id)
             || self.rivals(&id).len() > 1
     }
 

@@ -157,7 +157,9 @@ fn check(clients: &Clients, path: &str, body: &Value) {
 
 /// How a fan-out or task ended, if it did.
 fn ended(path: &str, body: &Value) -> Option<String> {
-    let status = body["status"].as_str().filter(|status| ["succeeded", "failed", "dropped", "done"].contains(status));
+    let status = body["status"]
+        .as_str()
+        .filter(|status| ["succeeded", "failed", "dropped", "cancelled", "done"].contains(status));
     let counts = ["failed", "duplicates", "missing", "total"].map(|name| body[name].to_string());
     let ended = (body["ended"] == true).then(|| format!("{}: {counts:?}", body["state"]));
     let end = status.map(str::to_owned).or(ended);
@@ -250,6 +252,7 @@ fn task(clients: &Clients, id: &TaskId, body: &Value) -> Option<String> {
         Some("failed") => body["error"].as_str().is_none_or(str::is_empty),
         Some("created" | "batched" | "in_progress") => false,
         Some("dropped") => !matches!(id, TaskId::Item(item) if model.may_be_missing(item)),
+        Some("cancelled") => !model.may_be_cancelled(id),
         Some("duplicate") => body["duplicate_of"].as_str().is_none() || model.rivals(id).len() < 2,
         _ => true,
     };

@@ -85,9 +85,12 @@ async fn simulate(seed: u64) -> Result<SeedReport, String> {
     for plan in &scenario.fanouts {
         clients.spawn(work::fanout(Arc::clone(&clients), plan.clone()));
     }
-    // Where tasks of a lane must not wait, it is not paused.
+    // Where tasks of a lane must not wait, it is not paused, nor cancelled where everything is to be handled.
     if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3) {
-        clients.spawn(operator::pause_lanes(Arc::clone(&clients)));
+        clients.spawn(operator::pause_scopes(Arc::clone(&clients)));
+    }
+    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed % 4 == 1 {
+        clients.spawn(operator::cancel_tasks(Arc::clone(&clients)));
     }
     if !sim.plan.calm && deleted::may_be(&clients) {
         clients.spawn(deleted::delete_policies(Arc::clone(&clients)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use fanfold::config::{ConfigError, Surroundings};
+use fanfold::control::{Cancelling, Control};
 use fanfold::delivery::Step;
 use fanfold::producing::Producing;
 use fanfold::store::policies::Policies;
@@ -24,7 +25,8 @@ pub(crate) struct Steps {
     /// Where the step `api` puts policies.
     pub(crate) policies: Policies,
     /// What an operator works with.
-    pub(crate) dynamodb: aws_sdk_dynamodb::Client,
+    pub(crate) control: Control,
+    pub(crate) cancelling: Cancelling,
     /// The routes of the step `api`.
     pub(crate) routes: Router,
 }
@@ -46,7 +48,8 @@ impl Steps {
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
-            dynamodb: surroundings.dynamodb.clone(),
+            control: Control::from_environment(surroundings)?,
+            cancelling: Cancelling::from_environment(surroundings)?,
             routes: fanfold_api::router(Arc::clone(&all.api)),
             all,
         })

@@ -8,7 +8,9 @@ use fanfold::masks::Masks;
 use fanfold::store::fanouts::Tolerance;
 use fanfold::store::places::Party;
 use serde_json::Value;
+use uuid::Uuid;
 
+use crate::control::NO_BATCH;
 use crate::lock;
 use crate::request::{Record, fanout_of, text};
 use crate::sim::Sim;
@@ -72,7 +74,7 @@ fn early(sim: &Sim, (table, key): &Record, earlier: &Value, now: &Value) -> Opti
     items.find(|item| !may(item)).map(|item| format!("counted item {item} too early"))
 }
 
-/// Only the leader's own batch gets in flight, and each leader has an epoch of its own. A paused lane gets no other leader.
+/// Only the leader's own batch gets in flight, and each leader has an epoch of its own.
 fn leadership(earlier: &Value, now: &Value) -> Option<String> {
     let leader = binary_id(text(earlier, "holder"));
     let flying = |lock: &Value| lock["in_flight"]["BS"].as_array().cloned().unwrap_or_default();
@@ -82,9 +84,6 @@ fn leadership(earlier: &Value, now: &Value) -> Option<String> {
     }
     let epoch = |lock: &Value| lock["epoch"]["N"].as_str().and_then(|epoch| epoch.parse::<u64>().ok()).unwrap_or(0);
     let another = !now["holder"].is_null() && now["holder"] != earlier["holder"];
-    if another && !earlier["paused"].is_null() {
-        return Some("has another leader while it is paused".to_owned());
-    }
     (another && epoch(now) <= epoch(earlier)).then(|| "has another leader in an epoch that was before".to_owned())
 }
 
@@ -101,7 +100,7 @@ pub(crate) fn resigned(record: &Record, earlier: Option<&Option<Value>>, now: Op
 
 /// An id as a set of binaries holds it.
 fn binary_id(id: &str) -> Option<Value> {
-    let id: uuid::Uuid = id.parse().ok()?;
+    let id: Uuid = id.parse().ok()?;
     Some(Value::from(base64::encode(id.as_bytes())))
 }
 
@@ -119,15 +118,22 @@ fn bundle(earlier: &Value, now: &Value) -> Option<String> {
         return Some("changed its members".to_owned());
     }
     let (claimed, claims) = (claims(earlier)?, claims(now)?);
-    if claimed.iter().any(|(batch, slots)| claims.get(batch) != Some(slots)) {
+    // What is cancelled is claimed for no batch, one after the other.
+    let had = |batch| claimed.get(batch).cloned().unwrap_or_default();
+    let kept = |(batch, slots): (Uuid, &Bits)| match claims.get(batch) {
+        Some(now) if batch == NO_BATCH => slots.minus(now).is_zero(),
+        now => now == Some(slots),
+    };
+    if !claimed.iter().all(kept) {
         return Some("forgot a claim".to_owned());
     }
     let mut left = bits(earlier, "free");
-    for (_, slots) in claims.iter().filter(|(batch, _)| claimed.get(*batch).is_none()) {
-        if !slots.minus(&left).is_zero() {
+    for (batch, slots) in claims.iter() {
+        let new = slots.minus(&had(batch));
+        if !new.minus(&left).is_zero() {
             return Some("was claimed where it was not free".to_owned());
         }
-        left = left.minus(slots);
+        left = left.minus(&new);
     }
     let opened = text(earlier, "state") == "filling";
     (!opened && bits(now, "free") != left).then(|| "lost or found tasks".to_owned())
@@ -141,7 +147,7 @@ fn claims(bundle: &Value) -> Option<Masks> {
 fn task(earlier: &Value, now: &Value) -> Option<String> {
     let moved = !now["bundle"].is_null() && earlier["bundle"] != now["bundle"];
     let claimed = moved || !earlier["batch"].is_null() && earlier["batch"] != now["batch"];
-    let dropped = text(earlier, "status") == "duplicate" && earlier != now;
+    let dropped = ["duplicate", "cancelled"].contains(&text(earlier, "status")) && earlier != now;
     (claimed || dropped || earlier["digest"] != now["digest"]).then(|| "changed hands".to_owned())
 }
 
@@ -150,7 +156,7 @@ fn task(earlier: &Value, now: &Value) -> Option<String> {
 fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let owner: TaskId = text(earlier, "owner").parse().ok()?;
     let mut model = lock(&sim.model);
-    let given_back = model.may_be_given_back(&owner);
+    let given_back = model.may_be_given_back(&owner) || model.may_be_cancelled(&owner);
     let free = !earlier["released"].is_null() || model.dropped.contains(&owner) || given_back;
     if earlier["owner"] != now["owner"] {
         let had = model.had.entry(key.to_owned()).or_default();

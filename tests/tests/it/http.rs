@@ -2,6 +2,7 @@
 
 mod ack_shapes;
 mod acks;
+mod control;
 mod counts;
 mod description;
 mod duplicates;

@@ -6,14 +6,15 @@ mod room;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::aws::Write;
+use fanfold::control::Scope;
 use fanfold::delivery::Delivery;
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::locks::Lock;
 use fanfold::waiting::Waiting;
+use fanfold_batch_api::Answer;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, message, policy};
 use futures::future::join_all;
 use serde_json::{Value, json};

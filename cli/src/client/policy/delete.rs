@@ -17,7 +17,7 @@ const IN_USE: u8 = 3;
 ///
 /// It may miss tasks that were registered in the last seconds. No task is lost:
 /// those of a kind without a policy wait, and go on within minutes after a policy of the
-/// kind is stored again. The exit status is
+/// kind is stored again. What is paused stays paused until it is resumed. The exit status is
 ///
 ///   0   it is deleted
 ///   1   the stack does not answer, or something else broke: repeat it

@@ -1,5 +1,6 @@
 //! `fanfold tasks`.
 
+mod cancel;
 mod register;
 mod rows;
 
@@ -9,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Tasks: registers them.
+/// Tasks: registers and cancels them.
 #[derive(Debug, Args)]
 pub(crate) struct TasksArgs {
     #[command(subcommand)]
@@ -19,10 +20,12 @@ pub(crate) struct TasksArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Register(register::RegisterArgs),
+    Cancel(cancel::CancelArgs),
 }
 
 pub(super) async fn run(args: TasksArgs) -> Result<ExitCode, Failure> {
     match args.what {
         What::Register(args) => register::run(args).await,
+        What::Cancel(args) => cancel::run(args).await,
     }
 }

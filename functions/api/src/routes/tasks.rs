@@ -1,4 +1,6 @@
-//! `GET /tasks/{id}`.
+//! `/tasks`: shows a task, and cancels tasks that wait.
+
+mod cancel;
 
 use std::sync::Arc;
 
@@ -7,6 +9,7 @@ use axum::{Router, routing};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::tasks::Task;
 use fanfold::tracking::ItemState;
 use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
@@ -17,7 +20,7 @@ use super::batches::{MemberState, outcome};
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/tasks/{id}", routing::get(get))
+    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -29,6 +32,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .leads_to("getBatch", "id", "/batch")
         .problem(Code::UnknownTask)
         .end();
+    cancel::describe(describer);
 }
 
 /// A task.
@@ -85,14 +89,23 @@ enum TaskStatus {
     Duplicate,
     /// It was dropped, because its fan-out was cancelled, failed or expired.
     Dropped,
+    /// It was cancelled before a batch claimed it.
+    Cancelled,
 }
 
 async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json<TaskView>, Problem> {
     let unknown = || Problem::new(Code::UnknownTask, format!("there is no task {id}"));
     let task = api.tasks.get(&id).await?.ok_or_else(unknown)?;
+    Ok(Json(view(&api, task).await?))
+}
+
+/// A task as it stands.
+async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
+    let id = task.id;
     // A task's own record holds no more than the batch that claimed it.
     let (status, error) = match task.batch {
         None if task.duplicate_of.is_some() => (TaskStatus::Duplicate, None),
+        None if task.cancelled => (TaskStatus::Cancelled, None),
         None => (TaskStatus::Created, None),
         Some(batch) => match api.batches.get(batch).await? {
             None => (TaskStatus::Batched, None),
@@ -105,7 +118,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json
     };
     let content = task.content.as_deref().map(serde_json::from_str).transpose();
     let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
-    Ok(Json(TaskView {
+    Ok(TaskView {
         id,
         kind: task.lane.kind.clone(),
         target: task.lane.target.clone(),
@@ -118,7 +131,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json
         error,
         item,
         created_at: task.created_at.0,
-    }))
+    })
 }
 
 /// What became of one of a batch's tasks.

@@ -12,7 +12,7 @@ use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
-use crate::limits::RETENTION;
+use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::pacing::Turns;
@@ -50,6 +50,8 @@ pub struct Batch {
     pub weight: Weight,
     /// When `sweep` last sent its message again.
     pub reminded_at: Option<Timestamp>,
+    /// When `sweep` last noted that a pause holds it.
+    pub held_at: Option<Timestamp>,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -109,6 +111,21 @@ impl Batch {
         }
     }
 
+    /// Since when it waits for its batch API. The time of a pause does not count, to within a day.
+    #[must_use]
+    pub fn waits_since(&self) -> Timestamp {
+        self.held_at.map_or(self.created_at, |held_at| held_at.max(self.created_at))
+    }
+
+    /// For a batch that a pause holds: `Some`, once a day, if that is to be noted. It says whether the batch's tasks are to be kept
+    /// for longer as well: once a week, before they expire.
+    #[must_use]
+    pub fn held(&self, now: Timestamp) -> Option<bool> {
+        let week = |at: Timestamp| at.since(self.created_at).as_secs() / (RETENTION.as_secs() / 2);
+        let noted = self.waits_since();
+        (now.since(noted) >= HELD_NOTED_EVERY).then(|| week(noted) < week(now))
+    }
+
     /// Why a slot failed.
     #[must_use]
     pub fn error(&self, slot: usize) -> Option<&str> {
@@ -133,6 +150,7 @@ impl Batch {
             turns: Turns::default(),
             weight: Weight::default(),
             reminded_at: None,
+            held_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
             dropped: Bits::default(),
@@ -165,6 +183,7 @@ impl Batch {
             ("turn_kind", self.turns.kind.as_ref().map(text)),
             ("weight", count(self.weight.0)),
             ("reminded_at", self.reminded_at.map(time)),
+            ("held_at", self.held_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
@@ -207,6 +226,7 @@ impl Batch {
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
             weight: Weight(reader.number("weight")?),
             reminded_at: reader.time("reminded_at")?,
+            held_at: reader.time("held_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
@@ -232,18 +252,12 @@ mod tests {
     use crate::store::testing::{any_bits, any_id, any_time};
 
     fn any_batch() -> impl Strategy<Value = Batch> {
-        let status = prop::sample::select(vec![
-            BatchStatus::Grouping,
-            BatchStatus::Dispatched,
-            BatchStatus::InProgress,
-            BatchStatus::Done,
-        ]);
         let items = (any_id(), any_id(), prop::collection::btree_set(0_u16..7_168, 0..20));
         let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
         (
-            (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", status, items),
+            (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
             any::<[u32; 4]>(),
-            prop::array::uniform3(prop::option::of(any_time())),
+            prop::array::uniform4(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
             (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
@@ -251,7 +265,7 @@ mod tests {
             .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
-                let [lease_until, retry_at, reminded_at] = times;
+                let [lease_until, retry_at, reminded_at, held_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
                 let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
@@ -271,6 +285,7 @@ mod tests {
                     turns,
                     weight: Weight(weight),
                     reminded_at,
+                    held_at,
                     succeeded,
                     failed,
                     dropped,
@@ -282,6 +297,11 @@ mod tests {
                     updated_at,
                 }
             })
+    }
+
+    fn any_status() -> impl Strategy<Value = BatchStatus> {
+        use BatchStatus::{Dispatched, Done, Grouping, InProgress};
+        prop::sample::select(vec![Grouping, Dispatched, InProgress, Done])
     }
 
     fn any_turns() -> impl Strategy<Value = Turns> {

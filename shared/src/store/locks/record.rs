@@ -15,7 +15,6 @@ pub(super) const ACQUIRED_AT: &str = "acquired_at";
 pub(super) const EPOCH: &str = "epoch";
 pub(super) const IN_FLIGHT: &str = "in_flight";
 pub(super) const CLOSING: &str = "closing";
-pub(super) const PAUSED: &str = "paused";
 pub(super) const WAITING: &str = "waiting";
 /// When the record expires.
 pub(super) const TTL: &str = "ttl";
@@ -35,10 +34,10 @@ pub struct Lock {
     pub in_flight: Vec<Uuid>,
     /// Batches ended whose acks and notices are on their way.
     pub closing: Vec<Uuid>,
-    /// An operator stopped the lane.
-    pub paused: bool,
     /// A leader found more tasks than it may put in flight: the end of a batch leads on.
     pub waiting: bool,
+    /// The index of busy lanes shows it.
+    pub active: bool,
 }
 
 impl Lock {
@@ -52,26 +51,21 @@ impl Lock {
             epoch: 0,
             in_flight: Vec::new(),
             closing: Vec::new(),
-            paused: false,
             waiting: false,
+            active: false,
         }
     }
 
     /// Whether `batch` could become the leader now, or leads already. Only the conditional write decides.
     #[must_use]
     pub fn open_to(&self, batch: Uuid, max_in_flight: u32) -> bool {
-        self.holder.is_none_or(|holder| holder == batch) && self.has_room(max_in_flight)
+        self.holder.is_none_or(|holder| holder == batch) && !self.full(max_in_flight)
     }
 
     /// Whether a leader could be elected now. Only the conditional write decides.
     #[must_use]
     pub fn open(&self, max_in_flight: u32) -> bool {
-        self.holder.is_none() && self.has_room(max_in_flight)
-    }
-
-    /// Whether another batch may be put in flight.
-    fn has_room(&self, max_in_flight: u32) -> bool {
-        !self.paused && !self.full(max_in_flight)
+        self.holder.is_none() && !self.full(max_in_flight)
     }
 
     /// Whether as many batches are in flight as may be.
@@ -101,8 +95,8 @@ impl Lock {
             epoch: reader.number(EPOCH)?,
             in_flight: reader.ids(IN_FLIGHT)?,
             closing: reader.ids(CLOSING)?,
-            paused: reader.has(PAUSED),
             waiting: reader.has(WAITING),
+            active: reader.has(ACTIVE),
         })
     }
 }
@@ -126,8 +120,8 @@ mod tests {
             (EPOCH, Some(number(lock.epoch))),
             (IN_FLIGHT, ids(&lock.in_flight)),
             (CLOSING, ids(&lock.closing)),
-            (PAUSED, lock.paused.then(|| number(1_u32))),
             (WAITING, lock.waiting.then(|| number(0_u32))),
+            (ACTIVE, lock.active.then(|| text(0))),
         ])
     }
 
@@ -139,9 +133,9 @@ mod tests {
             acquired_at in prop::option::of(any_time()),
             epoch: u64,
             [in_flight, closing] in prop::array::uniform2(prop::collection::vec(any_id(), 0..4)),
-            [paused, waiting]: [bool; 2],
+            [waiting, active]: [bool; 2],
         ) {
-            let lock = Lock { lane, holder, acquired_at, epoch, in_flight, closing, paused, waiting };
+            let lock = Lock { lane, holder, acquired_at, epoch, in_flight, closing, waiting, active };
             prop_assert_eq!(Lock::decode(&encode(&lock)).unwrap(), lock);
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::record::{SAME_SLOTS, SAME_STATE, encode};
+use self::record::SAME_STATE;
 use super::Tasks;
 use super::record::{ID, PENDING, SAME_BUNDLE, Standing, State};
 use crate::aws::{Item, StoreError};
@@ -17,7 +17,7 @@ use crate::lane::Lane;
 use crate::limits::{BUNDLED_RETENTION, CONTENTION_TRIES_MAX};
 use crate::masks::Masks;
 
-pub(super) use self::record::{PREFIX, decode, record_id};
+pub(super) use self::record::{PREFIX, SAME_SLOTS, decode, encode, record_id};
 
 impl Tasks {
     /// Begins bundles: from now on they are found by their lane, but no batch may claim their tasks.

@@ -31,7 +31,7 @@ pub enum Stored {
     Task {
         /// The lane it is in.
         lane: Lane,
-        /// How it waits; none, if a batch has claimed it, or its bundle still fills.
+        /// How it waits; none, if a batch has claimed it, it was cancelled, or its bundle still fills.
         waits: Option<Waits>,
     },
     /// It was dropped as a duplicate of this task.
@@ -95,7 +95,7 @@ impl Tasks {
             let waits = match task.state {
                 State::Duplicate(of) => return (task.id, Stored::Duplicate(of)),
                 State::Created => Some(Waits::Alone),
-                State::Batched(_) => None,
+                State::Batched(_) | State::Cancelled => None,
                 State::Bundled(_) if dead(&task) => Some(Waits::Freed),
                 State::Bundled(bundle) => bundles.get(&bundle).and_then(|bundle| {
                     let waits = bundle.waits(bundle.members.slot(&task.id)?);

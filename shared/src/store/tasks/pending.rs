@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use uuid::Uuid;
 
 use super::record::{self, ID, PENDING};
-use super::{Tasks, bundles};
-use crate::aws::attributes::Reader;
-use crate::aws::{Item, Looked, Segment, StoreError};
+use super::{Tasks, bundles, cancel};
+use crate::aws::attributes::{Reader, item, number, text};
+use crate::aws::{Item, Looked, Part, Segment, StoreError};
 use crate::clock::Timestamp;
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -52,6 +52,54 @@ impl Pending {
     }
 }
 
+/// The end of a page of what waits: a record of the index.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PendingCursor {
+    lane: Lane,
+    /// The record. None: before all records of the lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<(u64, String)>,
+}
+
+impl PendingCursor {
+    /// After this record.
+    #[must_use]
+    pub fn after(pending: &Pending, lane: &Lane) -> Self {
+        let id = match pending.record {
+            PendingRecord::Task(id) => id.to_string(),
+            PendingRecord::Bundle(id) => bundles::record_id(id),
+        };
+        Self { lane: lane.clone(), after: Some((pending.created_at.0, id)) }
+    }
+
+    /// Before all records of a lane.
+    #[must_use]
+    pub fn before(lane: Lane) -> Self {
+        Self { lane, after: None }
+    }
+
+    /// The lane of that record.
+    #[must_use]
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    fn start(&self) -> Option<Item> {
+        let (created_at, id) = self.after.as_ref()?;
+        let (lane, created_at, id) = (text(&self.lane), number(*created_at), text(id));
+        Some(item([(PENDING, Some(lane)), (record::CREATED_AT, Some(created_at)), (ID, Some(id))]))
+    }
+}
+
+/// A page of what waits.
+#[derive(Clone, Debug)]
+pub struct PendingPage {
+    /// The records, each with its lane.
+    pub records: Vec<(Pending, Lane)>,
+    /// Whether there may be more.
+    pub more: bool,
+}
+
 impl Tasks {
     /// A lane of this kind in which tasks wait. Looks through at most `pages` pages of the index, which may lag behind.
     ///
@@ -59,21 +107,66 @@ impl Tasks {
     /// The table cannot be read, or a record is corrupt.
     pub async fn pending_of(&self, kind: &str, pages: usize) -> Result<Looked<Lane>, StoreError> {
         let visit = |item| {
+            if cancel::note_in(&item)?.is_some() {
+                return Ok(ControlFlow::Continue(()));
+            }
             let lane: Lane = Reader::new("tasks", ID, &item).parsed(PENDING)?;
             Ok(if lane.kind == kind { ControlFlow::Break(lane) } else { ControlFlow::Continue(()) })
         };
         self.table.look_through(Some(PENDING), pages, visit).await
     }
 
-    /// One segment of the sparse index of what waits, page by page: hands `visit` each record with its lane.
+    /// A page of the records that wait in a lane, oldest first, as the index shows them.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn scan_pending(&self, segment: Segment, mut visit: impl FnMut(Pending, Lane)) -> Result<(), StoreError> {
+    pub async fn pending_in(
+        &self,
+        lane: &Lane,
+        after: Option<&PendingCursor>,
+        size: usize,
+    ) -> Result<PendingPage, StoreError> {
+        let (items, next) =
+            self.table.page(&Part::all(PENDING, lane), size, after.and_then(PendingCursor::start)).await?;
+        let records = items.iter().map(|item| Ok((Pending::decode(item)?, lane.clone())));
+        Ok(PendingPage { records: records.collect::<Result<_, StoreError>>()?, more: next.is_some() })
+    }
+
+    /// A page of what waits in all lanes, in no order, as the index shows it.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn pending(&self, after: Option<&PendingCursor>, size: usize) -> Result<PendingPage, StoreError> {
+        let (items, next) = self.table.scan_page(PENDING, size, after.and_then(PendingCursor::start)).await?;
+        let mut records = Vec::with_capacity(items.len());
+        for item in &items {
+            if cancel::note_in(item)?.is_none() {
+                records.push((Pending::decode(item)?, Reader::new("tasks", ID, item).parsed(PENDING)?));
+            }
+        }
+        Ok(PendingPage { records, more: next.is_some() })
+    }
+
+    /// One segment of the sparse index of what waits, page by page: hands `visit` each record with its lane. Returns the ids of
+    /// the open notes of cancellations in it.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn scan_pending(
+        &self,
+        segment: Segment,
+        mut visit: impl FnMut(Pending, Lane),
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let mut notes = Vec::new();
         let visit = |item| {
+            if let Some(note) = cancel::note_in(&item)? {
+                notes.push(note);
+                return Ok(());
+            }
             visit(Pending::decode(&item)?, Reader::new("tasks", ID, &item).parsed(PENDING)?);
             Ok(())
         };
-        self.table.scan(Some(PENDING), segment, visit).await
+        self.table.scan(Some(PENDING), segment, visit).await?;
+        Ok(notes)
     }
 }

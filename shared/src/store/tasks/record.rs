@@ -61,6 +61,10 @@ pub struct Task {
     pub content: Option<String>,
     /// The task that it was dropped as a duplicate of.
     pub duplicate_of: Option<TaskId>,
+    /// It was cancelled before a batch claimed it.
+    pub cancelled: bool,
+    /// Its bundle still fills: no batch may claim it yet.
+    pub fills: bool,
     /// When it was registered.
     pub created_at: Timestamp,
 }
@@ -85,6 +89,8 @@ pub(super) enum State {
     Batched(Uuid),
     /// It was dropped as a duplicate of this task.
     Duplicate(TaskId),
+    /// It waited on its own, and was cancelled.
+    Cancelled,
 }
 
 impl State {
@@ -94,6 +100,7 @@ impl State {
             Self::Bundled(_) => "bundled",
             Self::Batched(_) => "batched",
             Self::Duplicate(_) => DUPLICATE,
+            Self::Cancelled => "cancelled",
         }
     }
 
@@ -101,7 +108,7 @@ impl State {
     pub(super) fn bundle(self) -> Option<Uuid> {
         match self {
             Self::Bundled(bundle) => Some(bundle),
-            Self::Created | Self::Batched(_) | Self::Duplicate(_) => None,
+            Self::Created | Self::Batched(_) | Self::Duplicate(_) | Self::Cancelled => None,
         }
     }
 }
@@ -120,7 +127,7 @@ impl Standing {
     pub(super) fn encode(&self) -> Item {
         let Self { id, lane, state, ttl } = self;
         let (bundle, batch, of) = match state {
-            State::Created => (None, None, None),
+            State::Created | State::Cancelled => (None, None, None),
             State::Bundled(bundle) => (Some(bundle), None, None),
             State::Batched(batch) => (None, Some(batch), None),
             State::Duplicate(of) => (None, None, Some(of)),
@@ -146,6 +153,7 @@ impl Standing {
             }
             "batched" => State::Batched(reader.parsed(BATCH)?),
             DUPLICATE => State::Duplicate(reader.parsed(OF)?),
+            "cancelled" => State::Cancelled,
             other => return Err(reader.corrupt(STATUS, format!("is `{other}`"))),
         };
         Ok(Self { id: reader.parsed(ID)?, lane: reader.parsed(LANE)?, state, ttl: reader.optional_number(TTL)? })
@@ -237,6 +245,7 @@ mod tests {
             any_id().prop_map(State::Bundled),
             any_id().prop_map(State::Batched),
             any_task().prop_map(State::Duplicate),
+            Just(State::Cancelled),
         ]
     }
 

@@ -53,6 +53,7 @@ impl Model {
     pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
         let mut problems = self.starved(call, limits);
         problems.extend(self.cancelled(call));
+        problems.extend(self.against_the_operator(call));
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use fanfold::limits::SWITCHES_PER_KIND_MAX;
 use serde_json::{Value, json};
 
 use super::{HttpAnswer, NOBODY, Server, description};
@@ -18,6 +19,7 @@ fn taken(template: &str) -> Value {
         "/counts" => json!({"counts": [{"fanout": NOBODY}]}),
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
         "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
+        "/pause" | "/resume" | "/drain" | "/tasks/cancel" => json!({"kind": "parcel"}),
         _ => json!({}),
     }
 }
@@ -31,6 +33,8 @@ fn refused(code: &str, template: &str) -> Value {
         ("invalid_follow", _) => json!({"items": 1, "parent": format!("{NOBODY}:{NOBODY}:0")}),
         ("invalid_producer", _) => json!({"producer": {"source": {"url": "ftp://example.com"}}}),
         ("invalid_tasks", _) => json!({"tasks": [{"kind": "nothing", "content": {}}]}),
+        ("invalid_scope", _) => json!({}),
+        ("unknown_policy", _) => json!({"kind": "nothing"}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
         ("idempotency_key_reused", "/tasks") => json!({"tasks": [{"kind": "parcel", "content": {"depot": "y"}}]}),
@@ -56,6 +60,21 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
         "policy_in_use" => {
             server.post("/tasks", taken("/tasks")).await.ok(202);
             server.send(method, "/policies/parcel", &[], body).await
+        }
+        "invalid_parameter" if !template.starts_with("/fanouts") => {
+            server.send(method, &format!("{path}?after=%25&paused=none"), &[], body).await
+        }
+        "invalid_scope" if method == "GET" => server.get(&format!("{path}?target=x")).await,
+        "task_not_waiting" => {
+            let tasks = server.post("/tasks", taken("/tasks")).await.ok(202);
+            server.stack.drain().await;
+            server.send(method, &path.replace(&fanout, tasks["tasks"][0]["id"].as_str().unwrap()), &[], body).await
+        }
+        "too_many_switches" => {
+            for target in 0..SWITCHES_PER_KIND_MAX {
+                server.post("/pause", json!({"kind": "parcel", "target": target.to_string()})).await.ok(200);
+            }
+            server.send(method, &path, &[], body).await
         }
         "invalid_parameter" => server.get(&format!("{path}?progress=none&state=none")).await,
         "malformed_json" => server.send(method, &path, &[], "{").await,

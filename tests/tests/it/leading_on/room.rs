@@ -4,27 +4,24 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_lane_is_not_led_on() {
-    let (stack, _, batch) = busy(json!({})).await;
-    let (table, dynamodb) =
-        (stack.surroundings().variable("LOCKS_TABLE").unwrap(), stack.surroundings().dynamodb.clone());
-    let update = async |expression: &str| {
-        let update = dynamodb.update_item().table_name(table.clone());
-        let update = update.key("lane", AttributeValue::S(lane().to_string())).update_expression(expression);
-        if expression.starts_with("SET") {
-            update.expression_attribute_values(":yes", AttributeValue::Bool(true)).send().await.unwrap();
-        } else {
-            update.send().await.unwrap();
-        }
+    let api = ScriptedApi::slow(|_| Duration::from_secs(20), |_| Ok(Answer::AllSucceeded));
+    let changes = json!({"max_batch": 5, "max_in_flight": 1, "batch_api": {"command": ["truck"], "timeout": 60}});
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+    let tasks = stack.register_orders("117", 0..12).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let (batch, scope) = (lock(&stack).await.in_flight[0], Scope::Lane(lane()));
+    let pause = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        stack.control.pause(&scope).await.unwrap();
     };
-    update("SET paused = :yes").await;
-    handle(&stack).await;
+    // It is paused while the call runs.
+    futures::join!(handle(&stack), pause);
     let paused = lock(&stack).await;
     assert_eq!((paused.holder, paused.in_flight.contains(&batch), paused.waiting), (None, false, true));
     assert_eq!(stack.take(QueueName::Group).await.len(), 0);
-    update("REMOVE paused").await;
-    stack.sweep().await;
+    stack.control.resume(&scope).await.unwrap();
     stack.drain().await;
-    stack.assert_locks_free().await;
+    stack.assert_settled(&tasks, 5).await;
     assert_eq!(stack.all_batches().await.len(), 3);
 }
 

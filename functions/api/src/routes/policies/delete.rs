@@ -23,7 +23,8 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .says(
             "Refuses while tasks of the kind wait or are in a batch that has not ended, unless it is forced. It may miss tasks \
              that were registered in the last seconds. Tasks of a kind without a policy are not lost: they wait, and go on \
-             within minutes after the kind has a policy again. Workers may use the deleted policy for some more seconds.",
+             within minutes after the kind has a policy again. What is paused stays paused until it is resumed. Workers may use \
+             the deleted policy for some more seconds.",
         )
         .path::<Kind>("kind", "The kind of task.")
         .query::<Force>()

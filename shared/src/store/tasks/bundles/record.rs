@@ -20,7 +20,7 @@ const STATE: &str = "state";
 /// Attributes that must be unchanged for a bundle to be opened, closed, declared dead or kept.
 pub(super) const SAME_STATE: [&str; 2] = [ID, STATE];
 /// Attributes that must be unchanged for a bundle to be claimed from.
-pub(super) const SAME_SLOTS: [&str; 3] = [ID, STATE, FREE];
+pub(in crate::store::tasks) const SAME_SLOTS: [&str; 3] = [ID, STATE, FREE];
 
 /// The prefix of the id of a bundle's record.
 pub(in crate::store::tasks) const PREFIX: &str = "bundle:";
@@ -31,7 +31,7 @@ pub(in crate::store::tasks) fn record_id(id: Uuid) -> String {
 }
 
 /// The record. Once no task of it waits, it is kept for some time from `now` on.
-pub(super) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
+pub(in crate::store::tasks) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
     let taken = bundle.state == BundleState::Taken;
     let record = item([
         (ID, Some(text(record_id(bundle.id)))),

@@ -1,0 +1,57 @@
+//! The scope of a command: everything, a kind, a target, or a lane.
+
+use clap::Args;
+use fanfold_client::Scope;
+use serde_json::Value;
+
+use super::view::shown;
+
+/// A kind, a target of the kind, or a lane of the target.
+#[derive(Debug, Args)]
+pub(super) struct Part {
+    /// A kind.
+    #[arg(long, value_name = "KIND")]
+    pub(super) kind: Option<String>,
+    /// A target of the kind, with all its partitions.
+    #[arg(long, value_name = "TARGET", requires = "kind")]
+    pub(super) target: Option<String>,
+    /// One partition of the target: a lane.
+    #[arg(long, value_name = "N", requires = "target")]
+    pub(super) partition: Option<u32>,
+}
+
+impl Part {
+    pub(super) fn scope(self) -> Scope {
+        let Self { kind, target, partition } = self;
+        Scope { all: false, kind, target, partition }
+    }
+}
+
+/// The same, or everything.
+#[derive(Debug, Args)]
+pub(super) struct Whole {
+    #[command(flatten)]
+    part: Part,
+    /// Everything, also kinds that get their policies later.
+    #[arg(long, conflicts_with = "kind", required_unless_present = "kind")]
+    all: bool,
+}
+
+impl Whole {
+    pub(super) fn scope(self) -> Scope {
+        Scope { all: self.all, ..self.part.scope() }
+    }
+}
+
+/// The scope in a response, for people.
+pub(super) fn named(scope: &Value) -> String {
+    let text = |name: &str| scope[name].as_str().map(shown);
+    match (text("kind"), text("target"), scope["partition"].as_u64()) {
+        (None, ..) => "everything".to_owned(),
+        (Some(kind), None, _) => format!("kind {kind}"),
+        (Some(kind), Some(target), None) => format!("target {target} of kind {kind}"),
+        (Some(kind), Some(target), Some(partition)) => {
+            format!("partition {partition} of target {target} of kind {kind}")
+        }
+    }
+}

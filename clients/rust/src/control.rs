@@ -1,0 +1,134 @@
+//! Pausing, draining, cancelling, and the list of lanes.
+
+use futures::{Stream, TryStreamExt, stream};
+use http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::client::{Fanfold, Page};
+use crate::error::ClientError;
+
+/// All but what RFC 3986 calls unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Everything (`all`), a kind, a target with all its partitions, or a lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    /// True for everything. The other fields are then not given.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// A kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// A target of the kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// A partition of the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<u32>,
+}
+
+impl Scope {
+    fn query(&self) -> String {
+        let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+        let parameters = [
+            self.kind.as_deref().map(|kind| format!("kind={}", encoded(kind))),
+            self.target.as_deref().map(|target| format!("target={}", encoded(target))),
+            self.partition.map(|partition| format!("partition={partition}")),
+        ];
+        parameters.into_iter().flatten().collect::<Vec<_>>().join("&")
+    }
+}
+
+impl Fanfold {
+    /// Pauses a scope: some seconds later no call of a batch API begins there. Returns its switch.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn pause(&self, scope: &Scope) -> Result<Value, ClientError> {
+        self.http.call(Method::POST, "/pause", Some(&json!(scope)), None).await
+    }
+
+    /// Resumes a scope. Returns its switch.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn resume(&self, scope: &Scope) -> Result<Value, ClientError> {
+        self.http.call(Method::POST, "/resume", Some(&json!(scope)), None).await
+    }
+
+    /// Forms the batches of a scope at once, until all that waits now is in a batch. Returns its switch.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn drain(&self, scope: &Scope) -> Result<Value, ClientError> {
+        self.http.call(Method::POST, "/drain", Some(&json!(scope)), None).await
+    }
+
+    /// The scopes that are paused, that drain, or that were just resumed, read page by page.
+    pub fn switches(&self) -> impl Stream<Item = Result<Value, ClientError>> + use<'_> {
+        let pages = self.pages::<Switches>("/switches".to_owned());
+        pages.map_ok(|page| stream::iter(page.switches.into_iter().map(Ok))).try_flatten()
+    }
+
+    /// The lanes of a scope that are busy, or in which tasks wait, read page by page.
+    pub fn lanes(&self, scope: &Scope, only_paused: bool) -> impl Stream<Item = Result<Value, ClientError>> + use<'_> {
+        let paused = if only_paused { "&paused=true" } else { "" };
+        let path = format!("/lanes?{}{paused}", scope.query());
+        let pages = self.pages::<Lanes>(path.replace("?&", "?").trim_end_matches('?').to_owned());
+        pages.map_ok(|page| stream::iter(page.lanes.into_iter().map(Ok))).try_flatten()
+    }
+
+    /// Cancels a task that no batch has claimed. Returns it.
+    ///
+    /// # Errors
+    /// A batch has claimed it (409, `task_not_waiting`); see [`ClientError`].
+    pub async fn cancel_task(&self, id: &str) -> Result<Value, ClientError> {
+        self.http.call(Method::DELETE, &format!("/tasks/{id}"), None, None).await
+    }
+
+    /// Cancels the tasks of a kind, a target or a lane that no batch has claimed, page by page. Returns how many are cancelled.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. Earlier pages are cancelled.
+    pub async fn cancel_tasks(&self, scope: &Scope) -> Result<u64, ClientError> {
+        let (mut cancelled, mut path) = (0, Some("/tasks/cancel".to_owned()));
+        while let Some(at) = path {
+            let page: Cancelled = self.http.call(Method::POST, &at, Some(&json!(scope)), None).await?;
+            cancelled += page.cancelled;
+            path = page.next;
+        }
+        Ok(cancelled)
+    }
+}
+
+#[derive(Deserialize)]
+struct Switches {
+    switches: Vec<Value>,
+    next: Option<String>,
+}
+
+impl Page for Switches {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[derive(Deserialize)]
+struct Lanes {
+    lanes: Vec<Value>,
+    next: Option<String>,
+}
+
+impl Page for Lanes {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[derive(Deserialize)]
+struct Cancelled {
+    cancelled: u64,
+    next: Option<String>,
+}

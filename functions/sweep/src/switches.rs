@@ -1,0 +1,58 @@
+//! Switches that call for work: what waits in a resumed scope is woken, and draining ends when nothing waits any more.
+
+use std::collections::BTreeMap;
+
+use fanfold::clock::Timestamp;
+use fanfold::control::{Scope, Switch, SwitchState};
+use fanfold::lane::Lane;
+use fanfold::limits::SWITCH_SETTLES;
+use fanfold::store::policies::SwitchError;
+
+use crate::known::Known;
+use crate::{Round, Sweep, SweepError, SweepReport, SweepRequest};
+
+/// The lanes in which tasks wait, each with the time at which its oldest task was registered.
+pub(crate) type Oldest = BTreeMap<Lane, Timestamp>;
+
+impl Sweep {
+    /// Begins a round: reads the switches. `known`: the kinds that have a policy.
+    pub(crate) async fn begin_round(&self, request: SweepRequest, known: Known) -> Result<Round, SweepError> {
+        let begun_at = self.world.now();
+        Ok(Round { request, begun_at, switches: self.policies.switchboard().await?, known })
+    }
+
+    /// Takes switches away whose work is done: this round woke what waited, or found that nothing waits any more.
+    pub(crate) async fn finish_switches(
+        &self,
+        round: &Round,
+        oldest: &Oldest,
+        report: &mut SweepReport,
+    ) -> Result<(), SweepError> {
+        for (scope, switch) in round.switches.iter().filter(|(scope, switch)| is_through(round, oldest, scope, *switch))
+        {
+            let finish = self.policies.switch(scope, |switches, _| {
+                switches.finish(scope, switch);
+                Ok(())
+            });
+            match finish.await {
+                Ok(_) => report.switches += 1,
+                // Another sweep took it away, and its kind has no policy.
+                Err(SwitchError::UnknownKind(_) | SwitchError::TooMany(_)) => {}
+                Err(SwitchError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether this round did the work of a switch. It must have begun some time after the switch was set. Whatever indexes and
+/// workers had not seen by then is found like any other lost message.
+fn is_through(round: &Round, oldest: &Oldest, scope: &Scope, switch: Switch) -> bool {
+    let waits = |(lane, oldest): (&Lane, &Timestamp)| scope.covers(lane) && *oldest <= switch.since;
+    let settled = switch.since.plus(SWITCH_SETTLES) <= round.begun_at;
+    match switch.state {
+        SwitchState::Paused => false,
+        SwitchState::Resumed => settled,
+        SwitchState::Draining => settled && !oldest.iter().any(waits),
+    }
+}

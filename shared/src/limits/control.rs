@@ -1,0 +1,25 @@
+//! Pausing, draining and cancelling.
+
+use std::time::Duration;
+
+/// How long the switch of a resumed or draining scope stays at least: by then the indexes show what was stored during the
+/// pause. What they show later is found like any lost message.
+pub const SWITCH_SETTLES: Duration = Duration::from_secs(10);
+
+/// Records of an index that a request to resume or drain looks at, to wake lanes at once. `sweep` does the rest.
+pub const WAKE_RECORDS_MAX: usize = 10_000;
+
+/// Lanes of a target that such a request wakes without a look at what waits there.
+pub const WAKE_LANES_MAX: u32 = 64;
+
+/// How often `sweep` notes in a batch that a pause holds it.
+pub const HELD_NOTED_EVERY: Duration = Duration::from_secs(24 * 3_600);
+
+/// Records that wait, or lanes, that a page of the list of lanes or of a cancellation looks at.
+pub const LOOKED_AT_MAX: usize = 100;
+
+/// Tasks after which a page of a cancellation ends: each task with a key is read once more, and API Gateway gives a request 30 s.
+pub const CANCELLED_PER_PAGE: usize = 1_000;
+
+/// Batches in flight that the list of lanes names per lane.
+pub const LANE_BATCHES_NAMED: usize = 10;

@@ -1,0 +1,74 @@
+//! A scope that drains forms its batches without linger, until what waited is gone.
+
+use std::time::Duration;
+
+use fanfold::control::{Scope, SwitchState};
+use fanfold_tests::{QueueName, TestStack};
+use serde_json::json;
+
+use super::{drain, kind, lane, lose_all, pause, resume, settled, target};
+
+#[tokio::test(start_paused = true)]
+async fn leaders_that_linger_form_their_batches_at_once() {
+    for scope in [Scope::All, kind(), target("117"), Scope::Lane(lane("117"))] {
+        let stack = TestStack::with(json!({"linger": 600})).await;
+        let tasks = stack.register_orders("117", 0..3).await;
+        stack.pass(&[QueueName::Elect]).await;
+        let begun = stack.world.now();
+        drain(&stack, &scope).await;
+        stack.seconds(12).await;
+        assert_eq!(stack.claimed(&tasks).await, 3, "{scope}");
+        assert!(stack.world.now().since(begun) < Duration::from_secs(30));
+        settled(&stack, &tasks).await;
+        assert_eq!(stack.api.seen().len(), 1, "the message for which the leader lingered finds its batch formed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_what_waited_is_gone() {
+    let stack = TestStack::with(json!({"linger": 600})).await;
+    let tasks = stack.register_orders("117", 0..3).await;
+    drain(&stack, &kind()).await;
+    let board = stack.control.switchboard().await.unwrap();
+    assert_eq!(board.iter().map(|(_, switch)| switch.state).collect::<Vec<_>>(), [SwitchState::Draining]);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(stack.sweep_now().await.switches, 0, "they wait");
+    stack.seconds(12).await;
+    assert_eq!(stack.claimed(&tasks).await, 3);
+    assert_eq!(stack.sweep_now().await.switches, 1);
+    // From then on batches linger as usual.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let more = stack.register_orders("117", 10..13).await;
+    stack.seconds(60).await;
+    assert_eq!(stack.claimed(&more).await, 0);
+    settled(&stack, &[tasks, more].concat()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_goes_on_and_what_was_lost_is_found() {
+    let stack = TestStack::with(json!({"linger": 600, "max_batch": 2, "max_in_flight": 1})).await;
+    let tasks = stack.register_orders("117", 0..5).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    pause(&stack, &kind()).await;
+    stack.drain().await;
+    drain(&stack, &kind()).await;
+    lose_all(&stack).await;
+    for _ in 0..8 {
+        stack.sweep().await;
+        stack.seconds(12).await;
+    }
+    stack.drain().await;
+    stack.assert_settled(&tasks, 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_it_is_resumed() {
+    let stack = TestStack::with(json!({"linger": 600})).await;
+    drain(&stack, &kind()).await;
+    resume(&stack, &kind()).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let tasks = stack.register_orders("117", 0..3).await;
+    stack.seconds(60).await;
+    assert_eq!(stack.claimed(&tasks).await, 0);
+    settled(&stack, &tasks).await;
+}
