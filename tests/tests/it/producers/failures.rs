@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use fanfold::limits::SOURCE_TRIES_MAX;
 use fanfold::producing::ResumeError;
-use fanfold::store::fanouts::FanoutState;
+use fanfold::store::fanouts::{FanoutState, Tolerance};
 use fanfold::store::producers::PartitionState;
-use fanfold::tracking::TrackingError;
+use fanfold::tracking::{OpenRequest, TrackingError};
+use fanfold_batch_api::{CallError, Cause};
 use fanfold_produce::SourceError;
-use fanfold_tests::TestStack;
+use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::{Value, json};
 
-use super::{assert_produced, open, page, partitions, producer, tasks};
+use super::{assert_produced, open, page, partitions, producer, request, tasks};
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_fails_is_asked_again_after_pauses_then_fails_its_partition_and_can_be_resumed() {
@@ -192,6 +193,32 @@ async fn a_cancel_while_it_is_read_ends_it() {
         totals.push(fanout.total);
     }
     assert!(totals.iter().any(|total| *total < 20), "none is cancelled before its last page: {totals:?}");
+}
+
+/// A share of failures is judged when a fan-out is sealed: by the worker that reads the last page, if all items failed by then.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_source_decides_that_too_many_failed() {
+    let fails = ScriptedApi::new(|_| Err(CallError { retriable: false, ..CallError::new(Cause::Status(400), "no") }));
+    let stack = TestStack::new(policy(json!({})), fails, Crash::never()).await;
+    let late = AtomicBool::new(true);
+    stack.sources.answer(move |ask| match ask.cursor.as_u64() {
+        Some(8) if late.swap(false, Ordering::Relaxed) => {
+            Err(SourceError { retry_after: Duration::from_secs(600), ..SourceError::again("not yet") })
+        }
+        Some(8) => Ok(json!({"tasks": []})),
+        _ => Ok(json!({"tasks": page(ask, 8, 8)["tasks"], "cursor": 8})),
+    });
+    let tolerated = Some(Tolerance::Share(1_000));
+    let request = OpenRequest { tolerated_failures: tolerated, ..request(producer(1, &json!({}))) };
+    let id = stack.producing.open(&stack.tracking, request, Some("open")).await.unwrap().fanout.id;
+    for _ in 0..20 {
+        stack.seconds(20).await;
+    }
+    let before = stack.header(id).await;
+    assert_eq!((before.state, before.failed), (FanoutState::Open, 8), "{before:?}");
+    stack.drain().await;
+    let after = stack.header(id).await;
+    assert_eq!((after.state, after.failed, after.missing, after.ended()), (FanoutState::Failed, 8, 0, true));
 }
 
 #[tokio::test(start_paused = true)]
