@@ -10,6 +10,7 @@ use fanfold::config::Surroundings;
 use fanfold_batch_api::Caller;
 use fanfold_local::{Engine, InvocationMeter, Invocations, Pump, PumpHandle, Template};
 use fanfold_notify::HttpWebhooks;
+use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
@@ -116,7 +117,7 @@ impl EmbeddedStack {
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {
-        let sources = Arc::new(fanfold_produce::HttpSources::default());
+        let sources = Arc::new(AllSources::from_environment(&self.surroundings("ProduceFunction")));
         let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"))?);
         let steps =
             Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, sources, commands })?;
@@ -172,7 +173,7 @@ async fn calls_time_out() {
 fn surroundings(engine: &Engine, template: &Template, world: &World, function: &str) -> Surroundings {
     let variables = template.environment(function).unwrap_or_default();
     Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| {
-        // What Lambda would set is the user's own here: notices may go to AWS.
+        // What Lambda would set is the user's own here: notices may go to AWS, and sources be there.
         match variables.get(name) {
             Some(value) if !value.is_empty() => Some(value.clone()),
             None if !name.starts_with("AWS_") => None,
