@@ -8,6 +8,7 @@
 
 mod all;
 mod aws;
+mod files;
 mod http;
 mod lambda;
 mod objects;
@@ -29,7 +30,7 @@ use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub use all::AllSources;
+pub use all::{AllSources, LocalSources};
 pub use source::{Answer, Ask, Asking, SourceError, Sources};
 
 /// Reads sources.

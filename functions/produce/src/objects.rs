@@ -131,7 +131,7 @@ impl<S: Store> Pages<'_, S> {
         let wrong = |problem: String| SourceError::for_good(format!("{}: {problem}", self.shown(name)));
         let (form, begin) = self.form(&head, packed).map_err(wrong)?;
         let taken = match form {
-            Some(form) => self.rows(name, &head, packed, &form, begin, within).await?,
+            Some(form) => self.rows(Object { name, head: &head, packed }, &form, begin, within).await?,
             None => Taken::default(),
         };
         Ok(self.answer(name, &head, taken))
@@ -155,13 +155,12 @@ impl<S: Store> Pages<'_, S> {
 
     async fn rows(
         &self,
-        name: &str,
-        head: &Head,
-        packed: bool,
+        object: Object<'_>,
         form: &Form,
         begin: Begin,
         within: Option<Within>,
     ) -> Result<Taken, SourceError> {
+        let Object { name, head, packed } = object;
         let divided = self.is_single() && !packed && self.ask.of > 1;
         let (start, end) = match (divided, packed) {
             (true, _) => split(head.size, self.ask.partition, self.ask.of),
@@ -177,7 +176,7 @@ impl<S: Store> Pages<'_, S> {
         if start >= end || at >= end {
             return Ok(Taken::default());
         }
-        let Bytes { bytes, last } = self.part(name, head, packed, at).await?;
+        let Bytes { bytes, last } = self.part(object, at).await?;
         let part = Part { bytes: &bytes, at, line, within: inside, last, end, divided };
         let beside = self.objects.kind.as_ref().map_or(0, String::len) + 8;
         let limits = Limits { rows: TASKS_PER_REQUEST_MAX, bytes: OBJECT_PAGE_BYTES, beside };
@@ -185,7 +184,7 @@ impl<S: Store> Pages<'_, S> {
     }
 
     /// Bytes of an object from a place on.
-    async fn part(&self, name: &str, head: &Head, packed: bool, at: u64) -> Result<Bytes, SourceError> {
+    async fn part(&self, Object { name, head, packed }: Object<'_>, at: u64) -> Result<Bytes, SourceError> {
         if packed {
             if at > UNPACKED_BYTES_MAX {
                 let name = self.shown(name);
@@ -230,6 +229,14 @@ impl<S: Store> Pages<'_, S> {
     fn shown(&self, name: &str) -> String {
         fanfold::text::shorten(name, fanfold::limits::OBJECT_BYTES_SHOWN).into_owned()
     }
+}
+
+/// An object that is read.
+#[derive(Clone, Copy, Debug)]
+struct Object<'a> {
+    name: &'a str,
+    head: &'a Head,
+    packed: bool,
 }
 
 /// Where the first row begins.

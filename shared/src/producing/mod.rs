@@ -9,7 +9,7 @@ use uuid::Uuid;
 pub use self::page::{BadRow, Given, Place, Sieve, Sifted};
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
-pub use self::source::{Format, Objects, Source};
+pub use self::source::{Format, LocalFile, Objects, Source};
 pub use self::spec::Producer;
 use crate::aws::{Queue, QueueError, StoreError, Write};
 use crate::clock::World;

@@ -17,6 +17,28 @@ pub enum Source {
     Lambda(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::function"))] String),
     /// One or more objects in a bucket of S3 in the stack's region.
     S3(Objects),
+    /// A file of this machine, for the local runner only.
+    File(LocalFile),
+    /// A program and its arguments, for the local runner only: it reads the question from standard input, and writes its answer
+    /// to standard output.
+    Command(#[cfg_attr(feature = "openapi", schemars(length(min = 1)))] Vec<String>),
+}
+
+/// A file of this machine. A file whose name ends in `.gz` is unpacked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LocalFile {
+    /// The file: a path from the folder of the local runner.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
+    pub path: String,
+    /// How rows are written. By default what the path ends in: `.csv`, `.ndjson` or `.jsonl`, perhaps with `.gz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// The kind of the tasks, whose contents the rows are. Without it, a row of NDJSON is a task: `{kind, content}`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_kind"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 /// Objects in a bucket of S3: one by its `key`, or all that begin with a `prefix`. An object whose name ends in `.gz`, or whose
@@ -67,7 +89,19 @@ impl Source {
     /// Whether it gives each partition the rows that are its own. Otherwise the key of a row decides.
     #[must_use]
     pub fn gives_own_rows(&self) -> bool {
-        matches!(self, Self::S3(_))
+        match self {
+            Self::S3(_) | Self::File(_) => true,
+            Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
+        }
+    }
+
+    /// The field that says that only the local runner reads it; none if deployed stacks do, too.
+    pub(super) fn only_local(&self) -> Option<&'static str> {
+        match self {
+            Self::File(_) => Some("file"),
+            Self::Command(_) => Some("command"),
+            Self::Url(_) | Self::Lambda(_) | Self::S3(_) => None,
+        }
     }
 
     /// Adds what is wrong with it; `field` is what it is called where it was given.
@@ -85,6 +119,13 @@ impl Source {
                 }
             }
             Self::S3(objects) => objects.check(&format!("{field}.s3"), errors),
+            Self::File(file) => file.check(&format!("{field}.file"), errors),
+            Self::Command(command) => {
+                if command.first().is_none_or(String::is_empty) {
+                    let problem = "is empty, a program and its arguments are expected".to_owned();
+                    errors.push(FieldError { field: format!("{field}.command"), problem });
+                }
+            }
         }
     }
 }
@@ -120,24 +161,37 @@ impl Objects {
                 add(name, format!("is `{text}`, parts that are only `.` or `..` are not allowed"));
             }
         }
-        match self.format() {
-            None if self.prefix.is_some() => {
-                add("format", "is missing: with `prefix`, `csv` or `ndjson` is needed".to_owned());
-            }
-            None if self.key.is_some() => {
-                add(
-                    "format",
-                    "is missing: `key` does not end in .csv, .ndjson or .jsonl (perhaps with .gz)".to_owned(),
-                );
-            }
-            Some(Format::Csv) if self.kind.is_none() => {
-                add("kind", "is missing: rows of CSV are contents, so the kind of their tasks is needed".to_owned());
-            }
-            _ => {}
+        check_rows(self.format(), self.kind.as_deref(), &mut |name, problem| match (name, &self.prefix) {
+            ("format", Some(_)) => add(name, "is missing: with `prefix`, `csv` or `ndjson` is needed".to_owned()),
+            ("format", None) if self.key.is_none() => {}
+            _ => add(name, problem),
+        });
+    }
+}
+
+impl LocalFile {
+    fn check(&self, field: &str, errors: &mut Vec<FieldError>) {
+        let mut add = |name: &str, problem| errors.push(FieldError { field: format!("{field}.{name}"), problem });
+        if self.path.is_empty() {
+            add("path", "is empty, the path of a file is expected".to_owned());
         }
-        if let Some(kind) = self.kind.as_deref().filter(|kind| !is_kind(kind)) {
-            add("kind", format!("is `{kind}`, {KIND_ALLOWED} are allowed"));
+        check_rows(self.format.or_else(|| Format::of(&self.path)), self.kind.as_deref(), &mut add);
+    }
+}
+
+/// Names what is wrong with how rows are said to become tasks.
+fn check_rows(format: Option<Format>, kind: Option<&str>, add: &mut dyn FnMut(&str, String)) {
+    match format {
+        None => {
+            add("format", "is missing: the name does not end in .csv, .ndjson or .jsonl (perhaps with .gz)".to_owned())
         }
+        Some(Format::Csv) if kind.is_none() => {
+            add("kind", "is missing: rows of CSV are contents, so the kind of their tasks is needed".to_owned());
+        }
+        _ => {}
+    }
+    if let Some(kind) = kind.filter(|kind| !is_kind(kind)) {
+        add("kind", format!("is `{kind}`, {KIND_ALLOWED} are allowed"));
     }
 }
 
@@ -184,6 +238,8 @@ mod tests {
             json!({"s3": {"bucket": "rows", "key": "a.JSONL"}}),
             json!({"s3": {"bucket": "rows", "prefix": "2026/", "format": "ndjson"}}),
             json!({"s3": {"bucket": "rows", "key": "export", "format": "csv", "kind": "mail"}}),
+            json!({"file": {"path": "../rows.csv.gz", "kind": "mail"}}),
+            json!({"command": ["./rows", "-v"]}),
         ] {
             assert_eq!(fields(&right), Vec::<String>::new(), "{right}");
         }
@@ -199,6 +255,10 @@ mod tests {
             (json!({"s3": {"bucket": "rows", "prefix": "a/"}}), "source.s3.format"),
             (json!({"s3": {"bucket": "rows", "key": "a.csv"}}), "source.s3.kind"),
             (json!({"s3": {"bucket": "rows", "key": "a.ndjson", "kind": "no/kind"}}), "source.s3.kind"),
+            (json!({"file": {"path": ""}}), "source.file.path"),
+            (json!({"file": {"path": "rows"}}), "source.file.format"),
+            (json!({"file": {"path": "rows.csv"}}), "source.file.kind"),
+            (json!({"command": []}), "source.command"),
             (json!({"s3": {"bucket": "rows"}}), "source.s3"),
             (json!({"s3": {"bucket": "rows", "key": "a.ndjson", "prefix": "a"}}), "source.s3"),
         ] {
@@ -213,6 +273,8 @@ mod tests {
             json!({"url": "https://example.com/"}),
             json!({"lambda": "rows"}),
             json!({"s3": {"bucket": "rows", "key": "a.csv", "kind": "mail"}}),
+            json!({"file": {"path": "a.csv", "kind": "mail"}}),
+            json!({"command": ["./rows"]}),
         ] {
             assert_eq!(serde_json::to_value(shape::<Source>(source.clone()).unwrap()).unwrap(), source);
         }

@@ -59,6 +59,14 @@ impl Producer {
         if errors.is_empty() { Ok(()) } else { Err(PolicyError(errors)) }
     }
 
+    /// The field that cannot be used where files and programs are not read: on a deployed stack, or on a local one that others can
+    /// reach.
+    #[must_use]
+    pub fn needs_local(&self) -> Option<FieldError> {
+        let problem = "is allowed only in the local runner; `url`, `lambda` and `s3` are allowed here".to_owned();
+        self.source.only_local().map(|field| FieldError { field: format!("producer.source.{field}"), problem })
+    }
+
     /// Whether `bad` of `rows` rows are more than tolerated. A share is judged once there are enough rows; `last`: no more
     /// come.
     #[must_use]
@@ -102,7 +110,12 @@ mod tests {
             let PolicyError(errors) = producer(&changes).check().unwrap_err();
             assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), [field]);
         }
-        for changes in [json!({"source": {}}), json!({"source": {"file": "x"}}), json!({"rows": 1})] {
+        for changes in [
+            json!({"source": {}}),
+            json!({"source": {"file": "x"}}),
+            json!({"source": {"queue": "x"}}),
+            json!({"rows": 1}),
+        ] {
             let mut value = json!({"source": {"url": "https://example.com/"}});
             value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
             assert!(shape::<Producer>(value).is_err(), "{changes}");

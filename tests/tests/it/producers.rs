@@ -4,6 +4,7 @@
 mod aws;
 mod crashes;
 mod failures;
+mod local;
 mod sources;
 
 use std::collections::BTreeMap;
