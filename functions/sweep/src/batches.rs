@@ -41,19 +41,8 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
-            let hold = round.switches.hold(&batch.lane);
-            if batch.status != BatchStatus::Done {
-                self.keep(&batch).await?;
-            }
-            if hold.paused && batch.status != BatchStatus::Done {
-                if batch.is_to_be_noted(self.world.now()) {
-                    self.batches.note_held(&batch).await?;
-                }
-                if !request.workers_dead {
-                    continue;
-                }
-            }
-            if !request.workers_dead && batch.status != BatchStatus::Done && !round.known.has(&batch.lane.kind) {
+            let stays = batch.status != BatchStatus::Done && self.stays(&batch, round).await?;
+            if stays && !request.workers_dead {
                 continue;
             }
             if request.workers_dead {
@@ -95,6 +84,16 @@ impl Sweep {
     fn waits(&self, batch: &Batch) -> bool {
         let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
+    }
+
+    /// Looks after a batch that is not done. Returns whether it stays where it is: it is paused, or its kind has no policy.
+    async fn stays(&self, batch: &Batch, round: &Round) -> Result<bool, SweepError> {
+        self.keep(batch).await?;
+        let paused = round.switches.hold(&batch.lane).paused;
+        if paused && batch.is_to_be_noted(self.world.now()) {
+            self.batches.note_held(batch).await?;
+        }
+        Ok(paused || !round.known.has(&batch.lane.kind))
     }
 
     /// Keeps the tasks of a batch that waits for longer than claimed tasks are kept.
