@@ -94,7 +94,7 @@ ALL = {
 }
 
 FUNCTIONS = {
-    "Api": {"register a task": partiql(INSERT, "TasksTable"), "wake a lane": send("ElectQueue")},
+    "Api": {"make a batch": dynamodb("put_item", "BatchesTable", Item=NOBODY), "ack": send("AckQueue")},
     "Produce": {
         "delete a page": dynamodb("delete_item", "ProducersTable", Key=NOBODY),
         "open a fan-out": dynamodb("put_item", "FanoutsTable", Item=NOBODY),
