@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::control::Hold;
-use fanfold::grouping::{BundleState, Patience, remind};
+use fanfold::grouping::{BundleState, Linger, Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
 use fanfold::messages::ElectMessage;
@@ -125,7 +125,7 @@ impl Sweep {
     /// How long a leader of this kind may be silent because it waits for its batch to fill.
     async fn linger(&self, kind: &str) -> Duration {
         match self.policies.get(kind).await {
-            Ok(policy) => policy.map_or(Duration::ZERO, |policy| policy.linger.0),
+            Ok(policy) => policy.map_or(Duration::ZERO, |policy| Linger::of(&policy).longest()),
             Err(error) => {
                 tracing::error!(%error, kind, "the policy cannot be read");
                 Duration::ZERO
