@@ -18,6 +18,7 @@ mod rows;
 mod run;
 mod say;
 mod serve;
+mod sources;
 mod stack;
 mod stop;
 mod sweeping;

@@ -43,7 +43,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), Failure> {
         policies.put(policy.policy()).await?;
     }
     let folder = std::env::current_dir().map_err(|error| Failure::io("the current folder", error))?;
-    let running = stack.start(batch_api::local(folder), None, takes_commands(&listener)).await?;
+    let running = stack.start(batch_api::local(folder.clone()), &folder, None, takes_commands(&listener)).await?;
     let server = start(listener, &running)?;
     say(format_args!("Fanfold's HTTP API is at http://{}; stop it with Ctrl-C", server.address));
     stop.asked().await;
@@ -68,7 +68,7 @@ pub(crate) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
     Ok(listener.map_err(|error| fault(format!("cannot listen there: {error}")))?)
 }
 
-/// Whether policies may name programs: only if the API can be reached from this machine alone.
+/// Whether policies and producers may name programs and files: only if the API can be reached from this machine alone.
 pub(crate) fn takes_commands(listener: &TcpListener) -> bool {
     listener.local_addr().is_ok_and(|address| address.ip().is_loopback())
 }

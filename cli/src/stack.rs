@@ -10,6 +10,7 @@ use fanfold::config::Surroundings;
 use fanfold_batch_api::Caller;
 use fanfold_local::{Engine, InvocationMeter, Invocations, Pump, PumpHandle, Template};
 use fanfold_notify::HttpWebhooks;
+use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
@@ -18,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
 use crate::say::say;
+use crate::sources::LocalFolder;
 use crate::stop::Stop;
 use crate::sweeping::Sweeping;
 
@@ -109,14 +111,17 @@ impl EmbeddedStack {
     }
 
     /// Sets every step to work. Before that, every message that died with an earlier process is made again. Once `limit` is
-    /// reached no batch is handled any more. `commands`: whether the HTTP API takes policies whose batch API is a program.
+    /// reached no batch is handled any more. `folder`: where files and programs that are sources of producers are looked for.
+    /// `commands`: whether the HTTP API takes policies and producers that name programs or files.
     pub(crate) async fn start(
         &self,
         batch_apis: Arc<dyn Caller>,
+        folder: &Path,
         limit: Option<Arc<FailFast>>,
         commands: bool,
     ) -> Result<Running, Failure> {
-        let sources = Arc::new(fanfold_produce::HttpSources::default());
+        let sources = AllSources::from_environment(&self.surroundings("ProduceFunction"));
+        let sources = Arc::new(sources.with_local(Arc::new(LocalFolder::new(folder.to_owned()))));
         let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"))?);
         let steps =
             Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, sources, commands })?;
@@ -172,7 +177,7 @@ async fn calls_time_out() {
 fn surroundings(engine: &Engine, template: &Template, world: &World, function: &str) -> Surroundings {
     let variables = template.environment(function).unwrap_or_default();
     Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| {
-        // What Lambda would set is the user's own here: notices may go to AWS.
+        // What Lambda would set is the user's own here: notices may go to AWS, and sources be there.
         match variables.get(name) {
             Some(value) if !value.is_empty() => Some(value.clone()),
             None if !name.starts_with("AWS_") => None,

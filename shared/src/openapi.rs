@@ -6,6 +6,7 @@
 mod destinations;
 mod ids;
 mod notify_on;
+mod sources;
 mod spans;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -16,6 +17,7 @@ pub(crate) use destinations::{callback_id, event_bus, optional_url, queue, task_
 pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_shares};
+pub(crate) use sources::{bucket, function};
 pub(crate) use spans::{delay, idle_limit, optional_wait, pause, timeout};
 
 /// A number of failures, or a share.
@@ -35,6 +37,12 @@ pub fn kind() -> Schema {
 
 pub(crate) fn kind_field(_: &mut SchemaGenerator) -> Schema {
     kind()
+}
+
+pub(crate) fn optional_kind(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = kind();
+    schema.insert("type".to_owned(), vec!["string", "null"].into());
+    schema
 }
 
 /// The weight of a batch, if there is one.

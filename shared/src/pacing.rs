@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::clock::Timestamp;
 use crate::limits::{
     BURST_TIME_DEFAULT, CALL_AHEAD, CALL_GRACE_BURST_SHARE, CALL_GRACE_MAX, CALL_GRACE_MIN, CALL_GRACE_SHARE,
-    CALL_LEAD, CALL_LEAD_AGAIN, CALL_LEAD_PER_MEMBER,
+    CALL_LEAD, CALL_LEAD_AGAIN, CALL_LEAD_PER_MEMBER, TURN_MISSED_AFTER,
 };
 use crate::policy::{Rate, Unit, Weight};
 
@@ -323,6 +323,25 @@ impl Turns {
     #[must_use]
     pub fn at(&self) -> Option<Timestamp> {
         self.lane.iter().chain(&self.kind).map(|turn| turn.at).max()
+    }
+
+    /// How much later than the next time there is a batch asks again, if it missed its turn long ago. Others may have missed
+    /// theirs for the same reason, and all would ask for that time. So each takes a random part of what it missed.
+    #[must_use]
+    pub fn spread(&self, now: Timestamp, random: u64) -> Duration {
+        let missed = self.at().map_or(Duration::ZERO, |at| now.since(at));
+        if missed < TURN_MISSED_AFTER {
+            return Duration::ZERO;
+        }
+        let missed = u64::try_from(missed.as_millis()).unwrap_or(u64::MAX);
+        Duration::from_millis(random % (missed + 1))
+    }
+
+    /// The same, each so much later.
+    #[must_use]
+    pub fn later(self, by: Duration) -> Self {
+        let later = |turn: Turn| Turn { at: turn.at.plus(by), ..turn };
+        Self { lane: self.lane.map(later), kind: self.kind.map(later) }
     }
 }
 

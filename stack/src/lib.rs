@@ -26,7 +26,7 @@ pub struct Outside {
     pub webhooks: Arc<dyn Webhooks>,
     /// The sources of producers.
     pub sources: Arc<dyn Sources>,
-    /// Whether the HTTP API takes policies whose batch API is a program of this machine.
+    /// Whether the HTTP API takes policies and producers that name programs or files of this machine.
     pub commands: bool,
 }
 

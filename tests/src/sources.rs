@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::producing::Source;
-use fanfold_produce::{Ask, SourceError, Sources};
+use fanfold_produce::{Answer, Ask, Asking, SourceError, Sources};
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 /// One question.
@@ -54,7 +53,7 @@ impl ScriptedSources {
 }
 
 impl Sources for ScriptedSources {
-    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, now: Timestamp) -> BoxFuture<'a, Result<Vec<u8>, SourceError>> {
+    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, now: Timestamp) -> Asking<'a> {
         async move {
             // Others may come between.
             tokio::task::yield_now().await;
@@ -64,7 +63,7 @@ impl Sources for ScriptedSources {
                 tokio::time::sleep(takes).await;
             }
             let script = Arc::clone(&self.script.lock().unwrap());
-            script(ask).map(|answer| answer.to_string().into_bytes())
+            script(ask).and_then(|answer| Answer::read(answer.to_string().as_bytes(), ask))
         }
         .boxed()
     }

@@ -9,6 +9,7 @@ use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::tracking::{OpenRequest, Tracking};
 use fanfold_batch_api::Callers;
 use fanfold_notify::HttpWebhooks;
+use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -28,7 +29,7 @@ impl Ours {
         let outside = Outside {
             batch_apis: Arc::new(Callers::new()),
             webhooks: Arc::new(HttpWebhooks::default()),
-            sources: Arc::new(fanfold_produce::HttpSources::default()),
+            sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
             commands: false,
         };
         let steps = Steps::new(|function| room.surroundings(function), outside)?;

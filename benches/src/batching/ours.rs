@@ -7,6 +7,7 @@ use fanfold::policy::Policy;
 use fanfold::store::policies::Policies;
 use fanfold_local::Invocations;
 use fanfold_notify::HttpWebhooks;
+use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
 use serde_json::json;
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mu
     let outside = Outside {
         batch_apis: Arc::<Calls>::clone(calls),
         webhooks: Arc::new(HttpWebhooks::default()),
-        sources: Arc::new(fanfold_produce::HttpSources::default()),
+        sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
         commands: false,
     };
     let steps = Steps::new(|function| room.surroundings(function), outside)?;

@@ -1,6 +1,7 @@
-//! A program as batch API: the call on its standard input, the answer on its standard output.
+//! A program as batch API, or as source: the question on its standard input, the answer on its standard output.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fanfold::limits::{ANSWER_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::text::{beginning, end};
@@ -18,31 +19,82 @@ const STDERR_BYTES: usize = 4 * 1_024;
 
 /// Runs programs in a folder.
 #[derive(Debug)]
-pub(super) struct LocalPrograms {
+pub(crate) struct LocalPrograms {
     folder: PathBuf,
 }
 
+/// What a program is run with.
+#[derive(Debug)]
+pub(crate) struct Input<'a> {
+    /// What it is, in errors.
+    pub(crate) name: &'static str,
+    /// Its standard input.
+    pub(crate) bytes: Vec<u8>,
+    /// The idempotency key, where there is one.
+    pub(crate) key: Option<&'a str>,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
+    /// Bytes that it may print.
+    pub(crate) most: usize,
+}
+
+/// What a program printed.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// Its standard output.
+    pub(crate) bytes: Vec<u8>,
+    /// The end of its standard error.
+    errors: Vec<u8>,
+}
+
 impl LocalPrograms {
-    pub(super) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Runs a program for one call. After a status other than 0, or no answer in time, the call is retried.
     async fn call(&self, command: &[String], request: Request<'_>) -> Result<Answer, CallError> {
-        let input = request.body()?;
-        let program = self.start(command, request.key)?;
-        let mut errors = Vec::new();
-        // Dropped at the time-out, the program is killed, and what it started.
-        let talked = tokio::time::timeout(request.timeout, talk(program, input, &mut errors)).await;
-        talked.unwrap_or_else(|_| Err(with_errors(Cause::Silence, "the batch API did not answer in time", &errors)))
+        let input = Input {
+            name: "the batch API",
+            bytes: request.body()?,
+            key: Some(request.key),
+            timeout: request.timeout,
+            most: ANSWER_BYTES_MAX,
+        };
+        let output = self.output(command, input).await?;
+        Answer::read(&output.bytes).map_err(|error| with_errors(error.cause, &error.message, &output.errors))
     }
 
-    fn start(&self, command: &[String], key: &str) -> Result<ProcessGroup, CallError> {
+    /// Runs a program.
+    ///
+    /// # Errors
+    /// It cannot be run, ends with another status than 0, takes too long or prints too much.
+    pub(crate) async fn output(&self, command: &[String], input: Input<'_>) -> Result<Output, CallError> {
+        let Input { name, bytes, key, timeout, most } = input;
+        let program = self.start(command, key)?;
+        let mut errors = Vec::new();
+        // Dropped at the time-out, the program is killed, and what it started.
+        let talked = tokio::time::timeout(timeout, talk(program, bytes, most, &mut errors)).await;
+        match talked {
+            Ok(bytes) => Ok(Output { bytes: bytes?, errors }),
+            Err(_) => Err(with_errors(Cause::Silence, &format!("{name} did not answer in time"), &errors)),
+        }
+    }
+
+    fn start(&self, command: &[String], key: Option<&str>) -> Result<ProcessGroup, CallError> {
         let empty = || CallError::new(Cause::NotMade, "the command is empty");
         let (program, arguments) = command.split_first().ok_or_else(empty)?;
         // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
-        ProcessGroup::spawn(Command::new(program).args(arguments).current_dir(&self.folder).env(KEY, key))
+        let key = key.map(|key| (KEY, key));
+        ProcessGroup::spawn(Command::new(program).args(arguments).current_dir(&self.folder).envs(key))
             .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` cannot be run: {error}")))
+    }
+}
+
+impl Output {
+    /// A problem with what was printed, with the end of standard error.
+    pub(crate) fn problem(&self, message: &str) -> String {
+        with_errors(Cause::BadAnswer, message, &self.errors).message
     }
 }
 
@@ -62,7 +114,12 @@ fn with_errors(cause: Cause, message: &str, errors: &[u8]) -> CallError {
 
 /// Writes and reads at the same time: a program may answer before it has read everything. `errors` gets the end of its
 /// standard error.
-async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -> Result<Answer, CallError> {
+async fn talk(
+    mut program: ProcessGroup,
+    input: Vec<u8>,
+    most: usize,
+    errors: &mut Vec<u8>,
+) -> Result<Vec<u8>, CallError> {
     let child = &mut program.child;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
@@ -72,8 +129,7 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
         // A program that does not want its input is no error; what it answers counts.
         let _ = stdin.write_all(&input).await;
     };
-    let ((), output, ()) =
-        futures::join!(write, read(stdout, ANSWER_BYTES_MAX + 1), read_end(stderr, STDERR_BYTES, errors));
+    let ((), output, ()) = futures::join!(write, read(stdout, most + 1), read_end(stderr, STDERR_BYTES, errors));
     let lost = |error| CallError::new(Cause::Silence, format!("the program was lost: {error}"));
     let status = child.wait().await.map_err(lost)?;
     program.is_over();
@@ -87,10 +143,10 @@ async fn talk(mut program: ProcessGroup, input: Vec<u8>, errors: &mut Vec<u8>) -
         let cause = if status.code().is_some() { Cause::Exit } else { Cause::Silence };
         return Err(CallError::new(cause, format!("the program ended with {status}: {said}")));
     }
-    if output.len() > ANSWER_BYTES_MAX {
-        return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {ANSWER_BYTES_MAX} bytes")));
+    if output.len() > most {
+        return Err(CallError::new(Cause::BadAnswer, format!("the answer has more than {most} bytes")));
     }
-    Answer::read(&output).map_err(|error| with_errors(error.cause, &error.message, errors))
+    Ok(output)
 }
 
 /// Reads to the end; keeps the first bytes, as many as are allowed.

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use fanfold_batch_api::{Caller, Callers};
 
-use command::LocalPrograms;
-
+pub(crate) use command::{Input, LocalPrograms};
 pub(crate) use reach::check;
 pub(crate) use server::Process;
 

@@ -7,9 +7,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+pub(crate) use fanfold_rows::ndjson::is_spread;
+use fanfold_rows::without_mark;
 use serde_json::Value;
 
-pub(crate) use self::ndjson::is_spread;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::extension;
@@ -130,9 +131,4 @@ fn begins_as_array(file: &Path) -> bool {
     let mut begin = Vec::new();
     let read = File::open(file).and_then(|file| file.take(BEGIN_BYTES).read_to_end(&mut begin));
     read.is_ok() && without_mark(&begin).trim_ascii_start().starts_with(b"[")
-}
-
-/// A text without the byte order mark that some programs begin it with.
-fn without_mark(text: &[u8]) -> &[u8] {
-    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }

@@ -1,12 +1,12 @@
-//! NDJSON: one JSON value a line. Empty lines are skipped.
+//! Files of NDJSON.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use serde::de::IgnoredAny;
+use fanfold_rows::ndjson::{self, is_spread};
 
-use super::{Row, Rows, other_json, without_mark};
+use super::{Row, Rows, other_json};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -46,20 +46,9 @@ pub(super) fn stream(file: &Path, reader: impl BufRead + Send + 'static, advice:
     )
 }
 
-/// Whether a line is only the beginning of a JSON value.
-pub(crate) fn is_spread(line: &[u8]) -> bool {
-    let line = without_mark(line).trim_ascii();
-    !line.is_empty() && serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof())
-}
-
 fn row(file: &Path, line: u64, bytes: &[u8]) -> Option<Result<Row, Fault>> {
-    let bytes = if line == 1 { without_mark(bytes) } else { bytes };
-    if bytes.trim_ascii().is_empty() {
-        return None;
-    }
-    Some(serde_json::from_slice(bytes).map(|content| Row { line, content }).map_err(|error| {
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or(&message);
-        Fault::row(file, line, format_args!("is not JSON: {message}")).column(error.column())
-    }))
+    Some(match ndjson::row(bytes, line == 1)? {
+        Ok(content) => Ok(Row { line, content }),
+        Err(error) => Err(Fault::row(file, line, &error).column(error.column)),
+    })
 }

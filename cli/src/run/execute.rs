@@ -51,7 +51,7 @@ impl Run<'_> {
         let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
         let commands = listener.as_ref().is_some_and(serve::takes_commands);
         let callers = batch_api::local(self.job.folder.clone());
-        let running = begun.stack.start(callers, limit.clone(), commands).await?;
+        let running = begun.stack.start(callers, &self.job.folder, limit.clone(), commands).await?;
         let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
         let mut notices = Notices::of(&begun.stack, &begun.opened.fanout)?;
         let registrations = begun.stack.invocation_meter(REGISTER);

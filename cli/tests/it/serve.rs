@@ -129,6 +129,36 @@ fn batching_works_alone() {
 }
 
 #[test]
+fn files_and_programs_are_sources() {
+    let folder = Folder::new();
+    let server = Server::start(&folder);
+    folder
+        .write("rows.csv", "ref,shop\n".to_owned() + &(0..20).map(|n| format!("{n},{}\n", n % 2)).collect::<String>());
+    let file = json!({"file": {"path": "rows.csv", "kind": "row"}});
+    let rows = r#"{"tasks": [{"kind": "row", "content": {"ref": "x", "shop": "a"}}, {"kind": "row", "content": {"ref": "y", "shop": "a"}}]}"#;
+    // It answers each partition with all rows, as a source may.
+    let command = json!({"command": ["sh", "-c", format!("grep -q '\"of\":3' && echo '{rows}'")]});
+    for (source, total) in [(file, 20), (command, 2)] {
+        let (status, fanout) = server.post("/fanouts", &json!({"producer": {"source": source, "partitions": 3}}));
+        assert_eq!(status, 201, "{fanout}");
+        let path = format!("/fanouts/{}", fanout["id"].as_str().unwrap());
+        let done = server.wait(&path, "complete", &json!(true));
+        assert_eq!((&done["total"], &done["failed"]), (&json!(total), &json!(0)), "{done}");
+    }
+    let fails = json!({"source": {"command": ["sh", "-c", "echo no licence >&2; exit 3"]}});
+    let fanout = server.post("/fanouts", &json!({"producer": fails})).1;
+    let path = format!("/fanouts/{}", fanout["id"].as_str().unwrap());
+    loop {
+        let partition = server.get(&path).1["producer"]["partitions"][0].clone();
+        if let Some(error) = partition["error"].as_str() {
+            assert!(error.contains("exit status: 3: no licence"), "{error}");
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn web_pages_are_refused() {
     let folder = Folder::new();
     let server = Server::start(&folder);

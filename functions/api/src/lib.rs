@@ -56,7 +56,8 @@ impl Api {
         })
     }
 
-    /// Whether policies whose batch API is a command are accepted: every caller of the API can then run programs here.
+    /// Whether policies whose batch API is a command, and producers whose source is a file or a command, are accepted: every
+    /// caller of the API can then run programs and read files here.
     #[must_use]
     pub fn allow_commands(self, allow_commands: bool) -> Self {
         Self { allow_commands, ..self }

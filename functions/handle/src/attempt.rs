@@ -79,7 +79,10 @@ impl Handle {
             return Ok(());
         };
         if let Some(wait) = self.until_turn(&batch, &policy).await {
-            return self.later(&batch.lane, message, wait).await;
+            return match self.nothing_left(&batch).await? {
+                true => self.drop_all(message, &policy).await,
+                false => self.later(&batch.lane, message, wait).await,
+            };
         }
         let mut pass = match self.enter(&batch, &policy).await? {
             Entry::Pass(pass) => *pass,
@@ -172,9 +175,14 @@ impl Handle {
         };
         let prepared = prepared.without(&batch);
         // The switches are read once more after the beginning, so that a call begins soon after they were read, or not at all.
-        if !prepared.members.is_empty() && self.policies.hold(&batch.lane).await?.paused {
-            self.batches.take_back(&batch).await?;
-            return Ok(Begun::Paused);
+        if !prepared.members.is_empty() {
+            match self.policies.hold(&batch.lane).await {
+                Ok(hold) if !hold.paused => {}
+                held => {
+                    self.batches.take_back(&batch).await?;
+                    return Ok(held.map(|_| Begun::Paused)?);
+                }
+            }
         }
         let in_time = self.in_time(&batch, &mut pass.times).await;
         // Other workers rely on the call to end before its leases do.

@@ -132,14 +132,15 @@ impl Handle {
     pub(crate) async fn enter(&self, batch: &Batch, policy: &Policy) -> Result<Entry, StoreError> {
         let rates = Rates::of(batch, policy);
         let mut turns = rates.holding(&batch.turns);
+        let spread = turns.spread(self.world.now(), self.world.random.next());
         for _ in 0..TURN_LOOKS_MAX {
             let at = match self.ask(batch, policy, &rates, &mut turns).await? {
                 Ok(entry) => return Ok(entry),
                 Err(at) => at,
             };
-            match rates.wait(timestamp(at), self.world.now()) {
+            match rates.wait(timestamp(at).plus(spread), self.world.now()) {
                 Wait::Here(wait) => pause(wait).await,
-                Wait::Message(wait) => return Ok(Entry::Turn(turns, wait)),
+                Wait::Message(wait) => return Ok(Entry::Turn(turns.later(spread), wait)),
             }
         }
         Ok(Entry::Turn(turns, DELAY_MIN))

@@ -1,31 +1,35 @@
 //! How a notice is delivered to each destination.
 
-use std::fmt::Write as _;
-
 use fanfold::aws::Queue;
+use fanfold::limits::NOTICE_TIMEOUT;
 use fanfold::notice::{Event, Notice};
 use fanfold::policy::{Destination, queue_url};
+use fanfold_http_client::aws::{AwsCall, AwsError, Service, percent_encoded};
 use serde_json::{Value, json};
 
-use crate::aws::{AwsCall, Service};
 use crate::webhooks::receiver;
 use crate::{DeliveryError, Notify};
 
 impl Notify {
     /// Delivers a notice.
     pub(crate) async fn deliver_to(&self, destination: &Destination, notice: &Notice) -> Result<(), DeliveryError> {
-        let now = self.world.now();
         match destination {
             Destination::Queue(_) => Ok(self.notices.send(notice).await?),
             Destination::Sqs(queue) => Ok(Queue::new(self.sqs.clone(), queue_url(queue)).send(notice).await?),
-            Destination::Url(url) => self.webhooks.post(url, notice, now).await,
+            Destination::Url(url) => self.webhooks.post(url, notice, self.world.now()).await,
             Destination::EventBus(bus) => {
-                let answer = self.aws.call(put_event(bus, notice)?, now).await?;
+                let answer = self.call(put_event(bus, notice)?).await?;
                 not_refused(&answer)
             }
-            Destination::TaskToken(token) => self.aws.call(end_task(token, notice)?, now).await.map(drop),
-            Destination::DurableCallback(id) => self.aws.call(call_back(id, notice)?, now).await.map(drop),
+            Destination::TaskToken(token) => self.call(end_task(token, notice)?).await.map(drop),
+            Destination::DurableCallback(id) => self.call(call_back(id, notice)?).await.map(drop),
         }
+    }
+
+    /// The body of the answer to a call of an AWS API.
+    async fn call(&self, call: AwsCall) -> Result<Vec<u8>, DeliveryError> {
+        let answer = self.aws.send(call, NOTICE_TIMEOUT, self.world.now()).await?;
+        Ok(answer.bytes().await.map_err(AwsError::NoAnswer)?.to_vec())
     }
 }
 
@@ -98,18 +102,13 @@ fn call_back(id: &str, notice: &Notice) -> Result<AwsCall, DeliveryError> {
             ("fail", serde_json::to_vec(&body)?)
         }
     };
-    let path = format!("/2025-12-01/durable-execution-callbacks/{}/{how}", percent_encoded(id));
-    Ok(AwsCall { service: Service::Lambda, path, target: None, media_type: "application/json", body })
+    let path = format!("/2025-12-01/durable-execution-callbacks/{}/{how}", percent_encoded(id, b""));
+    Ok(AwsCall::post(Service::Lambda, path, "application/json", body))
 }
 
-fn by_target(
-    service: Service,
-    target: &'static str,
-    media_type: &'static str,
-    body: &Value,
-) -> Result<AwsCall, DeliveryError> {
+fn by_target(service: Service, target: &'static str, media_type: &str, body: &Value) -> Result<AwsCall, DeliveryError> {
     let body = serde_json::to_vec(body)?;
-    Ok(AwsCall { service, path: "/".to_owned(), target: Some(target), media_type, body })
+    Ok(AwsCall::post(service, "/", media_type, body).header("x-amz-target", target))
 }
 
 /// How a fan-out failed.
@@ -130,17 +129,4 @@ fn failed(notice: &Notice) -> Result<Option<Failed>, DeliveryError> {
         end.total, end.succeeded, end.failed, end.duplicates, end.missing, notice.source
     );
     Ok(Some(Failed { error, cause }))
-}
-
-/// A text as one segment of a path.
-fn percent_encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut path, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            // Writing to a text does not fail.
-            let _ = write!(path, "%{byte:02X}");
-        }
-        path
-    })
 }

@@ -1,8 +1,6 @@
 //! The step `notify`: does what follows from the end of a fan-out, and delivers notices of ends, of failures, and of how kinds
 //! stand, each by one chain of tries.
 
-mod aws;
-
 mod destinations;
 mod follow;
 mod look;
@@ -28,11 +26,11 @@ use fanfold::store::places::Places;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Tracking, TrackingError};
+use fanfold_http_client::aws::Aws;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-use aws::Aws;
 pub use webhooks::{DeliveryError, HttpWebhooks, Webhooks};
 
 /// Does what follows from ends, and delivers notices.

@@ -7,6 +7,7 @@ use fanfold::clock::Timestamp;
 use fanfold::config::{ConfigError, Surroundings};
 use fanfold::limits::{NOTICE_RETRY_AFTER_MAX, NOTICE_TIMEOUT};
 use fanfold::notice::{NOTICE_MEDIA_TYPE, Notice};
+use fanfold_http_client::aws::{AwsError, Refused};
 use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -44,17 +45,8 @@ pub enum DeliveryError {
         retry_after: Option<Duration>,
     },
     /// An AWS API did not take it.
-    #[error("{service} answered {status}: {code}: {message}")]
-    Aws {
-        /// The service, as its endpoint calls it.
-        service: &'static str,
-        /// Its answer.
-        status: StatusCode,
-        /// The error's code.
-        code: String,
-        /// What it says.
-        message: String,
-    },
+    #[error(transparent)]
+    Aws(Refused),
     /// An event bus took the call, but not the event.
     #[error("{service} refused the event: {code}: {message}")]
     Event {
@@ -76,7 +68,7 @@ impl DeliveryError {
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Self::Refused { status, .. } => *status == StatusCode::GONE,
-            Self::Aws { code, .. } => FINAL.contains(&code.as_str()),
+            Self::Aws(refused) => FINAL.contains(&refused.code.as_str()),
             _ => false,
         }
     }
@@ -86,6 +78,16 @@ impl DeliveryError {
         match self {
             Self::Refused { retry_after: Some(wait), .. } => (*wait).min(NOTICE_RETRY_AFTER_MAX),
             _ => Duration::ZERO,
+        }
+    }
+}
+
+impl From<AwsError> for DeliveryError {
+    fn from(error: AwsError) -> Self {
+        match error {
+            AwsError::NotMade(why) => Self::Silent(why),
+            AwsError::NoAnswer(error) => Self::Silent(failure(&error)),
+            AwsError::Refused(refused) => Self::Aws(refused),
         }
     }
 }

@@ -4,29 +4,27 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{EXCERPT_BYTES_MAX, SOURCE_ANSWER_BYTES_MAX, SOURCE_RETRY_AFTER_MAX, SOURCE_TIMEOUT};
-use fanfold::producing::Source;
 use fanfold::text::beginning;
 use fanfold_http_client::{HttpClient, NoAnswer, body, innermost, retry_after, start_of_body};
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
-use crate::{Ask, SourceError, Sources};
+use crate::{Answer, Ask, SourceError};
 
 /// Asks HTTP endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub struct HttpSources(HttpClient);
+pub(crate) struct HttpSource(HttpClient);
 
-impl HttpSources {
-    async fn post(&self, url: &str, ask: &Ask, now: Timestamp) -> Result<Vec<u8>, SourceError> {
+impl HttpSource {
+    /// Asks one of them.
+    pub(crate) async fn ask(&self, url: &str, ask: &Ask, now: Timestamp) -> Result<Answer, SourceError> {
         let body = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
         let post = self.0.post(url).map_err(SourceError::again)?;
         let post = post.header(CONTENT_TYPE, "application/json").timeout(SOURCE_TIMEOUT).body(body);
         let mut response = post.send().await.map_err(|error| failure(&error))?;
         let status = response.status();
         if status.is_success() {
-            return read(response).await;
+            return Answer::read(&read(response).await?, ask);
         }
         let wait = retry_after(response.headers()).map_or(Duration::ZERO, |asked| asked.delay(now));
         let said = match beginning(&start_of_body(&mut response, EXCERPT_BYTES_MAX).await, EXCERPT_BYTES_MAX) {
@@ -38,20 +36,8 @@ impl HttpSources {
     }
 }
 
-impl Sources for HttpSources {
-    fn ask<'a>(
-        &'a self,
-        source: &'a Source,
-        ask: &'a Ask,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<u8>, SourceError>> {
-        let Source::Url(url) = source;
-        self.post(url, ask, now).boxed()
-    }
-}
-
 /// Reads an answer's body, as far as is allowed.
-async fn read(mut response: Response) -> Result<Vec<u8>, SourceError> {
+pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, SourceError> {
     let body = body(&mut response, SOURCE_ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?;
     body.ok_or_else(|| {
         let message =
@@ -60,7 +46,8 @@ async fn read(mut response: Response) -> Result<Vec<u8>, SourceError> {
     })
 }
 
-fn failure(error: &reqwest::Error) -> SourceError {
+/// Why a source gave no answer.
+pub(crate) fn failure(error: &reqwest::Error) -> SourceError {
     let what = match NoAnswer::of(error) {
         NoAnswer::Unreachable => "the source cannot be reached",
         NoAnswer::Tls => "no secure connection to the source",

@@ -6,8 +6,14 @@
 //! repeated: the items' ids follow from (fan-out, partition, page), a task is stored once under its item, and the partition
 //! moves on from a page once.
 
+mod all;
+mod aws;
+mod files;
 mod http;
+mod lambda;
+mod objects;
 mod read;
+mod s3;
 mod source;
 mod turn;
 
@@ -24,8 +30,8 @@ use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub use http::HttpSources;
-pub use source::{Ask, SourceError, Sources};
+pub use all::{AllSources, LocalSources};
+pub use source::{Answer, Ask, Asking, SourceError, Sources};
 
 /// Reads sources.
 pub struct Produce {

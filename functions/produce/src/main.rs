@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use fanfold_lambda::Error;
-use fanfold_produce::{HttpSources, Produce};
+use fanfold_produce::{AllSources, Produce};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start();
-    fanfold_lambda::queue(Produce::from_environment(&surroundings, Arc::new(HttpSources::default()))?).await
+    let sources = Arc::new(AllSources::from_environment(&surroundings));
+    fanfold_lambda::queue(Produce::from_environment(&surroundings, sources)?).await
 }

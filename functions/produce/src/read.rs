@@ -6,8 +6,7 @@ use fanfold::store::producers::{Page, Partition};
 use fanfold::text::shorten;
 use serde_json::Value;
 
-use crate::source::PageAnswer;
-use crate::{Ask, Produce, ProduceError, SourceError};
+use crate::{Answer, Ask, Produce, ProduceError, SourceError};
 
 impl Produce {
     /// The page that a partition is at. `known`: it may be stored already.
@@ -25,11 +24,10 @@ impl Produce {
             None => Value::Null,
         };
         let ask = Ask { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
-        let body = self.sources.ask(&producer.source, &ask, self.world.now()).await?;
-        let PageAnswer { tasks, cursor } = PageAnswer::read(&body, &ask)?;
-        let policies = self.registrar.policies(&tasks.iter().filter_map(Sieve::kind).collect()).await?;
+        let Answer { rows: given, cursor } = self.sources.ask(&producer.source, &ask, self.world.now()).await?;
+        let policies = self.registrar.policies(&given.iter().filter_map(Sieve::kind).collect()).await?;
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
-        let sifted = sieve.sift(tasks, |kind| policies.get(kind).and_then(Option::as_deref));
+        let sifted = sieve.sift(given, |kind| policies.get(kind).and_then(Option::as_deref));
         let (bad, rows) = (at.bad + sifted.bad, at.rows + sifted.rows);
         if producer.too_many_bad(bad, rows, cursor.is_none()) {
             return Err(SourceError::for_good(too_many(&sifted, bad, rows)).into());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::json;
-use fanfold::producing::Source;
+use fanfold::producing::{Given, Source};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,37 +51,47 @@ impl SourceError {
 
 /// Where rows come from.
 pub trait Sources: Send + Sync {
-    /// Asks a source for a page. Returns its answer, a JSON object.
-    fn ask<'a>(
-        &'a self,
-        source: &'a Source,
-        ask: &'a Ask,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<u8>, SourceError>>;
+    /// Asks a source for a page.
+    fn ask<'a>(&'a self, source: &'a Source, ask: &'a Ask, now: Timestamp) -> Asking<'a>;
+}
+
+/// A source is being asked.
+pub type Asking<'a> = BoxFuture<'a, Result<Answer, SourceError>>;
+
+/// A page as a source gives it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Its rows.
+    pub rows: Vec<Given>,
+    /// Where the next page begins; none: there is none.
+    pub cursor: Option<Value>,
+}
+
+impl Answer {
+    /// Reads the answer to a question: `{tasks, cursor?}`.
+    ///
+    /// # Errors
+    /// It is no such object, or its cursor is that of the question.
+    pub fn read(body: &[u8], ask: &Ask) -> Result<Self, SourceError> {
+        let PageAnswer { tasks, cursor } = json::read(body)
+            .map_err(|error| SourceError::again(format!("the answer is not {{\"tasks\": [...]}}: {error}")))?;
+        // It would be read for ever.
+        if cursor.as_ref() == Some(&ask.cursor) {
+            return Err(SourceError::again("the answer's `cursor` is the one that was asked for"));
+        }
+        Ok(Self { rows: tasks.into_iter().map(Given::from).collect(), cursor })
+    }
 }
 
 /// What a source answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PageAnswer {
+struct PageAnswer {
     /// The rows.
-    pub(crate) tasks: Vec<Value>,
+    tasks: Vec<Value>,
     /// Where the next page begins; none: there is none.
     #[serde(default)]
-    pub(crate) cursor: Option<Value>,
-}
-
-impl PageAnswer {
-    /// Reads an answer to this.
-    pub(crate) fn read(body: &[u8], ask: &Ask) -> Result<Self, SourceError> {
-        let answer: Self = json::read(body)
-            .map_err(|error| SourceError::again(format!("the answer is not {{\"tasks\": [...]}}: {error}")))?;
-        // It would be read for ever.
-        if answer.cursor.as_ref() == Some(&ask.cursor) {
-            return Err(SourceError::again("the answer's `cursor` is the one that was asked for"));
-        }
-        Ok(answer)
-    }
+    cursor: Option<Value>,
 }
 
 #[cfg(test)]
@@ -91,15 +101,15 @@ mod tests {
 
     use super::*;
 
-    fn read(cursor: Value, body: &str) -> Result<PageAnswer, SourceError> {
-        PageAnswer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
+    fn read(cursor: Value, body: &str) -> Result<Answer, SourceError> {
+        Answer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
     }
 
     #[test]
     fn an_answer_is_rows_and_a_cursor() {
         let answer =
             read(json!(null), r#"{"tasks": [{"kind": "mail", "content": 7}, 8], "cursor": {"id": 7}}"#).unwrap();
-        assert_eq!((answer.tasks.len(), answer.cursor), (2, Some(json!({"id": 7}))));
+        assert_eq!((answer.rows.len(), answer.cursor), (2, Some(json!({"id": 7}))));
         for last in [r#"{"tasks": []}"#, r#"{"tasks": [], "cursor": null}"#] {
             assert!(read(json!(null), last).unwrap().cursor.is_none());
         }

@@ -41,14 +41,8 @@ impl Sweep {
                 continue;
             }
             let gate = gates.iter().find(|gate| gate.kind == batch.lane.kind);
-            let hold = round.switches.hold(&batch.lane);
-            if hold.paused && batch.status != BatchStatus::Done {
-                self.keep_held(&batch).await?;
-                if !request.workers_dead {
-                    continue;
-                }
-            }
-            if !request.workers_dead && batch.status != BatchStatus::Done && !round.known.has(&batch.lane.kind) {
+            let stays = batch.status != BatchStatus::Done && self.stays(&batch, round).await?;
+            if stays && !request.workers_dead {
                 continue;
             }
             if request.workers_dead {
@@ -92,13 +86,23 @@ impl Sweep {
         batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
     }
 
-    /// Notes that a pause holds a batch, and keeps the batch's tasks: the pause may last for longer than claimed tasks are kept.
-    async fn keep_held(&self, batch: &Batch) -> Result<(), SweepError> {
-        let Some(keeps) = batch.held(self.world.now()) else { return Ok(()) };
-        if keeps {
-            self.tasks.keep_claimed(batch.members.ids()).await?;
+    /// Looks after a batch that is not done. Returns whether it stays where it is: it is paused, or its kind has no policy.
+    async fn stays(&self, batch: &Batch, round: &Round) -> Result<bool, SweepError> {
+        self.keep(batch).await?;
+        let paused = round.switches.hold(&batch.lane).paused;
+        if paused && batch.is_to_be_noted(self.world.now()) {
+            self.batches.note_held(batch).await?;
         }
-        Ok(self.batches.note_held(batch).await?)
+        Ok(paused || !round.known.has(&batch.lane.kind))
+    }
+
+    /// Keeps the tasks of a batch that waits for longer than claimed tasks are kept.
+    async fn keep(&self, batch: &Batch) -> Result<(), SweepError> {
+        if !batch.is_to_be_kept(self.world.now()) {
+            return Ok(());
+        }
+        self.tasks.keep_claimed(batch.members.ids()).await?;
+        Ok(self.batches.note_kept(batch).await?)
     }
 
     /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{Round, Sweep, SweepError, SweepReport};
 
 impl Sweep {
-    /// Finishes cancellations that began some time ago.
+    /// Finishes cancellations that began some time ago. One that cannot be finished does not keep the others from it.
     pub(crate) async fn finish_cancelling(
         &self,
         notes: &[Uuid],
@@ -13,9 +13,13 @@ impl Sweep {
         report: &mut SweepReport,
     ) -> Result<(), SweepError> {
         let before = self.horizon(round.request);
+        let mut finished = Ok(());
         for note in notes {
-            report.cancelled += u64::from(self.cancelling.finish(*note, before).await?);
+            match self.cancelling.finish(*note, before).await {
+                Ok(done) => report.cancelled += u64::from(done),
+                Err(error) => finished = finished.and(Err(error)),
+            }
         }
-        Ok(())
+        Ok(finished?)
     }
 }

@@ -69,7 +69,7 @@ impl Sweep {
         let (request, known) = (round.request, &round.known);
         let horizon = self.horizon(request);
         let half = self.world.now().minus(BUNDLED_RETENTION / 2);
-        let (mut woken, mut oldest) = (BTreeSet::new(), Oldest::new());
+        let (mut woken, mut oldest, mut notes) = (BTreeSet::new(), Oldest::new(), Vec::new());
         for segment in self.segments() {
             let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
@@ -81,8 +81,7 @@ impl Sweep {
                     lanes.insert(lane);
                 }
             };
-            let notes = self.tasks.scan_pending(segment, visit).await?;
-            self.finish_cancelling(&notes, round, report).await?;
+            notes.extend(self.tasks.scan_pending(segment, visit).await?);
             self.look_after(&bundles, half).await?;
             let lanes: Vec<Lane> = lanes.difference(&woken).cloned().collect();
             known.report(lanes.iter().map(|lane| lane.kind.as_str()));
@@ -91,6 +90,7 @@ impl Sweep {
             report.lanes += lanes.len() as u64;
             woken.extend(lanes);
         }
+        self.finish_cancelling(&notes, round, report).await?;
         Ok(oldest)
     }
 

@@ -151,7 +151,12 @@ impl Sweep {
         let mut report = SweepReport::default();
         let (known, read) = self.known().await;
         let round = self.begin_round(request, known).await;
-        // A failure in one part does not keep the others from healing.
+        // A failure in one part does not keep the others from healing. A sweep that is cut short favours none: either half
+        // comes first.
+        let mut tracked = None;
+        if self.world.random.next().is_multiple_of(2) {
+            tracked = Some(self.sweep_tracking(request, &mut report).await);
+        }
         let (pending, locks, kinds) = match &round {
             Ok(round) => (
                 self.sweep_pending(round, &mut report).await,
@@ -160,24 +165,25 @@ impl Sweep {
             ),
             Err(_) => (Ok(Default::default()), Ok(()), Ok(())),
         };
-        let fanouts = self.sweep_fanouts(request, &mut report).await;
-        let idle = self.sweep_idle(&mut report).await;
-        let producers = self.sweep_producers(request, &mut report).await;
+        let tracked = match tracked {
+            Some(tracked) => tracked,
+            None => self.sweep_tracking(request, &mut report).await,
+        };
         let waiting = pending.and_then(|waiting| locks.map(|()| waiting));
         let switches = match (&round, &waiting) {
             (Ok(round), Ok(waiting)) => self.finish_switches(round, waiting, &mut report).await,
             _ => Ok(()),
         };
-        round
-            .map(drop)
-            .and(waiting.map(drop))
-            .and(switches)
-            .and(fanouts)
-            .and(idle)
-            .and(kinds)
-            .and(producers)
-            .and(read)?;
+        round.map(drop).and(waiting.map(drop)).and(switches).and(tracked).and(kinds).and(read)?;
         Ok(report)
+    }
+
+    /// Goes through fan-outs and producers.
+    async fn sweep_tracking(&self, request: SweepRequest, report: &mut SweepReport) -> Result<(), SweepError> {
+        let fanouts = self.sweep_fanouts(request, report).await;
+        let idle = self.sweep_idle(report).await;
+        let producers = self.sweep_producers(request, report).await;
+        fanouts.and(idle).and(producers)
     }
 
     /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.

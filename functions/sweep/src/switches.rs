@@ -48,7 +48,9 @@ impl Sweep {
 /// Whether this round did the work of a switch. It must have begun some time after the switch was set. Whatever indexes and
 /// workers had not seen by then is found like any other lost message.
 fn is_through(round: &Round, oldest: &Oldest, scope: &Scope, switch: Switch) -> bool {
-    let waits = |(lane, oldest): (&Lane, &Timestamp)| scope.covers(lane) && *oldest <= switch.since;
+    // What is paused by itself, or has no policy, is not waited for: it may be so for long.
+    let goes_on = |lane: &Lane| round.known.has(&lane.kind) && !round.switches.hold(lane).paused;
+    let waits = |(lane, oldest): (&Lane, &Timestamp)| scope.covers(lane) && *oldest <= switch.since && goes_on(lane);
     let settled = switch.since.plus(SWITCH_SETTLES) <= round.begun_at;
     match switch.state {
         SwitchState::Paused => false,

@@ -1,5 +1,6 @@
-//! The HTTP client for servers outside AWS: batch APIs and receivers of notices.
+//! The HTTP client for batch APIs, sources and receivers of notices, and for the few AWS APIs that are called without an SDK.
 
+pub mod aws;
 mod body;
 
 use std::error::Error;
@@ -7,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use fanfold::retry_after::RetryAfter;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Client, RequestBuilder, redirect};
+use reqwest::{Client, Method, RequestBuilder, redirect};
 
 pub use body::{body, start_of_body};
 
@@ -27,14 +28,22 @@ impl HttpClient {
     /// # Errors
     /// TLS cannot be set up.
     pub fn post(&self, url: &str) -> Result<RequestBuilder, TlsError> {
+        self.request(Method::POST, url)
+    }
+
+    /// Begins a request.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, TlsError> {
         if let Some(client) = self.0.get() {
-            return Ok(client.post(url));
+            return Ok(client.request(method, url));
         }
         // The first caller decides for the process; another part of it may have done so already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().redirect(redirect::Policy::none()).user_agent("fanfold").build();
         let client = client.map_err(|error| TlsError(innermost(&error).unwrap_or_else(|| error.to_string())))?;
-        Ok(self.0.get_or_init(|| client).post(url))
+        Ok(self.0.get_or_init(|| client).request(method, url))
     }
 }
 

@@ -12,21 +12,18 @@ use crate::lane::Lane;
 use crate::limits::{CANCELLED_PER_PAGE, LOOKED_AT_MAX};
 use crate::members::Members;
 use crate::messages::AckRequest;
-use crate::store::policies::Policies;
 use crate::store::tasks::{PendingCursor, PendingPage, PendingRecord, Tasks};
 use crate::tracking::{Acks, Tracking, TrackingError, collect};
 
 use uuid::Uuid;
 
 use super::Scope;
-use super::wake::partitions;
 
 /// Cancels tasks.
 #[derive(Debug)]
 pub struct Cancelling {
     tasks: Tasks,
     tracking: Tracking,
-    policies: Policies,
     world: World,
 }
 
@@ -48,7 +45,6 @@ impl Cancelling {
         Ok(Self {
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             tracking: Tracking::from_environment(surroundings)?,
-            policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             world: surroundings.world.clone(),
         })
     }
@@ -104,7 +100,7 @@ impl Cancelling {
     /// # Errors
     /// Tables or queues cannot be reached.
     pub async fn cancel_page(&self, scope: &Scope, after: Option<&PendingCursor>) -> Result<Selected, TrackingError> {
-        let (page, next_lane) = self.page(scope, after).await?;
+        let page = self.page(scope, after).await?;
         let (mut tasks, mut last, mut more) = (Vec::new(), None, page.more);
         for (at, (pending, lane)) in page.records.iter().enumerate() {
             if tasks.len() >= CANCELLED_PER_PAGE {
@@ -117,23 +113,19 @@ impl Cancelling {
             }
         }
         let cancelled = self.cancel(tasks).await?.len() as u64;
-        let next = if more { last } else { next_lane.map(PendingCursor::before) };
-        Ok(Selected { cancelled, next })
+        Ok(Selected { cancelled, next: last.filter(|_| more) })
     }
 
-    /// A page of what waits in a scope (with other lanes among it), and the lane that follows when this one is done.
-    async fn page(
-        &self,
-        scope: &Scope,
-        after: Option<&PendingCursor>,
-    ) -> Result<(PendingPage, Option<Lane>), StoreError> {
-        let lanes = partitions(&self.policies, scope).await?;
-        if lanes.is_empty() {
-            return Ok((self.tasks.pending(after, LOOKED_AT_MAX).await?, None));
+    /// A page of what waits in a scope, with other lanes among it.
+    async fn page(&self, scope: &Scope, after: Option<&PendingCursor>) -> Result<PendingPage, StoreError> {
+        // A target may have tasks in lanes that its policy, as it is now, does not name.
+        match scope {
+            Scope::All | Scope::Kind(_) | Scope::Target { .. } => self.tasks.pending(after, LOOKED_AT_MAX).await,
+            // A cursor of another scope begins anew.
+            Scope::Lane(lane) => {
+                self.tasks.pending_in(lane, after.filter(|after| after.lane() == lane), LOOKED_AT_MAX).await
+            }
         }
-        let at = after.and_then(|after| lanes.iter().position(|lane| lane == after.lane())).unwrap_or(0);
-        let page = self.tasks.pending_in(&lanes[at], after, LOOKED_AT_MAX).await?;
-        Ok((page, lanes.get(at + 1).cloned()))
     }
 
     /// The tasks of a record that may wait.

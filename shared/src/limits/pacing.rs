@@ -40,5 +40,9 @@ pub const TURN_SHORT: Duration = Duration::from_millis(1_200);
 /// How long before its batch's time a delayed message is to come.
 pub const TURN_EARLY: Duration = Duration::from_millis(200);
 
+/// A batch that asks for its time so long after its turn missed it, perhaps with many others: they were paused, or their kind
+/// stood still.
+pub const TURN_MISSED_AFTER: Duration = Duration::from_secs(10);
+
 /// How often a worker asks for a time before the batch's message is delayed.
 pub const TURN_LOOKS_MAX: u32 = 4;

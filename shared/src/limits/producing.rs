@@ -49,3 +49,24 @@ pub const PAGE_RETENTION: Duration = super::KEY_RETENTION;
 /// How long a partition's record is kept from when it last changed, and the page of one that failed: longer than a fan-out may
 /// be idle.
 pub const PARTITION_RETENTION: Duration = Duration::from_secs(400 * 24 * 3_600);
+
+/// Bytes of a Lambda function's name or ARN (API reference of `Invoke`).
+pub const FUNCTION_BYTES_MAX: usize = 170;
+
+/// Bytes of an object's key (S3).
+pub const OBJECT_KEY_BYTES_MAX: usize = 1_024;
+
+/// Bytes of an object's key that are shown beside a row of it.
+pub const OBJECT_BYTES_SHOWN: usize = 80;
+
+/// Bytes of an object that are read at once, and of a row of one: several times what a task's content may have.
+pub const OBJECT_PART_BYTES: usize = 512 * 1_024;
+
+/// Bytes of an object's beginning in which its first line, which names the columns of CSV, must end.
+pub const OBJECT_HEAD_BYTES: usize = 64 * 1_024;
+
+/// Bytes of the rows of an object in one page, as JSON: they fit a page even if they cannot be packed.
+pub const OBJECT_PAGE_BYTES: usize = PAGE_BYTES_MAX - 4 * 1_024;
+
+/// Bytes of a packed object, unpacked. Each page unpacks it from the beginning.
+pub const UNPACKED_BYTES_MAX: u64 = 1_024 * 1_024 * 1_024;

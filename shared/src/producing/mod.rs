@@ -1,12 +1,16 @@
 //! Producing: fan-outs whose tasks come from a source, read page by page in disjoint partitions.
 
 mod page;
+mod source;
 mod spec;
 
 use uuid::Uuid;
 
-pub use self::page::{BadRow, Sieve, Sifted};
-pub use self::spec::{Producer, Source};
+pub use self::page::{BadRow, Given, Place, Sieve, Sifted};
+#[cfg(feature = "openapi")]
+pub(crate) use self::source::{BUCKET, FUNCTION};
+pub use self::source::{Format, LocalFile, Objects, Source};
+pub use self::spec::Producer;
 use crate::aws::{Queue, QueueError, StoreError, Write};
 use crate::clock::World;
 use crate::config::{ConfigError, Surroundings, variables};

@@ -1,12 +1,15 @@
 //! A page as a source answers it: which of its rows belong to this partition, and which are not tasks.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Producer;
 use crate::content;
 use crate::json::shape;
-use crate::limits::{BAD_ROW_BYTES_MAX, BAD_ROWS_SHOWN_MAX};
+use crate::limits::{BAD_ROW_BYTES_MAX, BAD_ROWS_SHOWN_MAX, OBJECT_BYTES_SHOWN};
 use crate::messages::TaskRequest;
 use crate::policy::{CompiledPolicy, Expression, ExpressionError, Subject, is_kind, unknown_kind};
 use crate::share::share;
@@ -18,6 +21,44 @@ use crate::text::shorten;
 struct Row {
     kind: String,
     content: Value,
+}
+
+/// Where a row stands in what was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The object, where a source has several.
+    pub object: Option<Arc<str>>,
+    /// The number of its line, from 1, if it is known: whoever begins in the middle of an object counts no lines.
+    pub line: Option<u64>,
+    /// How many bytes of the object, unpacked, are before it.
+    pub byte: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(object) = &self.object {
+            write!(f, "{}, ", shorten(object, OBJECT_BYTES_SHOWN))?;
+        }
+        match self.line {
+            Some(line) => write!(f, "line {line}"),
+            None => write!(f, "the line at byte {}", self.byte),
+        }
+    }
+}
+
+/// A row as a source gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// It, or what is wrong with it if it cannot be read.
+    pub row: Result<Value, String>,
+    /// Where it stands, if its source is read by lines.
+    pub at: Option<Place>,
+}
+
+impl From<Value> for Given {
+    fn from(row: Value) -> Self {
+        Self { row: Ok(row), at: None }
+    }
 }
 
 /// The result of sifting a page.
@@ -51,6 +92,8 @@ pub struct Sieve {
     /// The partition.
     partition: u32,
     of: u32,
+    /// Whether the source gives each partition its own rows, whatever their keys are.
+    own: bool,
     key: Option<Expression>,
     /// Rows that the partition had before.
     before: u64,
@@ -63,24 +106,29 @@ impl Sieve {
     /// The producer's key is no expression.
     pub fn new(producer: &Producer, partition: u32, before: u64) -> Result<Self, ExpressionError> {
         let key = producer.key.as_deref().map(Expression::compile).transpose()?;
-        Ok(Self { partition, of: producer.partitions, key, before })
+        Ok(Self { partition, of: producer.partitions, own: producer.source.gives_own_rows(), key, before })
     }
 
     /// The kind that a row names, so that its policy can be looked up.
     #[must_use]
-    pub fn kind(row: &Value) -> Option<&str> {
-        row.get("kind")?.as_str().filter(|kind| is_kind(kind))
+    pub fn kind(row: &Given) -> Option<&str> {
+        row.row.as_ref().ok()?.get("kind")?.as_str().filter(|kind| is_kind(kind))
     }
 
     /// Sifts rows. `policy`: the policy of a kind.
-    pub fn sift<'p>(&self, rows: Vec<Value>, policy: impl Fn(&str) -> Option<&'p CompiledPolicy>) -> Sifted {
+    pub fn sift<'p>(
+        &self,
+        rows: impl IntoIterator<Item = impl Into<Given>>,
+        policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
+    ) -> Sifted {
         let mut sifted = Sifted::default();
-        for row in rows {
-            match self.task(row, &policy) {
+        for Given { row, at } in rows.into_iter().map(Into::into) {
+            match row.and_then(|row| self.task(row, &policy)) {
                 Ok((task, true)) => sifted.tasks.push(task),
                 Ok((_, false)) => sifted.dropped += 1,
                 Err(problem) => {
                     if sifted.bad_rows.len() < BAD_ROWS_SHOWN_MAX {
+                        let problem = at.map_or(problem.clone(), |at| format!("{at}: {problem}"));
                         let problem = shorten(&problem, BAD_ROW_BYTES_MAX).into_owned();
                         sifted.bad_rows.push(BadRow { row: self.before + sifted.rows, problem });
                     }
@@ -109,7 +157,7 @@ impl Sieve {
             }
             None => placement.key,
         };
-        let ours = key.is_none_or(|key| share(&key, self.of) == self.partition);
+        let ours = self.own || key.is_none_or(|key| share(&key, self.of) == self.partition);
         Ok((TaskRequest { id: None, kind, content }, ours))
     }
 }
@@ -157,6 +205,33 @@ mod tests {
         let sieve = Sieve::new(&producer(None), 2, 0).unwrap();
         let unkeyed = policy(None);
         assert_eq!(sieve.sift(rows(9), |_| Some(&unkeyed)).tasks.len(), 9, "without a key none is dropped");
+    }
+
+    /// A source that gives each partition its own rows knows nothing of their keys.
+    #[test]
+    fn a_row_is_its_own_partitions_where_the_source_says_so() {
+        let s3 = json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}, "partitions": 3});
+        let producer: Producer = serde_json::from_value(s3).unwrap();
+        let policy = policy(Some("content.to"));
+        for partition in 0..3 {
+            let sifted = Sieve::new(&producer, partition, 0).unwrap().sift(rows(20), |_| Some(&policy));
+            assert_eq!((sifted.tasks.len(), sifted.dropped), (20, 0));
+        }
+    }
+
+    #[test]
+    fn what_is_bad_is_named_by_its_place_where_it_has_one() {
+        let sieve = Sieve::new(&producer(None), 0, 40).unwrap();
+        let at = |object: Option<&str>, line| Some(Place { object: object.map(Into::into), line, byte: 70 });
+        let rows = vec![
+            Given { row: Err("is not JSON".to_owned()), at: at(None, Some(3)) },
+            Given { row: Ok(json!({"kind": "letter", "content": {}})), at: at(Some("a/b.csv"), None) },
+            Given::from(json!(7)),
+        ];
+        let sifted = sieve.sift(rows, |_| None);
+        let problems: Vec<&str> = sifted.bad_rows.iter().map(|bad| bad.problem.as_str()).collect();
+        assert_eq!((sifted.bad, problems[0]), (3, "line 3: is not JSON"));
+        assert!(problems[1].starts_with("a/b.csv, the line at byte 70: `kind`"), "{problems:?}");
     }
 
     #[test]

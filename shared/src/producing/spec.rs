@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Source;
 #[cfg(feature = "openapi")]
 use crate::limits::EXPRESSION_BYTES_MAX;
 use crate::limits::PRODUCER_PARTITIONS_MAX;
-use crate::policy::{Destination, Expression, FieldError, PolicyError};
+use crate::policy::{Expression, FieldError, PolicyError};
 use crate::store::fanouts::Tolerance;
 
 /// A source of a fan-out's tasks, read page by page in disjoint partitions.
@@ -30,15 +31,6 @@ pub struct Producer {
     pub tolerated_bad_rows: Option<Tolerance>,
 }
 
-/// Where a producer's rows come from: exactly one of these.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Source {
-    /// An HTTP endpoint; `https`, or `http` on the local machine.
-    Url(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::url"))] String),
-}
-
 fn one() -> u32 {
     1
 }
@@ -59,11 +51,20 @@ impl Producer {
         if let Some(Err(error)) = self.key.as_deref().map(Expression::compile) {
             add("key", error.to_string());
         }
-        let Source::Url(url) = &self.source;
-        if let Err(PolicyError(of_url)) = Destination::Url(url.clone()).check("producer.source") {
-            errors.extend(of_url);
+        if self.key.is_some() && self.source.gives_own_rows() {
+            let problem = "is not allowed: rows of an object belong to partitions by their place in it, not by a key";
+            add("key", problem.to_owned());
         }
+        self.source.check("producer.source", &mut errors);
         if errors.is_empty() { Ok(()) } else { Err(PolicyError(errors)) }
+    }
+
+    /// The field that cannot be used where files and programs are not read: on a deployed stack, or on a local one that others can
+    /// reach.
+    #[must_use]
+    pub fn needs_local(&self) -> Option<FieldError> {
+        let problem = "is allowed only in the local runner; `url`, `lambda` and `s3` are allowed here".to_owned();
+        self.source.only_local().map(|field| FieldError { field: format!("producer.source.{field}"), problem })
     }
 
     /// Whether `bad` of `rows` rows are more than tolerated. A share is judged once there are enough rows; `last`: no more
@@ -103,11 +104,18 @@ mod tests {
             (json!({"partitions": PRODUCER_PARTITIONS_MAX + 1}), "producer.partitions"),
             (json!({"key": "content."}), "producer.key"),
             (json!({"source": {"url": "http://example.com/"}}), "producer.source.url"),
+            (json!({"source": {"lambda": "no function"}}), "producer.source.lambda"),
+            (json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}, "key": "content.id"}), "producer.key"),
         ] {
             let PolicyError(errors) = producer(&changes).check().unwrap_err();
             assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), [field]);
         }
-        for changes in [json!({"source": {}}), json!({"source": {"file": "x"}}), json!({"rows": 1})] {
+        for changes in [
+            json!({"source": {}}),
+            json!({"source": {"file": "x"}}),
+            json!({"source": {"queue": "x"}}),
+            json!({"rows": 1}),
+        ] {
             let mut value = json!({"source": {"url": "https://example.com/"}});
             value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
             assert!(shape::<Producer>(value).is_err(), "{changes}");

@@ -93,11 +93,14 @@ impl Registrar {
         let place_one = |(index, task): (usize, TaskRequest)| {
             let id_known = answered || task.id.is_some();
             let id = task.id.unwrap_or_else(|| derived::task(request_id, index));
-            let checked = if ids.insert(id) {
-                let policy = policies.get(&task.kind).and_then(Option::as_deref);
-                place(id, &task, policy, id_known)
-            } else {
+            let checked = if ids.contains(&id) {
                 Err(("id", format!("`{id}` is given to two tasks of this request")))
+            } else {
+                let policy = policies.get(&task.kind).and_then(Option::as_deref);
+                // A task that is not accepted has no id.
+                place(id, &task, policy, id_known).inspect(|_| {
+                    ids.insert(id);
+                })
             };
             let fault = |(field, problem): (&str, String)| TaskFault { index, field: field.to_owned(), problem };
             checked.map(|task| (index, task)).map_err(fault)

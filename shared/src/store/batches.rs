@@ -109,4 +109,14 @@ impl Batches {
         let change = self.table.change("id", batch.id).set("held_at", time(now)).when_present("id");
         change.when_same("held_at", batch.held_at.map(time)).send().await.map(|_| ())
     }
+
+    /// Notes that a batch's tasks were kept for longer. Of several workers, one does.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn note_kept(&self, batch: &Batch) -> Result<(), StoreError> {
+        let now = self.table.world.now();
+        let change = self.table.change("id", batch.id).set("kept_at", time(now)).when_present("id");
+        change.when_same("kept_at", batch.kept_at.map(time)).send().await.map(|_| ())
+    }
 }

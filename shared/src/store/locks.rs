@@ -12,7 +12,7 @@ use uuid::Uuid;
 use self::record::{ACQUIRED_AT, ACTIVE, CLOSING, EPOCH, HOLDER, IN_FLIGHT, TTL, WAITING};
 use super::places::ID;
 use super::shards::shard;
-use crate::aws::attributes::{Reader, binary, expiry, id_set, item, number, text, time};
+use crate::aws::attributes::{Reader, binary, id_set, item, number, text, time};
 use crate::aws::{Change, Looked, Segment, StoreError, Table, Write};
 use crate::lane::Lane;
 use crate::limits::{KEYS_PER_READ_MAX, LANE_RETENTION};
@@ -229,20 +229,22 @@ impl Locks {
         Ok(looked)
     }
 
-    /// Takes an idle lane out of the index of busy lanes and lets its record expire.
+    /// Takes an idle lane out of the index of busy lanes and lets its record expire, unless what its rate has spent is to be
+    /// known for longer.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn retire(&self, lane: &Lane) -> Result<(), StoreError> {
+        let until = self.0.world.now().plus(LANE_RETENTION);
         let change = self
             .change(lane)
-            .set(TTL, expiry(self.0.world.now(), LANE_RETENTION))
+            .set(TTL, number(until.seconds()))
             .remove([ACTIVE, WAITING])
             .when_absent(HOLDER)
             .when_absent(IN_FLIGHT)
             .when_absent(CLOSING)
             .when_present(ACTIVE);
-        change.send().await.map(|_| ())
+        super::pace::spent_by(change, until).send().await.map(|_| ())
     }
 
     fn change(&self, lane: &Lane) -> Change<'_> {

@@ -4,8 +4,9 @@ use uuid::Uuid;
 
 use crate::aws::attributes::{Reader, id, number, text};
 use crate::aws::{Change, Item, StoreError, Write};
+use crate::clock::Timestamp;
 use crate::limits::CONTENTION_TRIES_MAX;
-use crate::pacing::{Ask, Bucket, Micros, Slot, Verdict};
+use crate::pacing::{Ask, Bucket, Micros, Slot, Verdict, moment};
 use crate::store::places::ID;
 
 /// The name of the rate.
@@ -78,6 +79,12 @@ pub(super) fn give<'a>(change: Change<'a>, ask: &Ask, by: Uuid, seen: Option<&Bu
     }
 }
 
+/// A change that is refused if the bucket is not full again by this moment.
+pub(super) fn spent_by(change: Change<'_>, until: Timestamp) -> Change<'_> {
+    let spent = "attribute_not_exists(pace_full) OR pace_full <= :pace_until";
+    change.when(spent, [(":pace_until", number(moment(until)))])
+}
+
 /// A batch without a turn does not overtake those that wait for theirs.
 fn in_order<'a>(change: Change<'a>, ask: &Ask) -> Change<'a> {
     if ask.has_turn {
@@ -135,7 +142,8 @@ pub(super) async fn promise<'a>(
         }
         let change = begin().set(NAME, text(&ask.name)).set(PROMISED, number(promised));
         let change = if seen.name.as_ref().is_some_and(|name| *name != ask.name) {
-            change.put([(FULL, seen.by_rate_of(ask).full.map(number))])
+            // A call that was made meanwhile by the rate before stays spent.
+            change.put([(FULL, seen.by_rate_of(ask).full.map(number))]).when_same(FULL, seen.full.map(number))
         } else {
             change
         };

@@ -38,6 +38,8 @@ pub(crate) struct ProducedPlan {
     partitions: u32,
     /// Whether its source picks the rows of a partition; otherwise it answers all.
     picks: bool,
+    /// Whether it picks them by their place, as objects of S3 are read, whatever their keys are.
+    places: bool,
     notify: bool,
     tolerated: Option<Tolerance>,
     cancel: Option<Duration>,
@@ -49,6 +51,7 @@ pub(crate) struct Produced {
     rows: Vec<Value>,
     partitions: u32,
     picks: bool,
+    places: bool,
     /// The items of each page that was written down, by partition and number.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -57,15 +60,18 @@ impl ProducedPlan {
     /// Of dice of their own: everything else is drawn as it is without them.
     pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
         let dice = Dice::new(seed, "produced");
+        let by_place = Dice::new(seed, "produced by place");
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
+            let places = by_place.chance(3_000);
             Self {
                 name: format!("produced{n}"),
                 start: dice.millis(0, busy.as_millis() as u64 / 2),
                 rows,
                 partitions: 1 + dice.below(4) as u32,
-                picks: dice.chance(5_000),
+                picks: dice.chance(5_000) || places,
+                places,
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
@@ -83,9 +89,13 @@ impl ProducedPlan {
     }
 
     fn request(&self) -> Option<OpenRequest> {
-        let source =
-            json!({"source": {"url": "https://rows.example/"}, "partitions": self.partitions, "key": "content.row"});
-        let producer: Producer = serde_json::from_value(source).ok()?;
+        let producer = match self.places {
+            true => json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}, "partitions": self.partitions}),
+            false => {
+                json!({"source": {"url": "https://rows.example/"}, "partitions": self.partitions, "key": "content.row"})
+            }
+        };
+        let producer: Producer = serde_json::from_value(producer).ok()?;
         Some(OpenRequest {
             user_key: Some(self.name.clone()),
             notify: self.notify.then_some(Destination::Queue(NoticesQueue::Notices)),
@@ -141,8 +151,8 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, pages: BTreeMap::new() });
+        let ProducedPlan { rows, partitions, picks, places, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, places, pages: BTreeMap::new() });
     }
     sim.count("fan-outs with a producer");
     let (key, what) = (plan.name.clone(), format!("POST /fanouts {}: {} rows", plan.name, plan.rows.len()));
@@ -167,7 +177,11 @@ impl Model {
     /// The rows that a source has for a question.
     pub(crate) fn rows_for(&self, ask: &Ask) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
-        let theirs = |row: &&Value| share(&row["content"]["row"].to_string(), ask.of) == ask.partition;
+        let place = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
+        let theirs = |row: &&Value| match produced.places {
+            true => place(row) / produced.rows.len() as u64 == u64::from(ask.partition),
+            false => share(&row["content"]["row"].to_string(), ask.of) == ask.partition,
+        };
         produced.rows.iter().filter(|row| !produced.picks || theirs(row)).cloned().collect()
     }
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::limits::SOURCE_TIMEOUT;
 use fanfold::producing::Source;
-use fanfold_produce::{Ask, SourceError, Sources};
+use fanfold_produce::{Answer, Ask, Asking, SourceError, Sources};
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::lock;
@@ -25,14 +24,14 @@ pub(crate) struct SimulatedSources {
 }
 
 impl Sources for SimulatedSources {
-    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, _: Timestamp) -> BoxFuture<'a, Result<Vec<u8>, SourceError>> {
+    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, _: Timestamp) -> Asking<'a> {
         let what = format!("ASK partition {} of {} at {}", ask.partition, ask.fanout, ask.cursor);
         async move { self.worker.call(&self.sim, "a source", &what, self.answer(ask)).await }.boxed()
     }
 }
 
 impl SimulatedSources {
-    async fn answer(&self, ask: &Ask) -> Result<Vec<u8>, SourceError> {
+    async fn answer(&self, ask: &Ask) -> Result<Answer, SourceError> {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         if dice.chance(sim.rate(300)) {
             sim.count("source: no answer");
@@ -49,7 +48,7 @@ impl SimulatedSources {
             sim.count("source: gone");
             return Err(SourceError::for_good("404"));
         }
-        Ok(self.page(ask).to_string().into_bytes())
+        Answer::read(self.page(ask).to_string().as_bytes(), ask)
     }
 
     /// A page from the cursor on: of any size, in any order. What follows from its own cursor is what is not in it.

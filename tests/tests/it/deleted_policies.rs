@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use fanfold::ids::TaskId;
+use fanfold::limits::{BUNDLED_RETENTION, RETENTION};
 use fanfold_api::Api;
 use fanfold_batch_api::{Answer, CallError};
 use fanfold_register::RegisterError;
@@ -47,6 +48,30 @@ async fn goes_on(stack: &TestStack, tasks: &[TaskId]) {
     stack.drain().await;
     let by_task = stack.assert_settled(tasks, 10).await;
     assert!(tasks.iter().all(|id| by_task[id].succeeded.get(by_task[id].members.slot(id).unwrap())));
+}
+
+/// A batch waits for longer than claimed tasks are kept.
+#[tokio::test(start_paused = true)]
+async fn nothing_expires_in_months_without_a_policy() {
+    for tasks in [1, 12] {
+        let stack = stack().await;
+        let ids = stack.register_orders("117", 0..tasks).await;
+        stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+        stack.delete_policy("parcel").await;
+        stack.drain().await;
+        for _ in 0..60 {
+            stack.clock.skip(Duration::from_secs(24 * 3_600));
+            stack.sweep().await;
+            let now = stack.world.now().seconds();
+            for item in stack.scan("TasksTable").await {
+                let task = item["id"].as_s().unwrap().parse::<TaskId>().is_ok();
+                let ttl = item.get("ttl").map(|ttl| ttl.as_n().unwrap().parse::<u64>().unwrap());
+                assert!(!task || ttl.is_none_or(|ttl| ttl > now), "{item:?} expires");
+            }
+        }
+        assert!(60 * 24 * 3_600 > 2 * BUNDLED_RETENTION.as_secs() && BUNDLED_RETENTION > RETENTION);
+        goes_on(&stack, &ids).await;
+    }
 }
 
 async fn waits_from(queues: &[QueueName]) {

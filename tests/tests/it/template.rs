@@ -92,7 +92,7 @@ fn a_function_reads_no_queue_but_its_own() {
 
 /// Beside what a stack needs for itself, only what parameters name: by default nothing.
 #[test]
-fn destinations_of_the_users_are_reached_only_if_parameters_say_so() {
+fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so() {
     let document = Template::document(TEXT).unwrap();
     let mut granted = BTreeMap::new();
     for (name, function) in resources("AWS::Serverless::Function") {
@@ -102,15 +102,20 @@ fn destinations_of_the_users_are_reached_only_if_parameters_say_so() {
                 Some([condition, statement, otherwise]) => [condition, statement, otherwise],
                 _ => continue,
             };
-            assert_eq!((name.as_str(), otherwise), ("NotifyFunction", &json!({"Ref": "AWS::NoValue"})));
+            let condition = condition.as_str().unwrap();
+            let function = if condition.starts_with("Tells") { "NotifyFunction" } else { "ProduceFunction" };
+            assert_eq!((name.as_str(), otherwise), (function, &json!({"Ref": "AWS::NoValue"})));
             let resource = match &statement["Resource"]["Fn::Split"] {
                 Value::Null => statement["Resource"].clone(),
                 split => split[1]["Ref"].clone(),
             };
-            granted.insert(condition.as_str().unwrap().to_owned(), resource);
+            granted.insert(condition.to_owned(), resource);
         }
     }
     let named = [
+        ("AsksFunctions", "SourceFunctionArns"),
+        ("ListsBuckets", "SourceBucketArns"),
+        ("ReadsObjects", "SourceObjectArns"),
         ("TellsDurableFunctions", "NoticeDurableFunctionArns"),
         ("TellsEventBuses", "NoticeEventBusArns"),
         ("TellsQueues", "NoticeQueueArns"),
@@ -178,7 +183,7 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
         Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), lookup)
     };
     let webhooks = Arc::new(fanfold_notify::HttpWebhooks::from_environment(&surroundings("NotifyFunction")).unwrap());
-    let sources = Arc::new(fanfold_produce::HttpSources::default());
+    let sources = Arc::new(fanfold_produce::AllSources::from_environment(&surroundings("ProduceFunction")));
     let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, sources, commands: false };
     let steps = Steps::new(surroundings, outside).unwrap();
     for function in template.functions() {

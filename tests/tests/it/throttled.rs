@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use fanfold::ids::{TaskId, expand};
+use fanfold::limits::{ATTEMPT_MARGIN, BATCH_API_TIMEOUT_MAX};
 use fanfold::messages::RegisterRequest;
 use fanfold_batch_api::Answer;
 use fanfold_tests::{Partitions, QueueName, ScriptedApi, TestStack, Throughput, done, order, until};
@@ -44,6 +45,8 @@ async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize, 
     assert_eq!(!partitions.throttled().is_empty(), throttles, "whether anything was refused");
     let tasks: Vec<TaskId> = stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();
     assert_eq!((tasks.len(), handled()), (orders, orders), "each is handled once");
+    // A place whose giving back was refused is free when its lease ends.
+    tokio::time::sleep(BATCH_API_TIMEOUT_MAX + ATTEMPT_MARGIN).await;
     stack.assert_settled(&tasks, 1_000).await;
     (stack, rate)
 }

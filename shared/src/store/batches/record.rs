@@ -52,6 +52,8 @@ pub struct Batch {
     pub reminded_at: Option<Timestamp>,
     /// When `sweep` last noted that a pause holds it.
     pub held_at: Option<Timestamp>,
+    /// When `sweep` last kept its tasks for longer.
+    pub kept_at: Option<Timestamp>,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -117,13 +119,17 @@ impl Batch {
         self.held_at.map_or(self.created_at, |held_at| held_at.max(self.created_at))
     }
 
-    /// For a batch that a pause holds: `Some`, once a day, if that is to be noted. It says whether the batch's tasks are to be kept
-    /// for longer as well: once a week, before they expire.
+    /// For a batch that a pause holds: whether that is to be noted, once a day.
     #[must_use]
-    pub fn held(&self, now: Timestamp) -> Option<bool> {
-        let week = |at: Timestamp| at.since(self.created_at).as_secs() / (RETENTION.as_secs() / 2);
-        let noted = self.waits_since();
-        (now.since(noted) >= HELD_NOTED_EVERY).then(|| week(noted) < week(now))
+    pub fn is_to_be_noted(&self, now: Timestamp) -> bool {
+        now.since(self.waits_since()) >= HELD_NOTED_EVERY
+    }
+
+    /// For a batch that is not done: whether its tasks are to be kept for longer, once a week, before they expire. It may wait for
+    /// its turn, its next attempt, a policy, or the end of a pause.
+    #[must_use]
+    pub fn is_to_be_kept(&self, now: Timestamp) -> bool {
+        now.since(self.kept_at.unwrap_or(self.created_at)) >= RETENTION / 2
     }
 
     /// Why a slot failed.
@@ -151,6 +157,7 @@ impl Batch {
             weight: Weight::default(),
             reminded_at: None,
             held_at: None,
+            kept_at: None,
             succeeded: Bits::default(),
             failed: Bits::default(),
             dropped: Bits::default(),
@@ -184,6 +191,7 @@ impl Batch {
             ("weight", count(self.weight.0)),
             ("reminded_at", self.reminded_at.map(time)),
             ("held_at", self.held_at.map(time)),
+            ("kept_at", self.kept_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
@@ -227,6 +235,7 @@ impl Batch {
             weight: Weight(reader.number("weight")?),
             reminded_at: reader.time("reminded_at")?,
             held_at: reader.time("held_at")?,
+            kept_at: reader.time("kept_at")?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
@@ -257,7 +266,7 @@ mod tests {
         (
             (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
             any::<[u32; 4]>(),
-            prop::array::uniform4(prop::option::of(any_time())),
+            prop::array::uniform5(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
             (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
@@ -265,7 +274,7 @@ mod tests {
             .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
-                let [lease_until, retry_at, reminded_at, held_at] = times;
+                let [lease_until, retry_at, reminded_at, held_at, kept_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
                 let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
@@ -286,6 +295,7 @@ mod tests {
                     weight: Weight(weight),
                     reminded_at,
                     held_at,
+                    kept_at,
                     succeeded,
                     failed,
                     dropped,

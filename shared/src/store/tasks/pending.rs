@@ -56,9 +56,7 @@ impl Pending {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PendingCursor {
     lane: Lane,
-    /// The record. None: before all records of the lane.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    after: Option<(u64, String)>,
+    after: (u64, String),
 }
 
 impl PendingCursor {
@@ -69,13 +67,7 @@ impl PendingCursor {
             PendingRecord::Task(id) => id.to_string(),
             PendingRecord::Bundle(id) => bundles::record_id(id),
         };
-        Self { lane: lane.clone(), after: Some((pending.created_at.0, id)) }
-    }
-
-    /// Before all records of a lane.
-    #[must_use]
-    pub fn before(lane: Lane) -> Self {
-        Self { lane, after: None }
+        Self { lane: lane.clone(), after: (pending.created_at.0, id) }
     }
 
     /// The lane of that record.
@@ -84,10 +76,10 @@ impl PendingCursor {
         &self.lane
     }
 
-    fn start(&self) -> Option<Item> {
-        let (created_at, id) = self.after.as_ref()?;
+    fn start(&self) -> Item {
+        let (created_at, id) = &self.after;
         let (lane, created_at, id) = (text(&self.lane), number(*created_at), text(id));
-        Some(item([(PENDING, Some(lane)), (record::CREATED_AT, Some(created_at)), (ID, Some(id))]))
+        item([(PENDING, Some(lane)), (record::CREATED_AT, Some(created_at)), (ID, Some(id))])
     }
 }
 
@@ -126,8 +118,7 @@ impl Tasks {
         after: Option<&PendingCursor>,
         size: usize,
     ) -> Result<PendingPage, StoreError> {
-        let (items, next) =
-            self.table.page(&Part::all(PENDING, lane), size, after.and_then(PendingCursor::start)).await?;
+        let (items, next) = self.table.page(&Part::all(PENDING, lane), size, after.map(PendingCursor::start)).await?;
         let records = items.iter().map(|item| Ok((Pending::decode(item)?, lane.clone())));
         Ok(PendingPage { records: records.collect::<Result<_, StoreError>>()?, more: next.is_some() })
     }
@@ -137,14 +128,21 @@ impl Tasks {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn pending(&self, after: Option<&PendingCursor>, size: usize) -> Result<PendingPage, StoreError> {
-        let (items, next) = self.table.scan_page(PENDING, size, after.and_then(PendingCursor::start)).await?;
-        let mut records = Vec::with_capacity(items.len());
-        for item in &items {
-            if cancel::note_in(item)?.is_none() {
-                records.push((Pending::decode(item)?, Reader::new("tasks", ID, item).parsed(PENDING)?));
+        let mut start = after.map(PendingCursor::start);
+        loop {
+            let (items, next) = self.table.scan_page(PENDING, size, start).await?;
+            let mut records = Vec::with_capacity(items.len());
+            for item in &items {
+                if cancel::note_in(item)?.is_none() {
+                    records.push((Pending::decode(item)?, Reader::new("tasks", ID, item).parsed(PENDING)?));
+                }
             }
+            // The next page begins after the last of the records. A page of nothing but notes of cancellations has none.
+            if !records.is_empty() || next.is_none() {
+                return Ok(PendingPage { records, more: next.is_some() });
+            }
+            start = next;
         }
-        Ok(PendingPage { records, more: next.is_some() })
     }
 
     /// One segment of the sparse index of what waits, page by page: hands `visit` each record with its lane. Returns the ids of

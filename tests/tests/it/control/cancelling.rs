@@ -9,7 +9,7 @@ use fanfold::store::fanouts::FanoutState;
 use fanfold::store::tasks::Task;
 use fanfold::tracking::{ItemState, OpenRequest};
 use fanfold_register::Registration;
-use fanfold_tests::{QueueName, TestStack, order};
+use fanfold_tests::{QueueName, TestStack, order, policy};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -63,6 +63,30 @@ async fn what_a_batch_has_is_not_cancelled() {
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
     assert_eq!(cancel(&stack, &tasks).await, 0);
+}
+
+/// The policy names fewer lanes by now. What waits in the others is found.
+#[tokio::test(start_paused = true)]
+async fn a_target_is_cancelled_in_lanes_that_its_policy_does_not_name_any_more() {
+    let stack = TestStack::with(json!({"partitions": 8, "key": "content.order"})).await;
+    let tasks = stack.register_orders("117", 0..40).await;
+    let others = stack.register_orders("118", 40..44).await;
+    lose_all(&stack).await;
+    stack.put_policy(policy(json!({"partitions": 2, "key": "content.order"}))).await;
+    let (mut cancelled, mut after) = (0, None);
+    loop {
+        let page = stack.cancelling.cancel_page(&target("117"), after.as_ref()).await.unwrap();
+        cancelled += page.cancelled;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(cancelled, 40);
+    stack.sweep().await;
+    stack.drain().await;
+    assert_eq!(called(&stack), others.into_iter().collect());
+    assert!(task(&stack, &tasks[0]).await.cancelled);
 }
 
 /// Either a cancellation or a batch gets the task, however they meet.

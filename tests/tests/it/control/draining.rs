@@ -61,6 +61,24 @@ async fn what_is_paused_goes_on_and_what_was_lost_is_found() {
     stack.assert_settled(&tasks, 2).await;
 }
 
+/// A target that is paused by itself keeps its tasks for long. The kind does not drain until then.
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_by_itself_is_not_waited_for() {
+    let stack = TestStack::with(json!({"linger": 600})).await;
+    pause(&stack, &target("117")).await;
+    let held = stack.register_orders("117", 0..3).await;
+    let tasks = stack.register_orders("118", 0..3).await;
+    drain(&stack, &kind()).await;
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(stack.sweep_now().await.switches, 0, "tasks of another target wait");
+    stack.seconds(12).await;
+    assert_eq!((stack.claimed(&tasks).await, stack.claimed(&held).await), (3, 0));
+    assert_eq!(stack.sweep_now().await.switches, 1);
+    resume(&stack, &target("117")).await;
+    stack.minutes(15).await;
+    settled(&stack, &[held, tasks].concat()).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_ends_when_it_is_resumed() {
     let stack = TestStack::with(json!({"linger": 600})).await;

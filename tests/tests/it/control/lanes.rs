@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fanfold::control::{LaneStanding, Scope};
+use fanfold::members::Members;
 use fanfold_tests::{QueueName, TestStack};
 use serde_json::json;
 
@@ -46,6 +47,14 @@ async fn busy_ones_and_those_that_wait_are_paged_and_none_twice() {
         assert_eq!((waits.lock.in_flight.len(), waits.pending.tasks, waits.pending.bytes), (0, 8, 8 * 256));
         assert!(waits.pending.oldest.is_some() && !waits.pending.more && !waits.hold.paused);
         assert_eq!((all["parcel:0:1"].pending.tasks, all["parcel:0:1"].pending.oldest), (0, None));
+    }
+    // Notes of cancellations that are not finished are no lanes, and hide none.
+    for _ in 0..9 {
+        let ids = Members::new([fanfold::ids::TaskId::Single(stack.world.uuid())]);
+        stack.tasks.note_cancelling(stack.world.uuid(), &ids).await.unwrap();
+    }
+    for most in [1, 7] {
+        assert_eq!(list(&stack, &kind(), false, most).await.len(), 40, "{most}");
     }
     assert_eq!(list(&stack, &target("30"), false, 5).await.len(), 1);
     assert_eq!(list(&stack, &Scope::Kind("letter".to_owned()), false, 5).await.len(), 0);

@@ -72,6 +72,11 @@ async fn what_cannot_be_used_is_refused_by_field() {
         (json!({"partitions": 65}), "producer.partitions"),
         (json!({"key": "content."}), "producer.key"),
         (json!({"source": {"url": "http://rows.example/"}}), "producer.source.url"),
+        (json!({"source": {"lambda": "no function"}}), "producer.source.lambda"),
+        (json!({"source": {"s3": {"bucket": "rows", "key": "a.txt"}}, "key": null}), "producer.source.s3.format"),
+        (json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}}), "producer.key"),
+        (json!({"source": {"file": {"path": "a.ndjson"}}, "key": null}), "producer.source.file"),
+        (json!({"source": {"command": ["./rows"]}}), "producer.source.command"),
     ] {
         let (_, fields) = server.post("/fanouts", request(changes)).await.problem(422, "invalid_producer");
         assert_eq!(fields, [field]);
@@ -89,4 +94,23 @@ async fn what_cannot_be_used_is_refused_by_field() {
     server.post(&path, json!({})).await.problem(409, "no_producer");
     server.post(&format!("/fanouts/{NOBODY}/producer/resume"), json!({})).await.problem(404, "unknown_fanout");
     assert!(server.stack.sources.asked().is_empty());
+}
+
+/// Whoever can open such a fan-out reads files and runs programs here.
+#[tokio::test(start_paused = true)]
+async fn files_and_programs_are_taken_where_they_are_allowed() {
+    let server = Server::start().await;
+    let file = request(json!({"source": {"file": {"path": "a.ndjson"}}, "key": null}));
+    let command = request(json!({"source": {"command": ["./rows"]}}));
+    let (detail, _) = server.post("/fanouts", file.clone()).await.problem(422, "invalid_producer");
+    assert!(
+        detail.contains("is allowed only in the local runner; `url`, `lambda` and `s3` are allowed here"),
+        "{detail}"
+    );
+    let server = server.with_commands();
+    server.post("/fanouts", file).await.ok(201);
+    server.post("/fanouts", command).await.ok(201);
+    let none = request(json!({"source": {"command": []}}));
+    let (_, fields) = server.post("/fanouts", none).await.problem(422, "invalid_producer");
+    assert_eq!(fields, ["producer.source.command"]);
 }

@@ -81,6 +81,18 @@ async fn each_line_is_answered_in_order_and_bad_ones_fail_alone() {
     assert_eq!((&ended["complete"], &ended["succeeded"]), (&json!(true), &json!(2)));
 }
 
+/// A line that is refused takes no id from a later one.
+#[tokio::test(start_paused = true)]
+async fn an_id_belongs_to_the_first_good_line() {
+    let server = Server::start().await;
+    let id = server.stack.world.uuid();
+    let of_kind = |kind: &str| json!({"id": id, "kind": kind, "content": {"depot": "117"}}).to_string();
+    let body = [of_kind("letter"), of_kind("parcel"), of_kind("parcel")].join("\n");
+    let answers = server.stream(None, body).await.unwrap();
+    assert_eq!(outcomes(&answers), ["refused", "registered", "refused"]);
+    assert_eq!((&answers[0]["field"], &answers[2]["field"]), (&json!("kind"), &json!("id")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn line_ends_of_any_system_and_other_names_of_the_type_are_taken() {
     let server = Server::start().await;

@@ -67,6 +67,25 @@ async fn each_lane_has_its_own_rate() {
 }
 
 /// The lanes' rates add up to more than the kind's.
+/// A batch of 240 spends ten days of its lane's rate. An idle lane is otherwise forgotten within two.
+#[tokio::test(start_paused = true)]
+async fn a_lane_is_remembered_until_its_rate_has_refilled() {
+    let rate = json!({"lane_rate": {"tasks": 1, "per": "hour", "burst": 1}, "max_batch": 240});
+    let stack = stack(rate, Duration::ZERO).await;
+    let tasks = register(&stack, "parcel", 1, 240).await;
+    work(&stack, tasks.len()).await;
+    let lane = stack.all_batches().await[0].lane.clone();
+    let active = async || stack.locks.get(&lane).await.unwrap().active;
+    for _ in 0..8 {
+        stack.clock.skip(Duration::from_secs(24 * 3_600));
+        stack.sweep().await;
+        assert!(active().await);
+    }
+    stack.clock.skip(Duration::from_secs(48 * 3_600));
+    stack.sweep().await;
+    assert!(!active().await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_rates_of_lanes_and_of_their_kind_hold_together() {
     let rate = json!({

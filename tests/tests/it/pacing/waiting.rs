@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanfold::control::Scope;
 use fanfold_tests::{Counted, Crash, QueueName, TestStack, policy};
 use serde_json::json;
 
@@ -19,6 +20,26 @@ async fn a_batch_that_waits_does_not_poll() {
     let sent = stack.usage().by_operation["sqs.SendMessageBatch"].requests;
     // Each has an election, a leader, a call, and mostly one delay; lanes are woken by the sweep at times.
     assert!(sent <= 5 * 12, "{sent} for 12 calls");
+}
+
+/// Sixty batches miss their turns while their kind is paused. They do not all ask for each time there is then.
+#[tokio::test(start_paused = true)]
+async fn batches_that_missed_their_turns_do_not_poll() {
+    let rate = json!({"kind_rate": {"calls": 6, "per": "minute", "burst": 1}});
+    let stack = TestStack::new(policy(rate), taking(Duration::from_millis(20)), Crash::never()).await;
+    let tasks = register(&stack, "parcel", 60, 1).await;
+    stack.seconds(60).await;
+    let kind = Scope::Kind("parcel".to_owned());
+    stack.control.pause(&kind).await.unwrap();
+    stack.minutes(15).await;
+    assert!(stack.api.seen().len() < 12);
+    let before = stack.usage();
+    stack.control.resume(&kind).await.unwrap();
+    work(&stack, tasks.len()).await;
+    Counted { a_second: 0.1, burst: 1.0 }.assert_kept(&stack.api.seen(), |_| 1.0);
+    let sent = |usage: &fanfold_local::Usage| usage.by_operation["sqs.SendMessageBatch"].requests;
+    let sent = sent(&stack.usage()) - sent(&before);
+    assert!(sent < 10 * 60, "{sent} for 60 calls");
 }
 
 /// Batches that wait go in the order in which they came.

@@ -7,10 +7,12 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::{Json, Router, routing};
-use fanfold::clock::Timestamp;
+use fanfold::clock::{Timestamp, World};
+use fanfold::config::Surroundings;
 use fanfold::limits::SOURCE_ANSWER_BYTES_MAX;
 use fanfold::producing::Source;
-use fanfold_produce::{Ask, HttpSources, SourceError, Sources};
+use fanfold_local::Engine;
+use fanfold_produce::{AllSources, Answer, Ask, SourceError, Sources};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
@@ -34,10 +36,15 @@ async fn serve() -> (String, Arc<AtomicU32>) {
     (url, asked)
 }
 
-async fn ask(url: &str) -> Result<Value, SourceError> {
+/// Sources of an environment without AWS.
+fn sources() -> AllSources {
+    let engine = Engine::memory().unwrap();
+    AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
+}
+
+async fn ask(url: &str) -> Result<Answer, SourceError> {
     let ask = Ask { fanout: Uuid::nil(), partition: 1, of: 3, cursor: json!({"after": 7}) };
-    let body = HttpSources::default().ask(&Source::Url(url.to_owned()), &ask, Timestamp(1_000)).await?;
-    Ok(serde_json::from_slice(&body).unwrap())
+    sources().ask(&Source::Url(url.to_owned()), &ask, Timestamp(1_000)).await
 }
 
 #[tokio::test]
@@ -45,7 +52,7 @@ async fn a_source_gets_fanout_partition_and_cursor() {
     let (url, asked) = serve().await;
     let answer = ask(&format!("{url}/rows")).await.unwrap();
     let wanted = json!({"fanout": Uuid::nil(), "partition": 1, "of": 3, "cursor": {"after": 7}});
-    assert_eq!((&answer["cursor"], asked.load(Ordering::Relaxed)), (&wanted, 1));
+    assert_eq!((answer.cursor, asked.load(Ordering::Relaxed)), (Some(wanted), 1));
 }
 
 #[tokio::test]
@@ -62,4 +69,14 @@ async fn errors_that_another_try_may_mend_are_kept_apart_from_final_ones() {
     assert!(error("/large").await.for_good);
     let gone = ask("http://127.0.0.1:1/").await.unwrap_err();
     assert!(gone.message.starts_with("the source cannot be reached") && !gone.for_good, "{gone}");
+}
+
+#[tokio::test]
+async fn without_a_region_a_source_of_aws_fails_at_once() {
+    for source in [json!({"lambda": "rows"}), json!({"s3": {"bucket": "rows", "key": "a.ndjson"}})] {
+        let ask = Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor: json!(null) };
+        let source: Source = serde_json::from_value(source).unwrap();
+        let error = sources().ask(&source, &ask, Timestamp(1_000)).await.unwrap_err();
+        assert!(error.for_good && error.message == "the environment has no AWS_REGION to call AWS with", "{error}");
+    }
 }

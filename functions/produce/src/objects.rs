@@ -1,0 +1,274 @@
+//! Pages of objects: rows of CSV or NDJSON, from where the cursor says. One plain object is read by all partitions, each in its own
+//! part of it; packed objects, and several objects, are read as a whole by one partition each.
+
+mod cursor;
+
+use fanfold::limits::{
+    OBJECT_HEAD_BYTES, OBJECT_PAGE_BYTES, OBJECT_PART_BYTES, TASKS_PER_REQUEST_MAX, UNPACKED_BYTES_MAX,
+};
+use fanfold::producing::{Format, Given, Objects, Place};
+use fanfold::share::share;
+use fanfold_rows::csv::{Columns, EMPTY};
+use fanfold_rows::{Form, Limits, Part, Taken, split};
+use flate2::read::MultiGzDecoder;
+use serde_json::{Value, json};
+use std::io::Read;
+use std::sync::Arc;
+
+use self::cursor::{Cursor, Within};
+use crate::{Answer, Ask, SourceError};
+
+/// The beginning of an object, and what is known of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Head {
+    /// Changes when the object does.
+    pub(crate) version: String,
+    /// Its bytes.
+    pub(crate) size: u64,
+    /// Whether it says that it is packed by gzip.
+    pub(crate) packed: bool,
+    /// Its first bytes: all, or [`OBJECT_HEAD_BYTES`].
+    pub(crate) first: Vec<u8>,
+}
+
+/// Bytes of an object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bytes {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the object ends with them.
+    pub(crate) last: bool,
+}
+
+/// Some names of objects, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) names: Vec<String>,
+    /// Whether there are more behind them.
+    pub(crate) more: bool,
+}
+
+/// What has objects. A version that is not there any more is an error that is final.
+pub(crate) trait Store: Sync {
+    /// The beginning of an object, of this version if one is given.
+    fn head(&self, name: &str, version: Option<&str>) -> impl Future<Output = Result<Arc<Head>, SourceError>> + Send;
+
+    /// So many bytes of an object.
+    fn bytes(
+        &self,
+        name: &str,
+        version: &str,
+        from: u64,
+        len: u64,
+    ) -> impl Future<Output = Result<Vec<u8>, SourceError>> + Send;
+
+    /// Up to so many bytes of a packed object, from a place in what it is unpacked.
+    fn unpacked(
+        &self,
+        name: &str,
+        version: &str,
+        from: u64,
+        len: usize,
+    ) -> impl Future<Output = Result<Bytes, SourceError>> + Send;
+
+    /// The next names that begin with a prefix.
+    fn names(&self, prefix: &str, after: Option<&str>) -> impl Future<Output = Result<Names, SourceError>> + Send;
+}
+
+/// Answers one question.
+#[derive(Debug)]
+pub(crate) struct Pages<'a, S> {
+    pub(crate) store: &'a S,
+    pub(crate) objects: &'a Objects,
+    pub(crate) ask: &'a Ask,
+}
+
+impl<S: Store> Pages<'_, S> {
+    /// The page that was asked for.
+    pub(crate) async fn page(&self) -> Result<Answer, SourceError> {
+        let cursor: Option<Cursor> = serde_json::from_value(self.ask.cursor.clone()).map_err(SourceError::for_good)?;
+        let (after, within) = match cursor {
+            None => (None, None),
+            Some(Cursor::Behind { after }) => (Some(after), None),
+            Some(Cursor::Within(within)) => (None, Some(within)),
+        };
+        if let Some(key) = &self.objects.key {
+            return self.of_object(key, within).await;
+        }
+        if let Some(key) = within.as_ref().and_then(|within| within.key.clone()) {
+            return self.of_object(&key, within).await;
+        }
+        let prefix = self.objects.prefix.as_deref().unwrap_or_default();
+        let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
+        match names.iter().find(|name| self.is_mine(name)) {
+            Some(name) => self.of_object(name, None).await,
+            None => Ok(Answer {
+                cursor: names.last().filter(|_| more).map(|last| Cursor::behind(last)),
+                ..Answer::default()
+            }),
+        }
+    }
+
+    /// Whether an object that one partition reads is this one's.
+    fn is_mine(&self, name: &str) -> bool {
+        share(name, self.ask.of) == self.ask.partition
+    }
+
+    /// Whether the object is the only one.
+    fn is_single(&self) -> bool {
+        self.objects.key.is_some()
+    }
+
+    async fn of_object(&self, name: &str, within: Option<Within>) -> Result<Answer, SourceError> {
+        let named = is_packed(name);
+        if self.is_single() && named && !self.is_mine(name) {
+            return Ok(Answer::default());
+        }
+        let head = self.store.head(name, within.as_ref().map(|within| within.etag.as_str())).await?;
+        let packed = named || head.packed;
+        if self.is_single() && packed && !self.is_mine(name) {
+            return Ok(Answer::default());
+        }
+        let wrong = |problem: String| SourceError::for_good(format!("{}: {problem}", self.shown(name)));
+        let (form, begin) = self.form(&head, packed).map_err(wrong)?;
+        let taken = match form {
+            Some(form) => self.rows(Object { name, head: &head, packed }, &form, begin, within).await?,
+            None => Taken::default(),
+        };
+        Ok(self.answer(name, &head, taken))
+    }
+
+    /// How the rows are written, and where the first one begins, behind so many lines. None: there is none.
+    fn form(&self, head: &Head, packed: bool) -> Result<(Option<Form>, Begin), String> {
+        let csv = self.objects.format() == Some(Format::Csv);
+        match (head.size, csv) {
+            (0, true) if self.is_single() => Err(EMPTY.to_owned()),
+            (0, _) => Ok((None, Begin::default())),
+            (_, false) => Ok((Some(Form::Ndjson), Begin::default())),
+            (_, true) => {
+                let (text, whole) = if packed { unpacked(head)? } else { (head.first.clone(), head.is_whole()) };
+                let (columns, bytes) = Columns::read(&text, whole)?;
+                let lines = text[..bytes].iter().filter(|byte| **byte == b'\n').count() as u64;
+                Ok((Some(Form::Csv(columns)), Begin { at: bytes as u64, lines }))
+            }
+        }
+    }
+
+    async fn rows(
+        &self,
+        object: Object<'_>,
+        form: &Form,
+        begin: Begin,
+        within: Option<Within>,
+    ) -> Result<Taken, SourceError> {
+        let Object { name, head, packed } = object;
+        let divided = self.is_single() && !packed && self.ask.of > 1;
+        let (start, end) = match (divided, packed) {
+            (true, _) => split(head.size, self.ask.partition, self.ask.of),
+            (false, true) => (0, u64::MAX),
+            (false, false) => (0, head.size),
+        };
+        let (at, line, inside) = match within {
+            Some(Within { at, line, .. }) => (at, line, false),
+            None if start <= begin.at => (begin.at, Some(begin.lines + 1), false),
+            // The byte before tells whether a row begins there.
+            None => (start - 1, None, true),
+        };
+        if start >= end || at >= end {
+            return Ok(Taken::default());
+        }
+        let Bytes { bytes, last } = self.part(object, at).await?;
+        let part = Part { bytes: &bytes, at, line, within: inside, last, end, divided };
+        let beside = self.objects.kind.as_ref().map_or(0, String::len) + 8;
+        let limits = Limits { rows: TASKS_PER_REQUEST_MAX, bytes: OBJECT_PAGE_BYTES, beside };
+        part.take(form, limits).map_err(|error| SourceError::for_good(format!("{}: {error}", self.shown(name))))
+    }
+
+    /// Bytes of an object from a place on.
+    async fn part(&self, Object { name, head, packed }: Object<'_>, at: u64) -> Result<Bytes, SourceError> {
+        if packed {
+            if at > UNPACKED_BYTES_MAX {
+                let name = self.shown(name);
+                let problem = "packed objects of at most 1 GiB are read; split it, or store it unpacked";
+                return Err(SourceError::for_good(format!(
+                    "{name}: has more than {UNPACKED_BYTES_MAX} bytes: {problem}"
+                )));
+            }
+            return self.store.unpacked(name, &head.version, at, OBJECT_PART_BYTES).await;
+        }
+        let len = (OBJECT_PART_BYTES as u64).min(head.size.saturating_sub(at));
+        let (from, to) = (usize::try_from(at).unwrap_or(usize::MAX), usize::try_from(at + len).unwrap_or(usize::MAX));
+        let bytes = match head.first.get(from..to) {
+            Some(bytes) => bytes.to_vec(),
+            None => self.store.bytes(name, &head.version, at, len).await?,
+        };
+        Ok(Bytes { bytes, last: at + len >= head.size })
+    }
+
+    /// What was taken, as the answer of a source.
+    fn answer(&self, name: &str, head: &Head, taken: Taken) -> Answer {
+        let object: Option<Arc<str>> = (!self.is_single()).then(|| name.into());
+        let given = |(place, row): (Place, Result<Value, String>)| Given {
+            row: row.map(|row| match &self.objects.kind {
+                Some(kind) => json!({"kind": kind, "content": row}),
+                None => row,
+            }),
+            at: Some(Place { object: object.clone(), ..place }),
+        };
+        let cursor = match taken.next {
+            Some((at, line)) => {
+                let key = (!self.is_single()).then(|| name.to_owned());
+                Some(Cursor::Within(Within { key, etag: head.version.clone(), at, line }).value())
+            }
+            None if self.is_single() => None,
+            None => Some(Cursor::behind(name)),
+        };
+        Answer { rows: taken.rows.into_iter().map(given).collect(), cursor }
+    }
+
+    /// The name of an object in errors.
+    fn shown(&self, name: &str) -> String {
+        fanfold::text::shorten(name, fanfold::limits::OBJECT_BYTES_SHOWN).into_owned()
+    }
+}
+
+/// An object that is read.
+#[derive(Clone, Copy, Debug)]
+struct Object<'a> {
+    name: &'a str,
+    head: &'a Head,
+    packed: bool,
+}
+
+/// Where the first row begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begin {
+    at: u64,
+    /// Lines before it.
+    lines: u64,
+}
+
+impl Head {
+    fn is_whole(&self) -> bool {
+        self.first.len() as u64 == self.size
+    }
+}
+
+/// Whether an object is packed by its name.
+fn is_packed(name: &str) -> bool {
+    name.len() > 3 && name.as_bytes()[name.len() - 3..].eq_ignore_ascii_case(b".gz")
+}
+
+/// The beginning of a packed object, unpacked, and whether it is all of it.
+fn unpacked(head: &Head) -> Result<(Vec<u8>, bool), String> {
+    let mut text = Vec::new();
+    let most = OBJECT_HEAD_BYTES as u64;
+    match MultiGzDecoder::new(head.first.as_slice()).take(most).read_to_end(&mut text) {
+        Ok(bytes) => Ok((text, head.is_whole() && (bytes as u64) < most)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && !head.is_whole() => Ok((text, false)),
+        Err(error) => Err(format!("is no gzip: {error}")),
+    }
+}
+
+#[cfg(test)]
+#[path = "objects_tests.rs"]
+mod tests;

@@ -1,0 +1,106 @@
+//! What an AWS API says when it does not do what it was called for.
+
+use std::time::Duration;
+
+use fanfold::clock::Timestamp;
+use fanfold::limits::ERROR_BYTES_MAX;
+use fanfold::text::shorten;
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+
+use super::Service;
+use crate::{retry_after, start_of_body};
+
+/// Bytes of an error's body that are read.
+const READ_BYTES: usize = 64 * 1_024;
+
+/// A call of an AWS API failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AwsError {
+    /// It could not be made: the environment has no region or credentials, or TLS cannot be set up.
+    #[error("{0}")]
+    NotMade(String),
+    /// There was no answer.
+    #[error("no answer")]
+    NoAnswer(#[source] reqwest::Error),
+    /// The answer was an error.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// An AWS API answered an error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{service} answered {status}: {code}: {message}")]
+pub struct Refused {
+    /// The service, as its endpoint calls it.
+    pub service: &'static str,
+    /// Its answer.
+    pub status: StatusCode,
+    /// The error's code; empty if it has none.
+    pub code: String,
+    /// What it says.
+    pub message: String,
+    /// How long it asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl Refused {
+    pub(super) async fn read(service: Service, mut answer: Response, now: Timestamp) -> Self {
+        let status = answer.status();
+        let named = answer.headers().get("x-amzn-errortype").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let retry_after = retry_after(answer.headers()).map(|asked| asked.delay(now));
+        let body = start_of_body(&mut answer, READ_BYTES).await;
+        let (code, message) = said(&body);
+        let code = code_of(&named.unwrap_or(code)).to_owned();
+        Self { service: service.name(), status, code, message: shorten(&message, ERROR_BYTES_MAX).into(), retry_after }
+    }
+}
+
+/// Code and message in the body of an error: JSON, or the XML of S3.
+fn said(body: &[u8]) -> (String, String) {
+    let text = String::from_utf8_lossy(body);
+    if text.trim_start().starts_with('<') {
+        return (element(&text, "Code"), element(&text, "Message"));
+    }
+    let document: Value = serde_json::from_str(&text).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let message = document["message"].as_str().or(document["Message"].as_str()).unwrap_or_default();
+    (text(&document["__type"]), message.to_owned())
+}
+
+/// The text of the first element of this name.
+fn element(xml: &str, name: &str) -> String {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let inner = xml.split_once(&open).and_then(|(_, rest)| rest.split_once(&close));
+    inner.map(|(inner, _)| inner.to_owned()).unwrap_or_default()
+}
+
+/// The code of an error, which may stand between a namespace and a URL.
+fn code_of(text: &str) -> &str {
+    let text = text.split(':').next().unwrap_or_default();
+    text.rsplit('#').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_code_is_read_without_its_namespace() {
+        for text in
+            ["TaskTimedOut", "com.amazonaws.swf.service.v2.model#TaskTimedOut", "TaskTimedOut:http://x.example/"]
+        {
+            assert_eq!(code_of(text), "TaskTimedOut");
+        }
+    }
+
+    #[test]
+    fn code_and_message_are_read_from_json_and_from_xml() {
+        let both = |code: &str, message: &str| (code.to_owned(), message.to_owned());
+        assert_eq!(said(br#"{"__type": "a#B", "Message": "no"}"#), both("a#B", "no"));
+        let xml = b"<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>gone</Message></Error>";
+        assert_eq!(said(xml), both("NoSuchKey", "gone"));
+        assert_eq!(said(b"<html>"), both("", ""));
+        assert_eq!(said(b""), both("", ""));
+    }
+}

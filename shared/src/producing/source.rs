@@ -1,0 +1,285 @@
+//! Where a producer's rows come from.
+
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{FUNCTION_BYTES_MAX, OBJECT_KEY_BYTES_MAX};
+use crate::policy::{Destination, FieldError, KIND_ALLOWED, is_kind};
+
+/// Where a producer's rows come from: exactly one of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Source {
+    /// An HTTP endpoint; `https`, or `http` on the local machine.
+    Url(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::url"))] String),
+    /// A Lambda function in the stack's region, by its name or ARN, perhaps with a version or an alias.
+    Lambda(#[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::function"))] String),
+    /// One or more objects in a bucket of S3 in the stack's region.
+    S3(Objects),
+    /// A file of this machine, for the local runner only.
+    File(LocalFile),
+    /// A program and its arguments, for the local runner only: it reads the question from standard input, and writes its answer
+    /// to standard output.
+    Command(#[cfg_attr(feature = "openapi", schemars(length(min = 1)))] Vec<String>),
+}
+
+/// A file of this machine. A file whose name ends in `.gz` is unpacked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LocalFile {
+    /// The file: a path from the folder of the local runner.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
+    pub path: String,
+    /// How rows are written. By default what the path ends in: `.csv`, `.ndjson` or `.jsonl`, perhaps with `.gz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// The kind of the tasks, whose contents the rows are. Without it, a row of NDJSON is a task: `{kind, content}`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_kind"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// Objects in a bucket of S3: one by its `key`, or all that begin with a `prefix`. An object whose name ends in `.gz`, or whose
+/// `Content-Encoding` is `gzip`, is unpacked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Objects {
+    /// The bucket.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::bucket"))]
+    pub bucket: String,
+    /// The key of the object. Either this or `prefix` is needed.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = OBJECT_KEY_BYTES_MAX), extend("x-max-bytes" = OBJECT_KEY_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What the keys of the objects begin with.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = OBJECT_KEY_BYTES_MAX), extend("x-max-bytes" = OBJECT_KEY_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// How rows are written. By default what the key ends in: `.csv`, `.ndjson` or `.jsonl`, perhaps with `.gz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// The kind of the tasks, whose contents the rows are. Without it, a row of NDJSON is a task: `{kind, content}`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_kind"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// A row per task; the first line names the columns, and a row becomes an object of texts.
+    Csv,
+    /// A JSON value per line.
+    Ndjson,
+}
+
+/// The name or ARN of a function, perhaps with a version or an alias (API reference of `Invoke`).
+pub(crate) const FUNCTION: &str =
+    "^(arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:)?[A-Za-z0-9_-]{1,64}(:([$]LATEST|[A-Za-z0-9_-]{1,128}))?$";
+
+/// The name of a bucket (naming rules of S3).
+pub(crate) const BUCKET: &str = "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$";
+
+impl Source {
+    /// Whether it gives each partition the rows that are its own. Otherwise the key of a row decides.
+    #[must_use]
+    pub fn gives_own_rows(&self) -> bool {
+        match self {
+            Self::S3(_) | Self::File(_) => true,
+            Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
+        }
+    }
+
+    /// The field that says that only the local runner reads it; none if deployed stacks do, too.
+    pub(super) fn only_local(&self) -> Option<&'static str> {
+        match self {
+            Self::File(_) => Some("file"),
+            Self::Command(_) => Some("command"),
+            Self::Url(_) | Self::Lambda(_) | Self::S3(_) => None,
+        }
+    }
+
+    /// Adds what is wrong with it; `field` is what it is called where it was given.
+    pub(super) fn check(&self, field: &str, errors: &mut Vec<FieldError>) {
+        match self {
+            Self::Url(url) => {
+                errors.extend(Destination::Url(url.clone()).check(field).err().into_iter().flat_map(|error| error.0));
+            }
+            Self::Lambda(function) => {
+                if function.len() > FUNCTION_BYTES_MAX || !matches(FUNCTION, function) {
+                    let problem = format!(
+                        "is `{function}`, the name or ARN of a Lambda function of at most {FUNCTION_BYTES_MAX} bytes is allowed"
+                    );
+                    errors.push(FieldError { field: format!("{field}.lambda"), problem });
+                }
+            }
+            Self::S3(objects) => objects.check(&format!("{field}.s3"), errors),
+            Self::File(file) => file.check(&format!("{field}.file"), errors),
+            Self::Command(command) => {
+                if command.first().is_none_or(String::is_empty) {
+                    let problem = "is empty, a program and its arguments are expected".to_owned();
+                    errors.push(FieldError { field: format!("{field}.command"), problem });
+                }
+            }
+        }
+    }
+}
+
+impl Objects {
+    /// How the rows of the objects are written; none: it is not known.
+    #[must_use]
+    pub fn format(&self) -> Option<Format> {
+        self.format.or_else(|| self.key.as_deref().and_then(Format::of))
+    }
+
+    fn check(&self, field: &str, errors: &mut Vec<FieldError>) {
+        let mut add = |name: &str, problem: String| {
+            let field = if name.is_empty() { field.to_owned() } else { format!("{field}.{name}") };
+            errors.push(FieldError { field, problem });
+        };
+        if !matches(BUCKET, &self.bucket) {
+            let allowed = "3 to 63 lower-case letters, digits, dots and hyphens are allowed";
+            add("bucket", format!("is `{}`, {allowed}", self.bucket));
+        }
+        match (&self.key, &self.prefix) {
+            (Some(_), Some(_)) => add("", "has both `key` and `prefix`, exactly one of them is allowed".to_owned()),
+            (None, None) => add("", "has neither `key` nor `prefix`, exactly one of them is needed".to_owned()),
+            _ => {}
+        }
+        for (name, text) in [("key", &self.key), ("prefix", &self.prefix)] {
+            let Some(text) = text else { continue };
+            if !(1..=OBJECT_KEY_BYTES_MAX).contains(&text.len()) {
+                add(name, format!("has {} bytes, 1 to {OBJECT_KEY_BYTES_MAX} are allowed", text.len()));
+            }
+            // Clients of HTTP take such parts of a path for folders, and leave them out.
+            if text.split('/').any(|part| matches!(part, "." | "..")) {
+                add(name, format!("is `{text}`, parts that are only `.` or `..` are not allowed"));
+            }
+        }
+        check_rows(self.format(), self.kind.as_deref(), &mut |name, problem| match (name, &self.prefix) {
+            ("format", Some(_)) => add(name, "is missing: with `prefix`, `csv` or `ndjson` is needed".to_owned()),
+            ("format", None) if self.key.is_none() => {}
+            _ => add(name, problem),
+        });
+    }
+}
+
+impl LocalFile {
+    fn check(&self, field: &str, errors: &mut Vec<FieldError>) {
+        let mut add = |name: &str, problem| errors.push(FieldError { field: format!("{field}.{name}"), problem });
+        if self.path.is_empty() {
+            add("path", "is empty, the path of a file is expected".to_owned());
+        }
+        check_rows(self.format.or_else(|| Format::of(&self.path)), self.kind.as_deref(), &mut add);
+    }
+}
+
+/// Names what is wrong with how rows are said to become tasks.
+fn check_rows(format: Option<Format>, kind: Option<&str>, add: &mut dyn FnMut(&str, String)) {
+    match format {
+        None => {
+            add("format", "is missing: the name does not end in .csv, .ndjson or .jsonl (perhaps with .gz)".to_owned())
+        }
+        Some(Format::Csv) if kind.is_none() => {
+            add("kind", "is missing: rows of CSV are contents, so the kind of their tasks is needed".to_owned());
+        }
+        _ => {}
+    }
+    if let Some(kind) = kind.filter(|kind| !is_kind(kind)) {
+        add("kind", format!("is `{kind}`, {KIND_ALLOWED} are allowed"));
+    }
+}
+
+impl Format {
+    /// The format of an object, by what its name ends in.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let ends = |end: &str| name.ends_with(end);
+        if ends(".csv") {
+            return Some(Self::Csv);
+        }
+        (ends(".ndjson") || ends(".jsonl")).then_some(Self::Ndjson)
+    }
+}
+
+fn matches(pattern: &str, text: &str) -> bool {
+    Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::json::shape;
+
+    fn fields(source: &Value) -> Vec<String> {
+        let mut errors = Vec::new();
+        shape::<Source>(source.clone()).unwrap().check("source", &mut errors);
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn only_sources_that_can_be_asked_are_accepted() {
+        for right in [
+            json!({"lambda": "rows"}),
+            json!({"lambda": "rows:live"}),
+            json!({"lambda": "rows:$LATEST"}),
+            json!({"lambda": "arn:aws-cn:lambda:cn-north-1:123456789012:function:ro-ws_2:7"}),
+            json!({"s3": {"bucket": "my.rows-1", "key": "a/b c.csv.gz", "kind": "mail"}}),
+            json!({"s3": {"bucket": "rows", "key": "a.JSONL"}}),
+            json!({"s3": {"bucket": "rows", "prefix": "2026/", "format": "ndjson"}}),
+            json!({"s3": {"bucket": "rows", "key": "export", "format": "csv", "kind": "mail"}}),
+            json!({"file": {"path": "../rows.csv.gz", "kind": "mail"}}),
+            json!({"command": ["./rows", "-v"]}),
+        ] {
+            assert_eq!(fields(&right), Vec::<String>::new(), "{right}");
+        }
+        for (wrong, field) in [
+            (json!({"lambda": ""}), "source.lambda"),
+            (json!({"lambda": "a/b"}), "source.lambda"),
+            (json!({"lambda": "arn:aws:sqs:eu-west-1:123456789012:function:rows"}), "source.lambda"),
+            (json!({"lambda": format!("rows:{}", "x".repeat(129))}), "source.lambda"),
+            (json!({"s3": {"bucket": "Rows", "key": "a.ndjson"}}), "source.s3.bucket"),
+            (json!({"s3": {"bucket": "rows", "key": ""}}), "source.s3.key"),
+            (json!({"s3": {"bucket": "rows", "key": "a/../b.ndjson"}}), "source.s3.key"),
+            (json!({"s3": {"bucket": "rows", "key": "a.txt"}}), "source.s3.format"),
+            (json!({"s3": {"bucket": "rows", "prefix": "a/"}}), "source.s3.format"),
+            (json!({"s3": {"bucket": "rows", "key": "a.csv"}}), "source.s3.kind"),
+            (json!({"s3": {"bucket": "rows", "key": "a.ndjson", "kind": "no/kind"}}), "source.s3.kind"),
+            (json!({"file": {"path": ""}}), "source.file.path"),
+            (json!({"file": {"path": "rows"}}), "source.file.format"),
+            (json!({"file": {"path": "rows.csv"}}), "source.file.kind"),
+            (json!({"command": []}), "source.command"),
+            (json!({"s3": {"bucket": "rows"}}), "source.s3"),
+            (json!({"s3": {"bucket": "rows", "key": "a.ndjson", "prefix": "a"}}), "source.s3"),
+        ] {
+            let found = fields(&wrong);
+            assert!(found.contains(&field.to_owned()), "{wrong}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_written_as_it_is_read() {
+        for source in [
+            json!({"url": "https://example.com/"}),
+            json!({"lambda": "rows"}),
+            json!({"s3": {"bucket": "rows", "key": "a.csv", "kind": "mail"}}),
+            json!({"file": {"path": "a.csv", "kind": "mail"}}),
+            json!({"command": ["./rows"]}),
+        ] {
+            assert_eq!(serde_json::to_value(shape::<Source>(source.clone()).unwrap()).unwrap(), source);
+        }
+        for wrong in [json!({}), json!({"s3": "rows"}), json!({"lambda": "x", "url": "https://example.com/"})] {
+            assert!(shape::<Source>(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}
