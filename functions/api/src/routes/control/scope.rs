@@ -8,7 +8,7 @@ use fanfold::limits::{PARTITIONS_MAX, TARGET_BYTES_MAX};
 use fanfold::policy::{FieldError, KIND_ALLOWED, is_kind};
 use fanfold::text::shorten;
 use fanfold_http::{Code, Problem};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// Everything (`all`), a kind, a target with all its partitions, or one partition of it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -21,20 +21,29 @@ use serde::Deserialize;
 pub(crate) struct ScopeBody {
     /// True for everything.
     #[cfg_attr(feature = "openapi", schemars(with = "bool", extend("const" = true)))]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub(crate) all: Option<bool>,
     /// A kind.
     #[cfg_attr(feature = "openapi", schemars(with = "String", regex(pattern = r"^[A-Za-z0-9._-]+$"), length(min = 1, max = KIND_BYTES_MAX)))]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub(crate) kind: Option<String>,
     /// A target of the kind.
     #[cfg_attr(feature = "openapi", schemars(with = "String", length(max = TARGET_BYTES_MAX), extend("x-max-bytes" = TARGET_BYTES_MAX)))]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub(crate) target: Option<String>,
     /// A partition of the target, from 0.
     #[cfg_attr(feature = "openapi", schemars(with = "u32", range(min = 0, max = MOST - 1)))]
-    #[serde(default, deserialize_with = "fanfold::whole::optional_u32")]
+    #[serde(default, deserialize_with = "given_number")]
     pub(crate) partition: Option<u32>,
+}
+
+/// A field that names a part of a scope and is `null` may have been meant to name one: it is not taken for one that is left out.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+fn given_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    fanfold::whole::u32(deserializer).map(Some)
 }
 
 impl ScopeBody {
