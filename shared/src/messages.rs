@@ -123,6 +123,9 @@ pub struct ElectMessage {
     /// How often the workflow lost. Each election that it wins forms a batch of its own.
     #[serde(default)]
     pub tries: u32,
+    /// One of its tasks ends the linger of the lane: a leader that lingers looks at the lane again.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub flushes: bool,
 }
 
 /// A leader is to form its batch.
@@ -138,9 +141,15 @@ pub struct GroupMessage {
     /// Tasks that the index may not show to the leader yet.
     #[serde(default)]
     pub waiting: Waiting,
-    /// The sender does not know how many tasks wait: if they do not fill a batch, the message is sent again after the linger.
+    /// The leader looks whether its tasks are to wait for more: if so, the message is sent again after some time.
     #[serde(default, skip_serializing_if = "is_not")]
     pub lingers: bool,
+    /// For how many seconds the leader has lingered by then, if it still does.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lingered: u64,
+    /// It comes beside the leader's own message, which is on its way: only if the batch is to be formed now, it has an effect.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub hurries: bool,
 }
 
 /// A batch is to be handed to the batch API.
@@ -154,6 +163,11 @@ pub struct HandleMessage {
     /// Its leader left tasks waiting: most likely the batch leads on when it ends.
     #[serde(default, skip_serializing_if = "is_not")]
     pub more: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(it: &u64) -> bool {
+    *it == 0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)]

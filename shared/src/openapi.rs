@@ -18,7 +18,7 @@ pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_shares};
 pub(crate) use sources::{bucket, function};
-pub(crate) use spans::{delay, idle_limit, pause, timeout};
+pub(crate) use spans::{delay, idle_limit, optional_wait, pause, timeout};
 
 /// A number of failures, or a share.
 pub(crate) fn tolerance(_: &mut SchemaGenerator) -> Schema {

@@ -144,8 +144,11 @@ impl Elect {
         } else {
             lock
         };
-        let linger = if hold.draining { Duration::ZERO } else { policy.linger.0 };
-        outbox.group.extend(self.remind(linger, &lock).await?);
+        outbox.group.extend(self.remind(size.linger().longest(), &lock).await?);
+        if outbox.group.is_empty() {
+            let hurried = self.hurried(size, candidacy, candidate, &lock);
+            outbox.group.extend(hurried.map(|message| (message, Duration::ZERO)));
+        }
         if lock.holder.is_none() && lock.full(policy.max_in_flight) && !lock.waiting {
             self.locks.wait(lane).await?;
         }
@@ -176,6 +179,22 @@ impl Elect {
         Ok(Some((message, Duration::ZERO)))
     }
 
+    /// Has a leader that lingers look at its lane: one of the tasks flushes, or they may be enough for it.
+    fn hurried(
+        &self,
+        size: BatchSize,
+        candidacy: &Candidacy,
+        candidate: &ElectMessage,
+        lock: &Lock,
+    ) -> Option<GroupMessage> {
+        if size.may_flush() && candidacy.flushes() {
+            return GroupMessage::hurried(lock, candidate.waiting.clone(), Duration::ZERO);
+        }
+        // Who counts relies on the index: batches may have claimed these tasks.
+        let over = size.linger().over(lock.acquired_at?, self.world.now()).filter(|_| candidacy.brings())?;
+        GroupMessage::hurried(lock, Waiting::default(), over)
+    }
+
     async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {
         let mut all = Outbox::default();
         for outbox in outboxes {
@@ -195,7 +214,8 @@ impl Elect {
 /// The message to a leader that was just elected, and its delay. `wakes`: the number of waiting tasks is not known.
 fn first(message: GroupMessage, size: BatchSize, wakes: bool) -> (GroupMessage, Duration) {
     match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
-        Some(full) => (message, size.linger(full)),
+        Some(true) => (message, Duration::ZERO),
+        Some(false) => message.after(size.linger().first(), size.linger()),
         // The leader finds out.
         None => (message.lingering(), Duration::ZERO),
     }

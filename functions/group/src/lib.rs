@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError, Write};
-use fanfold::clock::World;
+use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::Hold;
-use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest};
+use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest, Seen};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
@@ -29,6 +29,16 @@ struct Outbox {
     handle: Vec<(HandleMessage, Lane)>,
     group: Vec<(GroupMessage, Duration)>,
     elect: Vec<ElectMessage>,
+}
+
+/// How a batch stands to its lane.
+enum Standing {
+    /// It leads the lane.
+    Leads,
+    /// It led the lane: its record exists, and it waits for no more tasks.
+    Led,
+    /// The lock would not know it.
+    Unknown,
 }
 
 /// Forms batches and dispatches them.
@@ -77,22 +87,35 @@ impl Group {
     /// the same leader. Returns what is to be sent.
     async fn form(&self, message: &GroupMessage) -> Result<Outbox, GroupError> {
         let kind = &message.lane.kind;
-        let Some(policy) = self.policies.get(kind).await? else {
+        let policy = self.policies.get(kind).await?;
+        // Once its intent is written, it goes on without a policy: tasks that it claimed are kept once its lane's lock names the batch.
+        if policy.is_none() && self.batches.get(message.batch).await?.is_none() {
             tracing::warn!(lane = %message.lane, "{}; the leader waits, and is reminded once there is one", no_policy(kind));
             return Ok(Outbox::default());
-        };
-        let hold = self.policies.hold(&message.lane).await?;
-        let size = BatchSize::of(&policy).without_linger(hold.draining);
-        if !self.leads(message).await? {
-            let left = self.left(&message.waiting, message, hold).await?;
-            return Ok(self.wake(message, left));
         }
+        let hold = self.policies.hold(&message.lane).await?;
+        let rests = hold.paused || policy.is_none();
+        let size = policy.as_deref().map_or(BatchSize::NONE, BatchSize::of).without_linger(hold.draining);
+        let forming = match self.standing(message).await? {
+            Standing::Leads => true,
+            Standing::Led => false,
+            Standing::Unknown if message.hurries => return Ok(Outbox::default()),
+            Standing::Unknown => {
+                let left = self.left(&message.waiting, message, hold).await?;
+                return Ok(self.wake(message, left));
+            }
+        };
         // The leader of a paused lane writes an empty intent. If its intent is written already, its batch is formed, and waits.
-        let (candidates, freed) =
-            if hold.paused { (Candidates::none(size), false) } else { self.candidates(message, size).await? };
-        let linger = size.linger(candidates.full);
-        if message.lingers && !linger.is_zero() && !hold.paused {
-            let outbox = Outbox { group: vec![(message.lingered(), linger)], ..Outbox::default() };
+        let (candidates, newest, freed) =
+            if rests { (Candidates::none(size), None, false) } else { self.candidates(message, size).await? };
+        let at_once = candidates.full || candidates.flushes;
+        let seen = Seen { members: candidates.chosen.len(), at_once, newest };
+        let wait = size.linger().on(Duration::from_secs(message.lingered), seen, self.world.now());
+        let may_wait = forming && (message.lingers || message.hurries) && !rests;
+        if may_wait && !wait.is_zero() {
+            // Who only hurries leaves the rest to the leader's own message.
+            let own = (!message.hurries).then(|| message.after(wait, size.linger()));
+            let outbox = Outbox { group: own.into_iter().collect(), ..Outbox::default() };
             return Ok(self.and_wake(message, freed, outbox));
         }
         let Candidates { chosen, bundles, weight, .. } = &candidates;
@@ -105,7 +128,8 @@ impl Group {
             let outbox = self.resign(message, &beside, hold).await?;
             return Ok(self.and_wake(message, freed, outbox));
         }
-        let (mut outbox, in_flight) = self.step_down(message, policy.max_in_flight, size, &rest).await?;
+        let max_in_flight = policy.map_or(1, |policy| policy.max_in_flight);
+        let (mut outbox, in_flight) = self.step_down(message, max_in_flight, size, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
         if in_flight && batch.status == BatchStatus::Dispatched {
             let more = !rest.is_empty() && outbox.group.is_empty();
@@ -114,15 +138,23 @@ impl Group {
         Ok(self.and_wake(message, freed, outbox))
     }
 
-    /// Whether the batch leads its lane, or did, so that its record exists. The lock would not know any other batch.
-    async fn leads(&self, message: &GroupMessage) -> Result<bool, GroupError> {
+    /// How the batch stands to its lane. Who led can be hurried no more, so its record is not read.
+    async fn standing(&self, message: &GroupMessage) -> Result<Standing, GroupError> {
         let lock = self.locks.get(&message.lane).await?;
-        Ok(lock.holder == Some(message.batch) || self.batches.get(message.batch).await?.is_some())
+        if lock.holder == Some(message.batch) {
+            return Ok(Standing::Leads);
+        }
+        let led = !message.hurries && self.batches.get(message.batch).await?.is_some();
+        Ok(if led { Standing::Led } else { Standing::Unknown })
     }
 
     /// Tasks for the batch: the lane's oldest, and those the message names. Fewer named ones do not mean that there are no
-    /// others. Also returns whether tasks were freed, which the index does not show yet.
-    async fn candidates(&self, message: &GroupMessage, size: BatchSize) -> Result<(Candidates, bool), GroupError> {
+    /// others. Also returns when the last one came, and whether tasks were freed, which the index does not show yet.
+    async fn candidates(
+        &self,
+        message: &GroupMessage,
+        size: BatchSize,
+    ) -> Result<(Candidates, Option<Timestamp>, bool), GroupError> {
         let found = self.tasks.find(&message.lane, &message.waiting, size.with_next()).await?;
         let stuck = self.world.now().minus(BUNDLE_FILLING_MAX);
         let mut freed = false;
@@ -132,7 +164,9 @@ impl Group {
             self.tasks.bury(bundle).await?;
         }
         let loads = self.loads(&found.records, size).await?;
-        Ok((Candidates::choose(message.waiting.clone(), found.records, loads, size), freed))
+        // What a message names that only hurries has a workflow of its own.
+        let named = if message.hurries { Waiting::default() } else { message.waiting.clone() };
+        Ok((Candidates::choose(named, found.records, loads, size), found.newest, freed))
     }
 
     /// What tasks on their own take of a batch; bundles hold it for theirs. Read only where it matters.
@@ -244,13 +278,14 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
     Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }
 
-/// The message for the lane's next leader to form its batch: at once if the batch is full, or if the leader has yet to find
-/// that out.
+/// The message for the lane's next leader to form its batch: at once if the batch is full or a task of it flushes, or if the
+/// leader has yet to find that out.
 fn lead_next(message: &GroupMessage, size: BatchSize, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let next = message.next(next, epoch, rest.to_name());
-    let next = match size.linger(rest.full) {
-        _ if rest.is_part => (next.lingering(), Duration::ZERO),
-        linger => (next, linger),
+    let next = match rest.full || rest.flushes {
+        true => (next, Duration::ZERO),
+        false if rest.is_part => (next.lingering(), Duration::ZERO),
+        false => next.after(size.linger().first(), size.linger()),
     };
     Outbox { group: vec![next], ..Outbox::default() }
 }

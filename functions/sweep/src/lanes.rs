@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::control::Hold;
-use fanfold::grouping::{BundleState, Patience, remind};
+use fanfold::grouping::{BundleState, Linger, Patience, remind};
 use fanfold::lane::Lane;
 use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
 use fanfold::messages::ElectMessage;
@@ -33,7 +33,7 @@ impl Sweep {
                 }
                 stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
-                for lock in locks.iter().filter(|lock| round.known.has(&lock.lane.kind)) {
+                for lock in &locks {
                     self.remind_leader(lock, round, report).await?;
                 }
                 if request.workers_dead {
@@ -45,10 +45,13 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends the message of a leader that was silent for too long again, unless its lane is paused.
+    /// Sends the message of a leader that was silent for too long again. In a lane that is paused, or whose kind has no policy,
+    /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it dispatches them.
     async fn remind_leader(&self, lock: &Lock, round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
+        let Some(leader) = lock.holder else { return Ok(()) };
         let (request, hold) = (round.request, round.switches.hold(&lock.lane));
-        if lock.holder.is_none() || hold.paused {
+        let rests = hold.paused || !round.known.has(&lock.lane.kind);
+        if rests && self.batches.get(leader).await?.is_none() {
             return Ok(());
         }
         let linger = if hold.draining { Duration::ZERO } else { self.linger(&lock.lane.kind).await };
@@ -125,7 +128,7 @@ impl Sweep {
     /// How long a leader of this kind may be silent because it waits for its batch to fill.
     async fn linger(&self, kind: &str) -> Duration {
         match self.policies.get(kind).await {
-            Ok(policy) => policy.map_or(Duration::ZERO, |policy| policy.linger.0),
+            Ok(policy) => policy.map_or(Duration::ZERO, |policy| Linger::of(&policy).longest()),
             Err(error) => {
                 tracing::error!(%error, kind, "the policy cannot be read");
                 Duration::ZERO

@@ -26,10 +26,22 @@ impl Candidacy {
         self.messages.iter().any(|(_, message)| message.waiting.is_empty())
     }
 
+    /// Whether one of them has a task that ends the linger of the lane.
+    #[must_use]
+    pub fn flushes(&self) -> bool {
+        self.messages.iter().any(|(_, message)| message.flushes)
+    }
+
     /// Their tasks, each record once.
     #[must_use]
     pub fn waiting(&self) -> Waiting {
         self.messages.iter().fold(Waiting::default(), |all, (_, message)| all.union(&message.waiting))
+    }
+
+    /// Whether one of them is new, or was so a moment ago: its tasks have just come.
+    #[must_use]
+    pub fn brings(&self) -> bool {
+        self.messages.iter().any(|(_, message)| message.tries < 2 && !message.waiting.is_empty())
     }
 
     /// Whether one of them has tried before, and may find its tasks claimed. A new one has just stored them.
@@ -50,6 +62,7 @@ impl Candidacy {
             waiting,
             workflow: if at == 0 { first.workflow } else { derived::workflow(first.workflow, at) },
             tries,
+            flushes: self.flushes(),
         };
         waiting.portions().into_iter().enumerate().map(message).collect()
     }

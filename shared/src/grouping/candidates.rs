@@ -24,6 +24,8 @@ pub struct Candidates {
     pub weight: Weight,
     /// Whether these fill the batch, or no more would be read.
     pub full: bool,
+    /// Whether a task that was found ends the linger of the lane.
+    pub flushes: bool,
     size: BatchSize,
     named: Waiting,
     records: Vec<WaitingRecord>,
@@ -40,6 +42,8 @@ pub struct Rest {
     pub others: Waiting,
     /// Whether it fills the next batch.
     pub full: bool,
+    /// Whether a task of it ends the linger of the lane.
+    pub flushes: bool,
     /// It does not fill the next batch, but more may wait than was read.
     pub is_part: bool,
 }
@@ -83,7 +87,8 @@ impl Candidates {
         let weight = chosen.iter().fold(Weight::default(), |weight, slot| weight.plus(slot.load.weight));
         let (members, bundles) = (members(&chosen), bundles.collect());
         let full = filling.is_full() || size.is_all_it_sees(found(&records));
-        Self { chosen: members, bundles, weight, full, size, named, records, loads }
+        let flushes = filling.flushes();
+        Self { chosen: members, bundles, weight, full, flushes, size, named, records, loads }
     }
 
     /// The bundles, as they were read.
@@ -118,7 +123,7 @@ impl Candidates {
             }
         }
         (rest.named.tasks, rest.others.tasks) = (Members::new(named), Members::new(others));
-        rest.full = next.is_full();
+        (rest.full, rest.flushes) = (next.is_full(), next.flushes());
         rest.is_part = !rest.full && self.size.is_all_it_sees(found(&self.records));
         rest
     }
@@ -275,6 +280,26 @@ mod tests {
         assert_eq!(choose(&[7, 7, 8, 7, 9]), (ids(&[0, 2, 4]), true, false, false));
         assert_eq!(choose(&[7, 7, 7]), (ids(&[0]), false, false, false));
         assert_eq!(choose(&[7; 6]), (ids(&[0]), true, false, true), "others may wait behind these");
+    }
+
+    #[test]
+    fn a_task_that_flushes_is_seen_in_the_batch_and_in_what_it_leaves() {
+        let size = |changes: serde_json::Value| {
+            let mut policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}});
+            policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            BatchSize::of(&serde_json::from_value(policy).unwrap())
+        };
+        let flushing = |number: u128| (id(number), Load { flushes: true, ..Load::default() });
+        let look = |size: BatchSize, flushes: &[u128]| {
+            let loads = flushes.iter().copied().map(flushing).collect();
+            let candidates = Candidates::choose(Waiting::default(), alone(&[1, 2, 3, 4]), loads, size);
+            (candidates.flushes, candidates.rest(&candidates.chosen).flushes)
+        };
+        let by_content = size(json!({"max_batch": 3, "flush_when": "content.last"}));
+        assert_eq!(look(by_content, &[]), (false, false));
+        assert_eq!(look(by_content, &[2]), (true, false), "its batch takes it along");
+        assert_eq!(look(by_content, &[4]), (true, true), "the next batch does");
+        assert_eq!(look(size(json!({"max_batch": 3})), &[2, 4]), (false, false));
     }
 
     proptest! {

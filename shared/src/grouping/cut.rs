@@ -8,6 +8,7 @@ use crate::lane::Lane;
 use crate::limits::BUNDLE_BYTES_MAX;
 use crate::masks::ENTRY_BYTES;
 use crate::members::Members;
+use crate::store::tasks::FLUSHES;
 
 /// Cuts tasks of one lane into bundles, each of which stays within one DynamoDB write unit with the claims of batches of this
 /// size: a longer record would make every claim dearer. One that has a single task is better stored alone.
@@ -48,7 +49,9 @@ fn record_bytes(tasks: &[(TaskId, Load)], lane: usize, size: BatchSize) -> usize
     // Its tasks fill batches, and the first and last of these may be shared with other bundles.
     let claims = size.batches(tasks.len(), tasks.iter().map(|(_, load)| *load)) + 1;
     let (members, loads) = split(tasks);
-    FIXED + 2 * lane + members.pack().len() + loads.columns().len() + slots + claims * (ENTRY_BYTES + slots)
+    let columns = loads.columns();
+    let columns = columns.len() + if columns.flushes.is_empty() { 0 } else { FLUSHES.len() };
+    FIXED + 2 * lane + members.pack().len() + columns + slots + claims * (ENTRY_BYTES + slots)
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Hints: which fields they carry, and why.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
+use crate::backoff::delay_seconds;
 use crate::clock::Timestamp;
+use crate::grouping::Linger;
 use crate::lane::Lane;
 use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, LaneBatch, NotifyMessage};
 use crate::store::batches::{Batch, BatchStatus};
@@ -14,20 +18,26 @@ impl ElectMessage {
     /// the lane's first election, as no batch can have claimed them.
     #[must_use]
     pub fn stored(lane: Lane, waiting: Waiting, workflow: Uuid) -> Self {
-        Self { lane, waiting, workflow, tries: 0 }
+        Self { lane, waiting, workflow, tries: 0, flushes: false }
     }
 
     /// Tasks that a leader knew of and left out of its batch. Its try counts as the first: others may have claimed them since,
     /// so they are looked up before the election.
     #[must_use]
     pub fn left(lane: Lane, waiting: Waiting, workflow: Uuid) -> Self {
-        Self { lane, waiting, workflow, tries: 1 }
+        Self { tries: 1, ..Self::stored(lane, waiting, workflow) }
     }
 
     /// Wakes a lane for all that wait there. It names no tasks, so there is nothing to look up, and a loser does not try again.
     #[must_use]
     pub fn wake(lane: Lane, workflow: Uuid) -> Self {
-        Self { lane, waiting: Waiting::default(), workflow, tries: 0 }
+        Self::stored(lane, Waiting::default(), workflow)
+    }
+
+    /// The same, where one of the tasks may end the linger of the lane.
+    #[must_use]
+    pub fn flushing(self, flushes: bool) -> Self {
+        Self { flushes, ..self }
     }
 
     /// The workflow lost, and tries once more.
@@ -41,7 +51,7 @@ impl GroupMessage {
     /// To the leader that was just elected, with tasks it may not find in the index yet.
     #[must_use]
     pub fn elected(lock: &Lock, batch: Uuid, waiting: Waiting) -> Self {
-        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting, lingers: false }
+        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting, lingers: false, lingered: 0, hurries: false }
     }
 
     /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None if there is no
@@ -51,22 +61,35 @@ impl GroupMessage {
         Some(Self::elected(lock, lock.holder?, Waiting::default()))
     }
 
-    /// The leader has yet to find out whether its tasks fill a batch: only if they do not, it lingers.
+    /// To a leader that may linger, and has done so for this time, beside its own message, with tasks it may not find in the index
+    /// yet: it forms its batch now if one of those that wait flushes, or if they are enough. None if there is no leader.
+    #[must_use]
+    pub fn hurried(lock: &Lock, waiting: Waiting, lingered: Duration) -> Option<Self> {
+        let lingered = lingered.as_secs();
+        Some(Self { hurries: true, lingered, ..Self::elected(lock, lock.holder?, waiting) })
+    }
+
+    /// The leader has yet to find out whether its tasks are to wait for more: only if they are, it lingers.
     #[must_use]
     pub fn lingering(self) -> Self {
         Self { lingers: true, ..self }
     }
 
-    /// It has lingered.
+    /// The leader lingers for `wait`: the message and its delay, which is whole seconds. It looks again unless its time is over by
+    /// then.
     #[must_use]
-    pub fn lingered(&self) -> Self {
-        Self { lingers: false, ..self.clone() }
+    pub fn after(&self, wait: Duration, linger: Linger) -> (Self, Duration) {
+        let wait = u64::try_from(delay_seconds(wait)).unwrap_or_default();
+        let lingered = self.lingered.saturating_add(wait);
+        let lingers = lingered < linger.longest().as_secs();
+        let lingered = if lingers { lingered } else { 0 };
+        (Self { lingers, lingered, ..self.clone() }, Duration::from_secs(wait))
     }
 
     /// To the leader that takes over from the one this message was for.
     #[must_use]
     pub fn next(&self, batch: Uuid, epoch: u64, waiting: Waiting) -> Self {
-        Self { lane: self.lane.clone(), batch, epoch, waiting, lingers: false }
+        Self { lane: self.lane.clone(), batch, epoch, waiting, lingers: false, lingered: 0, hurries: false }
     }
 }
 
@@ -172,6 +195,26 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_that_lingers_counts_its_waits() {
+        let policy = |quiet: Option<u64>| {
+            let policy = serde_json::json!({
+                "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 9, "quiet": quiet,
+            });
+            Linger::of(&serde_json::from_value(policy).unwrap())
+        };
+        let lock = Lock { holder: Some(Uuid::from_u128(2)), epoch: 5, ..Lock::free(lane()) };
+        let elected = GroupMessage::again(&lock).unwrap();
+        let plain = policy(None);
+        assert_eq!(elected.clone().lingering().after(plain.first(), plain), (elected.clone(), Duration::from_secs(9)));
+        let quiet = policy(Some(4));
+        let (first, delay) = elected.after(quiet.first(), quiet);
+        assert_eq!((first.lingers, first.lingered, delay), (true, 4, Duration::from_secs(4)));
+        let (next, delay) = first.after(Duration::from_millis(2_001), quiet);
+        assert_eq!((next.lingers, next.lingered, delay), (true, 7, Duration::from_secs(3)));
+        assert_eq!(next.after(Duration::from_secs(2), quiet), (elected, Duration::from_secs(2)));
+    }
+
+    #[test]
     fn the_hint_of_a_leader_has_the_epoch_of_its_election() {
         let batch = Uuid::from_u128(2);
         let lock = Lock { holder: Some(batch), epoch: 5, ..Lock::free(lane()) };
@@ -180,6 +223,9 @@ mod tests {
         let again = GroupMessage { waiting: Waiting::default(), ..elected.clone() };
         assert_eq!(GroupMessage::again(&lock), Some(again));
         assert_eq!(GroupMessage::again(&Lock::free(lane())), None);
+        let hurried = GroupMessage::hurried(&lock, tasks(), Duration::ZERO);
+        assert_eq!(hurried, Some(GroupMessage { hurries: true, ..elected.clone() }));
+        assert_eq!(GroupMessage::hurried(&Lock::free(lane()), tasks(), Duration::ZERO), None);
         let next = elected.next(Uuid::from_u128(3), 6, Waiting::default());
         assert_eq!((next.lane, next.batch, next.epoch), (lane(), Uuid::from_u128(3), 6));
     }

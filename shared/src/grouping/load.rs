@@ -1,13 +1,15 @@
-//! What tasks take of a batch, known since they were registered: bytes, weight, and a value that only one member may have.
+//! What tasks take of a batch, known since they were registered: bytes, weight, and a value that only one member may have. Also
+//! whether their lane does not linger while they wait.
 //!
 //! A record has a column for each, by slot, but only if some task differs from a small one without the others. A column is a
 //! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first); the column of hashes, which are
-//! seldom alike, is a run of `hash (u32, big-endian)`.
+//! seldom alike, is a run of `hash (u32, big-endian)`, and that of tasks that flush is a bitfield.
 
 use std::num::NonZeroU32;
 
 use md5::{Digest, Md5};
 
+use crate::bits::Bits;
 use crate::limits::{SLOTS_PER_RECORD_MAX, SMALL_TASK_BYTES};
 use crate::policy::Weight;
 
@@ -21,11 +23,13 @@ pub struct Load {
     /// The hash of its `distinct` value, if its policy had one: two members of a batch never have the same hash. Two different
     /// values may; then one of the tasks takes the next batch.
     pub distinct: Option<NonZeroU32>,
+    /// Whether its lane does not linger while it waits, if its policy said when.
+    pub flushes: bool,
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Self { bytes: SMALL_TASK_BYTES, weight: Weight::default(), distinct: None }
+        Self { bytes: SMALL_TASK_BYTES, weight: Weight::default(), distinct: None, flushes: false }
     }
 }
 
@@ -52,12 +56,13 @@ pub(crate) struct Columns {
     pub(crate) bytes: Vec<u8>,
     pub(crate) weights: Vec<u8>,
     pub(crate) distinct: Vec<u8>,
+    pub(crate) flushes: Vec<u8>,
 }
 
 impl Columns {
     /// Bytes of all of them.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() + self.weights.len() + self.distinct.len()
+        self.bytes.len() + self.weights.len() + self.distinct.len() + self.flushes.len()
     }
 }
 
@@ -75,6 +80,9 @@ impl Loads {
             bytes: pack(self.0.iter().map(|load| u64::from(load.bytes)), u64::from(small.bytes)),
             weights: pack(self.0.iter().map(|load| load.weight.0), small.weight.0),
             distinct: hashes(&self.0),
+            flushes: Bits::from_iter(self.0.iter().enumerate().filter(|(_, load)| load.flushes).map(|(slot, _)| slot))
+                .as_bytes()
+                .to_vec(),
         }
     }
 
@@ -85,13 +93,19 @@ impl Loads {
         if !rest.is_empty() || hashes.len() > SLOTS_PER_RECORD_MAX {
             return Err(ColumnError(hashes.len() * 4));
         }
+        let flushes = Bits::from_bytes(columns.flushes.clone());
+        let flushing = flushes.last().map_or(0, |last| last + 1);
+        if flushing > SLOTS_PER_RECORD_MAX {
+            return Err(ColumnError(SLOTS_PER_RECORD_MAX / 8));
+        }
         let small = Load::default();
         let load = |slot: usize| Load {
             bytes: bytes.get(slot).map_or(small.bytes, |bytes| u32::try_from(*bytes).unwrap_or(u32::MAX)),
             weight: weights.get(slot).copied().map_or(small.weight, Weight),
             distinct: hashes.get(slot).and_then(|hash| NonZeroU32::new(u32::from_be_bytes(*hash))),
+            flushes: flushes.get(slot),
         };
-        Ok((0..bytes.len().max(weights.len()).max(hashes.len())).map(load).collect())
+        Ok((0..bytes.len().max(weights.len()).max(hashes.len()).max(flushing)).map(load).collect())
     }
 }
 
@@ -168,11 +182,12 @@ fn take(column: &[u8], at: &mut usize) -> Result<u64, ColumnError> {
 pub(crate) fn any_loads() -> impl proptest::strategy::Strategy<Value = Loads> {
     use proptest::prelude::*;
     let (bytes, weight) = (prop_oneof![Just(SMALL_TASK_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
-    let load = (bytes, weight, prop_oneof![Just(0_u32), any::<u32>()]);
-    let load = load.prop_map(|(bytes, weight, distinct)| Load {
+    let load = (bytes, weight, prop_oneof![Just(0_u32), any::<u32>()], any::<bool>());
+    let load = load.prop_map(|(bytes, weight, distinct, flushes)| Load {
         bytes,
         weight: Weight(weight),
         distinct: NonZeroU32::new(distinct),
+        flushes,
     });
     prop::collection::vec(load, 0..9).prop_map(|loads| loads.into_iter().collect())
 }
@@ -191,7 +206,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(column in prop::collection::vec(any::<u8>(), 0..40)) {
-            let columns = Columns { bytes: column.clone(), weights: column.clone(), distinct: column };
+            let columns = Columns { bytes: column.clone(), weights: column.clone(), distinct: column.clone(), flushes: column };
             if let Ok(loads) = Loads::of(&columns) {
                 prop_assert_eq!(Loads::of(&loads.columns()).unwrap(), loads);
             }
@@ -204,8 +219,11 @@ mod tests {
         assert_eq!((small.columns(), &small), (Columns::default(), &Loads::default()));
         assert_eq!(small.get(7), Load::default());
         // Tasks of one kind are mostly alike: they take some bytes together.
-        let alike: Loads = [Load { bytes: 512, weight: Weight(3_000), distinct: None }; 300].into_iter().collect();
+        let alike: Loads = [Load { bytes: 512, weight: Weight(3_000), ..Load::default() }; 300].into_iter().collect();
         assert_eq!(alike.columns().len(), 8);
+        // One that flushes takes a bit for itself and each before it.
+        let one = |slot: usize| Load { flushes: slot == 9, ..Load::default() };
+        assert_eq!((0..300).map(one).collect::<Loads>().columns().len(), 2);
     }
 
     #[test]

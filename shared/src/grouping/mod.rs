@@ -6,6 +6,7 @@ mod candidates;
 mod cut;
 mod giving_up;
 mod hints;
+mod lingering;
 mod load;
 mod outcome;
 mod silence;
@@ -17,6 +18,7 @@ pub use self::candidacy::Candidacy;
 pub use self::candidates::{Candidates, Rest};
 pub use self::cut::cut;
 pub use self::giving_up::{gave_up_waiting, waited_in_vain};
+pub use self::lingering::{Linger, Seen};
 pub(crate) use self::load::Columns;
 #[cfg(test)]
 pub(crate) use self::load::any_loads;

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
-use std::time::Duration;
 
+use crate::grouping::Linger;
 use crate::grouping::load::Load;
 use crate::limits::{BATCH_BYTES_DEFAULT, CONTENT_BYTES_MAX, MEMBER_BYTES, SMALL_TASK_BYTES};
 use crate::policy::{Policy, Weight};
@@ -17,10 +17,22 @@ pub struct BatchSize {
     to_the_byte: bool,
     weight: Option<Weight>,
     distinct: bool,
-    linger: Duration,
+    flushes: bool,
+    linger: Linger,
 }
 
 impl BatchSize {
+    /// Batches that take nothing more: of a kind without a policy.
+    pub const NONE: Self = Self {
+        most: 0,
+        bytes: 0,
+        to_the_byte: false,
+        weight: None,
+        distinct: false,
+        flushes: false,
+        linger: Linger::NONE,
+    };
+
     /// The size of this policy's batches.
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
@@ -30,14 +42,15 @@ impl BatchSize {
             to_the_byte: policy.max_batch_bytes.is_some(),
             weight: policy.max_weight,
             distinct: policy.distinct.is_some(),
-            linger: policy.linger.0,
+            flushes: policy.flush_when.is_some(),
+            linger: Linger::of(policy),
         }
     }
 
     /// The same without a linger, if `hurries`: for a lane whose batches are formed at once.
     #[must_use]
     pub fn without_linger(self, hurries: bool) -> Self {
-        Self { linger: if hurries { Duration::ZERO } else { self.linger }, ..self }
+        Self { linger: if hurries { Linger::NONE } else { self.linger }, ..self }
     }
 
     /// Tasks to find before a batch is formed: twice as many as it takes show whether the next one is full, too.
@@ -46,12 +59,18 @@ impl BatchSize {
         2 * self.most
     }
 
-    /// Whether this number of tasks fills a batch. None: that depends on their loads.
+    /// Whether a task may end its lane's linger.
+    #[must_use]
+    pub fn may_flush(self) -> bool {
+        self.flushes
+    }
+
+    /// Whether this number of tasks fills a batch. None: it depends on their loads whether they do, or whether they wait for more.
     #[must_use]
     pub fn is_full_of(self, tasks: usize) -> Option<bool> {
         match tasks >= self.most {
             true if !self.distinct => Some(true),
-            false if !self.distinct && !self.to_the_byte && self.weight.is_none() => Some(false),
+            false if !self.distinct && !self.to_the_byte && self.weight.is_none() && !self.flushes => Some(false),
             _ => None,
         }
     }
@@ -62,17 +81,18 @@ impl BatchSize {
         tasks >= self.with_next()
     }
 
-    /// Whether the loads of this number of tasks matter: they do not, if a batch has room for as many large ones.
+    /// Whether the loads of this number of tasks matter: they do not, if a batch has room for as many large ones, and nothing else
+    /// of a task counts.
     #[must_use]
     pub fn depends_on_loads(self, tasks: usize) -> bool {
         let largest = (CONTENT_BYTES_MAX + MEMBER_BYTES) as u64;
-        self.weight.is_some() || self.distinct || largest.saturating_mul(tasks as u64) > self.bytes
+        self.weight.is_some() || self.distinct || self.flushes || largest.saturating_mul(tasks as u64) > self.bytes
     }
 
-    /// How long a leader waits for more tasks: a full batch is formed at once.
+    /// For how long a leader waits for more tasks.
     #[must_use]
-    pub fn linger(self, full: bool) -> Duration {
-        if full { Duration::ZERO } else { self.linger }
+    pub fn linger(self) -> Linger {
+        self.linger
     }
 
     /// Bytes that a task with a content of this size takes. They are rounded up if the policy does not limit bytes, so that
@@ -110,18 +130,28 @@ pub struct Filling {
     weight: Weight,
     seen: HashSet<NonZeroU32>,
     full: bool,
+    flushes: bool,
 }
 
 impl Filling {
     /// An empty batch.
     #[must_use]
     pub fn new(size: BatchSize) -> Self {
-        Self { size, members: 0, bytes: 0, weight: Weight::default(), seen: HashSet::new(), full: false }
+        Self {
+            size,
+            members: 0,
+            bytes: 0,
+            weight: Weight::default(),
+            seen: HashSet::new(),
+            full: false,
+            flushes: false,
+        }
     }
 
     /// Takes a task, if there is room for it and no other has its `distinct` value; returns whether it did. The first one is
     /// always taken: a task that is more than a batch may have goes alone.
     pub fn take(&mut self, load: Load) -> bool {
+        self.flushes |= self.size.flushes && load.flushes;
         let (bytes, weight) = (self.bytes + u64::from(load.bytes), self.weight.plus(load.weight));
         let over = bytes > self.size.bytes || self.size.weight.is_some_and(|most| weight > most);
         if self.members >= self.size.most || (over && self.members > 0) {
@@ -133,6 +163,13 @@ impl Filling {
         }
         (self.members, self.bytes, self.weight) = (self.members + 1, bytes, weight);
         true
+    }
+
+    /// Whether one of the tasks that were offered ends the linger of its lane, also if it was not taken: it waits for the next
+    /// batch, which begins when this one is formed.
+    #[must_use]
+    pub fn flushes(&self) -> bool {
+        self.flushes
     }
 
     /// Whether it is full: it has as many tasks as it may have, or one of those offered found no room.
@@ -158,7 +195,7 @@ mod tests {
     }
 
     fn load(bytes: u32, weight: u64) -> Load {
-        Load { bytes, weight: Weight(weight * 1_000), distinct: None }
+        Load { bytes, weight: Weight(weight * 1_000), ..Load::default() }
     }
 
     /// Which of these are taken, and whether the batch is full then.
@@ -179,7 +216,7 @@ mod tests {
         let full = |tasks| taken(size, &vec![Load::default(); tasks]);
         assert_eq!([0, 6, 7, 8].map(|tasks| full(tasks).1), [false, false, true, true]);
         assert_eq!(full(9).0, (0..7).collect::<Vec<_>>());
-        assert_eq!([false, true].map(|full| size.linger(full).as_secs()), [3, 0]);
+        assert_eq!([false, true].map(|hurries| size.without_linger(hurries).linger().longest().as_secs()), [3, 0]);
     }
 
     #[test]
@@ -233,6 +270,29 @@ mod tests {
         // Without the field it is not read.
         let without = self::size(json!({"max_batch": 3}));
         assert_eq!(taken(without, &[load("a"), load("a")]).0.len(), 2);
+    }
+
+    #[test]
+    fn a_task_that_flushes_ends_the_linger_whether_it_is_taken_or_not() {
+        let flushing = size(json!({"flush_when": "content.last", "distinct": "content.account", "max_batch": 3}));
+        let flushes = |size, loads: &[Load]| {
+            let mut filling = Filling::new(size);
+            loads.iter().for_each(|load| _ = filling.take(*load));
+            (filling.flushes(), filling.is_full())
+        };
+        let plain = Load { distinct: Some(distinct("a")), ..Load::default() };
+        let last = Load { flushes: true, ..plain };
+        assert_eq!(flushes(flushing, &[plain, plain]), (false, false));
+        assert_eq!(flushes(flushing, &[last]), (true, false));
+        assert_eq!(flushes(flushing, &[plain, last]), (true, false), "it waits for the next batch");
+        // Who does not know the loads has to look; a full batch goes anyway.
+        let flushing = size(json!({"flush_when": "content.last", "max_batch": 3}));
+        assert_eq!([2, 3].map(|tasks| flushing.is_full_of(tasks)), [None, Some(true)]);
+        assert!(flushing.depends_on_loads(1) && flushing.may_flush());
+        // Once the policy does not say when, it is not read.
+        let without = size(json!({"max_batch": 3}));
+        assert_eq!(flushes(without, &[last]), (false, false));
+        assert!(!without.depends_on_loads(3) && !without.may_flush());
     }
 
     #[test]

@@ -14,6 +14,12 @@ pub(crate) fn delay(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 0, DELAY_MAX)
 }
 
+/// A time that a leader waits, or none.
+pub(crate) fn optional_wait(generator: &mut SchemaGenerator) -> Schema {
+    let span = span(generator, 1, DELAY_MAX);
+    json_schema!({"anyOf": [span, {"type": "null"}]})
+}
+
 pub(crate) fn pause(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 0, RETRY_AFTER_MAX)
 }

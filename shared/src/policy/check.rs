@@ -7,8 +7,8 @@ use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
 use super::{Expression, ExpressionError, Policy, Span, Subject, Weight};
 use crate::limits::{
-    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, DELAY_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
-    RETRY_AFTER_MAX, URL_BYTES_MAX, WEIGHT_MAX,
+    ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX,
+    URL_BYTES_MAX, WEIGHT_MAX,
 };
 
 /// One field that cannot be used.
@@ -71,6 +71,13 @@ impl Faults {
         }
     }
 
+    /// What a message is delayed by.
+    pub(super) fn whole_seconds(&mut self, field: &str, value: Span) {
+        if value.0.subsec_nanos() != 0 {
+            self.add(field, format!("is {value}, whole seconds are allowed (SQS delays are)"));
+        }
+    }
+
     /// Times are stored in milliseconds: a finer value would be rounded, so it is refused.
     pub(super) fn whole_millis(&mut self, field: &str, value: Span) {
         if !value.0.subsec_nanos().is_multiple_of(1_000_000) {
@@ -109,13 +116,13 @@ impl Policy {
             faults.range("max_batch_bytes", bytes, BATCH_BYTES_MAX);
         }
         self.check_weight(&mut faults);
+        if let Some(Err(problem)) = self.flush_when.as_ref().map(|source| self.check_flag(source)) {
+            faults.add("flush_when", problem);
+        }
         faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT_MAX);
         self.check_pace(&mut faults);
         faults.range("max_attempts", self.max_attempts, ATTEMPTS_MAX);
-        faults.at_most("linger", self.linger, DELAY_MAX);
-        if self.linger.0.subsec_nanos() != 0 {
-            faults.add("linger", format!("is {}, whole seconds are allowed (SQS delays are)", self.linger));
-        }
+        self.check_waits(&mut faults);
         faults.whole_millis("backoff.base", self.backoff.base);
         faults.whole_millis("backoff.max", self.backoff.max);
         faults.at_most("backoff.max", self.backoff.max, RETRY_AFTER_MAX);
@@ -173,6 +180,11 @@ impl Policy {
     /// The same for an expression whose value is a weight.
     fn check_number(&self, source: &str) -> Result<(), String> {
         self.check_with(source, |expression, any| expression.weight(any).map(drop))
+    }
+
+    /// The same for an expression whose value is true or false.
+    fn check_flag(&self, source: &str) -> Result<(), String> {
+        self.check_with(source, |expression, any| expression.flag(any).map(drop))
     }
 
     fn check_with(
@@ -250,8 +262,6 @@ mod tests {
         assert_eq!(fields(json!({"kind_rate": {"weight": 3, "per": "second"}})), ["kind_rate.weight"]);
         let paced = json!({"max_calls": 3, "kind_rate": {"tasks": 9, "per": "minute", "burst": 2}, "lane_rate": {"calls": 1, "per": "hour"}});
         assert_eq!(fields(paced), Vec::<String>::new());
-        assert_eq!(fields(json!({"linger": "500ms"})), ["linger"]);
-        assert_eq!(fields(json!({"linger": "16m"})), ["linger"]);
         assert_eq!(fields(json!({"backoff": {"base": "11m"}})), ["backoff.base"]);
         assert_eq!(fields(json!({"backoff": {"base": "1500us", "max": "1s 1ns"}})), ["backoff.base", "backoff.max"]);
         assert_eq!(fields(json!({"backoff": {"max": "86401s"}})), ["backoff.max"]);
@@ -270,6 +280,13 @@ mod tests {
             ["notify.task_token"],
             "it takes one notice only"
         );
+    }
+
+    #[test]
+    fn what_flushes_is_true_or_false() {
+        assert_eq!(fields(json!({"flush_when": "content."})), ["flush_when"]);
+        assert_eq!(fields(json!({"flush_when": "kind"})), ["flush_when"], "no task could be taken");
+        assert_eq!(fields(json!({"flush_when": "has(content.last) && content.last"})), Vec::<String>::new());
     }
 
     #[test]

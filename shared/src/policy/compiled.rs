@@ -15,6 +15,7 @@ pub struct CompiledPolicy {
     scope: Option<Expression>,
     weight: Option<Expression>,
     distinct: Option<Expression>,
+    flush_when: Option<Expression>,
 }
 
 /// Where a task belongs.
@@ -43,6 +44,8 @@ pub struct Values {
     pub weight: Option<Weight>,
     /// The value that no two members of a batch share, if the policy has one.
     pub distinct: Option<String>,
+    /// Whether its lane does not linger while it waits, if the policy says when.
+    pub flushes: Option<bool>,
 }
 
 impl CompiledPolicy {
@@ -63,7 +66,8 @@ impl CompiledPolicy {
         let scope = optional("scope", &policy.scope)?;
         let weight = optional("weight", &policy.weight)?;
         let distinct = optional("distinct", &policy.distinct)?;
-        Ok(Self { policy, target, key, scope, weight, distinct })
+        let flush_when = optional("flush_when", &policy.flush_when)?;
+        Ok(Self { policy, target, key, scope, weight, distinct, flush_when })
     }
 
     /// Works out where a task belongs, and what it takes of a batch. `fallback` decides the partition of a task of a policy without
@@ -76,9 +80,13 @@ impl CompiledPolicy {
         content: &serde_json::Value,
         fallback: &str,
     ) -> Result<Placement, (&'static str, ExpressionError)> {
-        let Values { target, key, scope, weight, distinct: alone } = self.values(content)?;
-        let load =
-            Load { weight: weight.unwrap_or_default(), distinct: alone.as_deref().map(distinct), ..Load::default() };
+        let Values { target, key, scope, weight, distinct: alone, flushes } = self.values(content)?;
+        let load = Load {
+            weight: weight.unwrap_or_default(),
+            distinct: alone.as_deref().map(distinct),
+            flushes: flushes.unwrap_or_default(),
+            ..Load::default()
+        };
         let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
         let lane = Lane { kind: self.policy.kind.clone(), partition, target };
         Ok(Placement { lane, key, scope, load })
@@ -99,6 +107,8 @@ impl CompiledPolicy {
         let distinct = text("distinct", &self.distinct)?;
         let weight = self.weight.as_ref().map(|weight| weight.weight(&subject)).transpose();
         let weight = weight.map_err(|error| ("weight", error))?;
-        Ok(Values { target, key, scope, weight, distinct })
+        let flushes = self.flush_when.as_ref().map(|flush_when| flush_when.flag(&subject)).transpose();
+        let flushes = flushes.map_err(|error| ("flush_when", error))?;
+        Ok(Values { target, key, scope, weight, distinct, flushes })
     }
 }

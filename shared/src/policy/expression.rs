@@ -105,6 +105,14 @@ pub enum ExpressionError {
         /// The value, if it is a number, or else its type.
         got: String,
     },
+    /// It gives a value that is neither true nor false.
+    #[error("`{source_text}` gives {got}, true or false is expected")]
+    Flag {
+        /// The expression.
+        source_text: String,
+        /// The value's type.
+        got: String,
+    },
     /// Its value is longer than is allowed.
     #[error("`{source_text}` gives {bytes} bytes, at most {TARGET_BYTES_MAX} are allowed")]
     ValueTooLong {
@@ -188,6 +196,17 @@ impl Expression {
             other => (None, other.type_of().to_string()),
         };
         weight.ok_or_else(|| ExpressionError::Weight { source_text: self.source.clone(), got })
+    }
+
+    /// Evaluates it as a yes or no about the task that `subject` was made from.
+    ///
+    /// # Errors
+    /// It cannot be evaluated, or its value is neither true nor false.
+    pub fn flag(&self, subject: &Subject<'_>) -> Result<bool, ExpressionError> {
+        match self.value(subject)? {
+            Value::Bool(flag) => Ok(flag),
+            other => Err(ExpressionError::Flag { source_text: self.source.clone(), got: other.type_of().to_string() }),
+        }
     }
 
     fn value(&self, subject: &Subject<'_>) -> Result<Value, ExpressionError> {

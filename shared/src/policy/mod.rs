@@ -13,6 +13,7 @@ mod rate;
 mod span;
 mod tree;
 mod url;
+mod waits;
 mod weight;
 
 use serde::{Deserialize, Serialize};
@@ -82,10 +83,26 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distinct: Option<String>,
+    /// CEL expression over `kind` and `content`, true or false: while a task waits for which it is true, its lane does not linger.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush_when: Option<String>,
     /// How long a batch that is not full waits for more tasks, in whole seconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]
     pub linger: Span,
+    /// A batch that is not full waits no longer once no task has come to its lane for this time, in whole seconds. Less than `linger`.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<Span>,
+    /// Once the `linger` is over, a batch with fewer members than this waits on, for at most `min_batch_wait`. At most `max_batch`.
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
+    pub min_batch: Option<u32>,
+    /// How long a batch with fewer than `min_batch` members waits on after its `linger`, in whole seconds.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_batch_wait: Option<Span>,
     /// How many batches of a lane are handled at once.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = IN_FLIGHT_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]

@@ -204,7 +204,9 @@ impl Registrar {
             registered.push(Registered { id, outcome });
         }
         metrics::counter!(TASKS_DUPLICATE).increment(duplicates.len() as u64);
-        self.wake(awake).await?;
+        // That a task flushes is stored with it. The hint only makes a leader look that lingers already.
+        let flushing = tasks.iter().filter(|task| task.load.flushes).map(|task| task.lane.clone()).collect();
+        self.wake(awake, &flushing).await?;
         self.drop_items(&duplicates).await?;
         Ok(registered)
     }

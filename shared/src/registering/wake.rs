@@ -1,9 +1,10 @@
 //! Lanes are woken when tasks wait in them: by an election, or, where batches do not linger, by making a leader at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::aws::{StoreError, Write};
+use crate::grouping::Linger;
 use crate::ids::derived;
 use crate::lane::Lane;
 use crate::limits::LED_BY_REQUEST_MAX;
@@ -18,7 +19,8 @@ use super::{RegisterError, Registrar};
 impl Registrar {
     /// One message per lane, naming what waits there. A paused lane gets none: when it is resumed, it is woken for all that
     /// waits.
-    pub(crate) async fn wake(&self, awake: Awake) -> Result<(), RegisterError> {
+    /// `flushing`: the lanes in which one of the tasks ends the linger.
+    pub(crate) async fn wake(&self, awake: Awake, flushing: &BTreeSet<Lane>) -> Result<(), RegisterError> {
         let lanes: Vec<(Lane, Vec<Waiting>)> =
             awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
         let paused = self.policies.paused(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
@@ -27,7 +29,10 @@ impl Registrar {
         let mut messages = Vec::new();
         for (lane, portions) in &lanes {
             let led = usize::from(leaders.contains_key(lane));
-            let message = |portion: &Waiting| ElectMessage::stored(lane.clone(), portion.clone(), self.world.uuid());
+            let flushes = flushing.contains(lane);
+            let message = |portion: &Waiting| {
+                ElectMessage::stored(lane.clone(), portion.clone(), self.world.uuid()).flushing(flushes)
+            };
             messages.extend(portions.iter().skip(led).map(message));
         }
         self.group.send_all(leaders.values().map(|message| (message, Duration::ZERO))).await?;
@@ -40,7 +45,7 @@ impl Registrar {
         let mut hasty = BTreeMap::new();
         for (lane, portions) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
             let policy = self.policies.get(&lane.kind).await.ok().flatten();
-            if let Some(compiled) = policy.filter(|compiled| compiled.policy.linger.0.is_zero()) {
+            if let Some(compiled) = policy.filter(|compiled| Linger::of(&compiled.policy) == Linger::NONE) {
                 hasty.insert(lane, (compiled.policy.max_in_flight, portions.first().cloned().unwrap_or_default()));
             }
         }

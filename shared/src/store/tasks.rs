@@ -27,6 +27,7 @@ pub use self::duplicates::{Duplicate, Stored, Waits};
 pub use self::found::{Found, WaitingRecord};
 pub use self::keys::{Holding, Key, KeyClaim, Takeover};
 pub use self::pending::{Pending, PendingCursor, PendingPage, PendingRecord};
+pub(crate) use self::record::FLUSHES;
 pub use self::record::{Content, DUPLICATE, Task};
 pub use self::requests::RequestNote;
 pub use self::waiting::Taken;
@@ -147,7 +148,8 @@ impl Tasks {
         Ok(contents)
     }
 
-    /// What tasks on their own take of a batch. A task whose record is gone counts as a small one.
+    /// What tasks on their own take of a batch. A task whose record is gone counts as a small one. That one flushes may be out of
+    /// date once it is claimed.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

@@ -12,9 +12,14 @@ pub(crate) const WEIGHT: &str = "has(content.n) ? double(content.n) / 100.0 : 1.
 /// What only one member of a call may have: the first digit of its number.
 pub(crate) const DISTINCT: &str = "has(content.n) ? string(content.n).substring(0, 1) : 'none'";
 
+/// Which tasks end the linger of their lanes: one in five.
+pub(crate) const FLUSH_WHEN: &str = "has(content.n) && double(content.n) < 200.0";
+
 /// The limits of a kind's calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filled {
+    /// Whether tasks end the linger of their lanes, in every version.
+    pub(crate) flushes: bool,
     bytes: Option<u32>,
     thousandths: Option<u64>,
     distinct: bool,
@@ -23,6 +28,7 @@ pub(crate) struct Filled {
 impl Filled {
     pub(crate) fn of<'a>(policies: impl Iterator<Item = &'a Policy> + Clone) -> Self {
         Self {
+            flushes: policies.clone().all(|policy| policy.flush_when.is_some()),
             distinct: policies.clone().all(|policy| policy.distinct.is_some()),
             bytes: policies.clone().map(|policy| policy.max_batch_bytes).max().flatten(),
             thousandths: policies.map(|policy| policy.max_weight.map(|most| most.0)).max().flatten(),
@@ -54,8 +60,17 @@ impl Filled {
 }
 
 fn number(member: &CallMember) -> Option<u64> {
-    let content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+    number_in(member.content.get())
+}
+
+fn number_in(content: &str) -> Option<u64> {
+    let content: serde_json::Value = serde_json::from_str(content).unwrap_or_default();
     content["n"].as_u64()
+}
+
+/// Whether a task with this content flushes, by [`FLUSH_WHEN`].
+pub(crate) fn flushes(content: &str) -> bool {
+    number_in(content).is_some_and(|n| n < 200)
 }
 
 /// The weight of a member in thousandths, by [`WEIGHT`].

@@ -42,6 +42,7 @@ impl Line {
             }
             let body = entry["MessageBody"].as_str().unwrap_or("").to_owned();
             self.in_time(&queue, &body, delay).await?;
+            self.lingers(&queue, &body, delay).await?;
             if queue == "NotifyDeadLetterQueue" {
                 lock(&self.sim.model).hooks.letter(&body);
             }

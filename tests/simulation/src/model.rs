@@ -31,6 +31,8 @@ const UNHINDERED: Duration = Duration::from_secs(150);
 pub(crate) struct KindModel {
     pub(crate) max_batch: usize,
     pub(crate) filling: Filled,
+    /// How long a leader waits at most before it looks again.
+    pub(crate) looks_within: Duration,
     pub(crate) max_in_flight: usize,
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Backoff,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
+use fanfold::grouping::Linger;
 use fanfold::policy::{KeyAfterFailure, Policy, Span, Weight};
 use fanfold::store::fanouts::Tolerance;
 use serde_json::json;
@@ -74,6 +75,8 @@ impl Scenario {
         // Of dice of their own: everything else is drawn as it is without them.
         let dice = Dice::new(seed, "filling");
         scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
+        let dice = Dice::new(seed, "lingering");
+        scenario.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
         // If a kind hangs, the tasks of others must not wait, so there are no rates.
         let dice = Dice::new(seed, "pacing");
         if !quiet && dice.chance(5_000) {
@@ -114,6 +117,9 @@ impl Scenario {
             (policy.max_batch, policy.max_in_flight) = (1, 4);
             policy.batch_api.timeout = Span::from_secs(60);
         }
+        for (_, policy) in self.kinds.iter_mut().flat_map(|kind| &mut kind.versions) {
+            (policy.min_batch, policy.min_batch_wait) = (None, None);
+        }
         for (_, policy) in self.kinds.iter_mut().skip(1).flat_map(|kind| &mut kind.versions) {
             (policy.max_batch, policy.max_in_flight) = (8, 4);
         }
@@ -149,6 +155,7 @@ impl Scenario {
             let model = KindModel {
                 max_batch: policies().map(|policy| policy.max_batch as usize).max().unwrap_or(0),
                 filling: Filled::of(policies()),
+                looks_within: policies().map(|policy| Linger::of(policy).looks_within()).max().unwrap_or_default(),
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
@@ -217,6 +224,26 @@ impl KindPlan {
             }
             if counts {
                 policy.max_batch_bytes = Some(dice.pick(&[400, 700, 2_000]));
+            }
+        }
+    }
+}
+
+impl KindPlan {
+    /// Draws what else decides for how long its leaders wait for more tasks. Some versions do without.
+    fn linger(&mut self, dice: &Dice) {
+        let (flushes, quiet, enough) = (dice.chance(4_000), dice.chance(4_000), dice.chance(3_000));
+        for (_, policy) in &mut self.versions {
+            if flushes && dice.chance(9_000) {
+                policy.flush_when = Some(filled::FLUSH_WHEN.to_owned());
+            }
+            let linger = policy.linger.0.as_secs();
+            if quiet && linger > 1 {
+                policy.quiet = Some(Span::from_secs(dice.between(1, linger - 1)));
+            }
+            if enough && dice.chance(9_000) {
+                policy.min_batch = Some(dice.between(1, policy.max_batch.into()) as u32);
+                policy.min_batch_wait = Some(Span::from_secs(dice.between(1, 5)));
             }
         }
     }

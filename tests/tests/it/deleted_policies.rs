@@ -138,6 +138,50 @@ async fn keys_are_kept_meanwhile() {
     goes_on(&stack, &ids).await;
 }
 
+/// A worker dies while it forms a batch, its messages are lost, and then there is no policy for longer than claimed tasks are kept.
+async fn forms_without_a_policy(crash: Crash) -> Option<String> {
+    let stack = TestStack::new(parcel(), api(), crash).await;
+    let (_, items) = stack.open(3, true).await;
+    let ids = stack.register_items(&items).await;
+    for queue in [QueueName::Elect, QueueName::Group] {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stack.deliver(queue).await;
+    }
+    let struck = stack.crash.struck()?;
+    stack.delete_policy("parcel").await;
+    for queue in QueueName::STEPS {
+        stack.take(queue).await;
+    }
+    let weeks = RETENTION.as_secs() / (7 * 24 * 3_600) + 2;
+    for _ in 0..weeks {
+        for _ in 0..3 {
+            stack.sweep().await;
+            stack.minutes(3).await;
+        }
+        stack.clock.skip(RETENTION / 2);
+        let now = stack.world.now().seconds();
+        for item in stack.scan("TasksTable").await {
+            let is_task = item["id"].as_s().unwrap().parse::<TaskId>().is_ok();
+            let ttl = item.get("ttl").map(|ttl| ttl.as_n().unwrap().parse::<u64>().unwrap());
+            assert!(!is_task || ttl.is_none_or(|ttl| ttl > now), "{struck}: {item:?} expires");
+        }
+    }
+    assert!(stack.api.seen().is_empty(), "nothing is called without a policy");
+    goes_on(&stack, &ids).await;
+    Some(struck)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_claimed_tasks_dispatches_them_without_a_policy() {
+    for moment in [Moment::Before, Moment::After, Moment::AnswerLost] {
+        let struck = at_every_request(moment, forms_without_a_policy).await;
+        assert!(
+            struck.len() > 10 && struck.iter().any(|request| request.contains("BatchExecuteStatement")),
+            "{struck:?}"
+        );
+    }
+}
+
 /// Everything dies at once while there is no policy; a call that may go on keeps its place until its time is over.
 #[tokio::test(start_paused = true)]
 async fn a_restart_without_a_policy_loses_nothing() {

@@ -1,7 +1,10 @@
 //! Filling a batch: what it takes, and when it goes.
 
 mod distinct;
+mod enough;
+mod flush;
 mod limits;
+mod quiet;
 
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
@@ -30,6 +33,11 @@ async fn register_each(stack: &TestStack, request: &str, tasks: Vec<TaskRequest>
         ids.extend(register(stack, &format!("{request}-{n}"), vec![task]).await);
     }
     ids
+}
+
+/// Checks that batches have claimed all of these tasks. Messages that find nothing to do may still come.
+async fn assert_batched(stack: &TestStack, tasks: &[TaskId]) {
+    assert_eq!(stack.claimed(tasks).await, tasks.len());
 }
 
 /// A field of each member of a call.

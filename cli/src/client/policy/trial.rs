@@ -146,6 +146,8 @@ struct Tried {
     lane: Option<Lane>,
     weight: Option<Weight>,
     distinct: Option<String>,
+    /// Whether it ends its lane's linger. None if the policy does not say when.
+    flushes: Option<bool>,
     /// Bytes that it counts for in a batch.
     bytes: u32,
     /// Whether it alone exceeds the limits of a batch.
@@ -173,6 +175,7 @@ impl Tried {
             partition,
             weight: values.weight,
             distinct: values.distinct,
+            flushes: values.flushes,
             bytes,
         })
     }
@@ -195,6 +198,7 @@ impl Tried {
             ("lane", self.lane.as_ref().map(Lane::to_string)),
             ("weight", self.weight.map(|weight| weight.to_string())),
             ("distinct", self.distinct.clone()),
+            ("flushes", self.flushes.map(|flushes| flushes.to_string())),
             ("bytes", Some(self.bytes.to_string())),
             ("alone", self.goes_alone.then(|| "exceeds the limits of a batch by itself".to_owned())),
         ];
@@ -220,13 +224,13 @@ mod tests {
     fn what_a_policy_makes_of_a_task_is_shown() {
         let all = json!({
             "key": "content.k", "scope": "kind", "partitions": 4, "weight": "content.w", "max_weight": 2.5,
-            "distinct": "[content.a, content.k]", "max_batch_bytes": 1_000,
+            "distinct": "[content.a, content.k]", "flush_when": "content.w > 1", "max_batch_bytes": 1_000,
         });
         let shown = tried(all.clone(), json!({"a": 1, "k": "x", "w": 2})).unwrap();
         let partition = share("x", 4);
         let expected = json!({
             "line": 7, "target": "1", "key": "x", "scope": "row", "partition": partition, "lane": format!("row:{partition}:1"),
-            "weight": 2, "distinct": "1/x", "bytes": 128 + 21, "goes_alone": false,
+            "weight": 2, "distinct": "1/x", "flushes": true, "bytes": 128 + 21, "goes_alone": false,
         });
         assert_eq!(shown, expected);
         assert_eq!(tried(all, json!({"a": 1, "k": "x", "w": 3})).unwrap()["goes_alone"], true);

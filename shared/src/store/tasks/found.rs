@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::record::PENDING;
 use super::{Pending, PendingRecord, Tasks};
 use crate::aws::{Part, StoreError};
+use crate::clock::Timestamp;
 use crate::grouping::{Bundle, BundleState};
 use crate::ids::TaskId;
 use crate::lane::Lane;
@@ -40,6 +41,8 @@ pub struct Found {
     pub records: Vec<WaitingRecord>,
     /// Bundles that the index shows and that may be stuck: they fill, or are dead.
     pub unfilled: Vec<Bundle>,
+    /// When the last record came, of those that the index shows and the bundles.
+    pub newest: Option<Timestamp>,
 }
 
 impl Found {
@@ -62,8 +65,9 @@ impl Tasks {
         let mut start = None;
         while named.len() < enough {
             let (items, next) = self.table.page(&part, KEYS_PER_READ_MAX, start).await?;
-            let records: Result<Vec<Pending>, StoreError> = items.iter().map(Pending::decode).collect();
-            let records: Vec<PendingRecord> = records?.into_iter().map(|pending| pending.record).collect();
+            let records = items.iter().map(Pending::decode).collect::<Result<Vec<_>, _>>()?;
+            found.newest = records.last().map(|pending| pending.created_at).max(found.newest);
+            let records: Vec<PendingRecord> = records.into_iter().map(|pending| pending.record).collect();
             seen.extend(records.iter().copied());
             self.look(lane, &records, enough, &mut found).await?;
             start = next;
@@ -100,6 +104,7 @@ impl Tasks {
                         PendingRecord::Task(id) => found.records.push(WaitingRecord::Task(*id)),
                         PendingRecord::Bundle(id) => match bundles.remove(id).filter(|bundle| bundle.lane == *lane) {
                             Some(bundle) if bundle.waiting() > 0 => {
+                                found.newest = found.newest.max(Some(bundle.created_at));
                                 found.records.push(WaitingRecord::Bundle(Box::new(bundle)))
                             }
                             Some(bundle) if matches!(bundle.state, BundleState::Filling | BundleState::Dead) => {

@@ -29,9 +29,11 @@ pub(super) const TTL: &str = "ttl";
 const BYTES: &str = "bytes";
 const WEIGHTS: &str = "weights";
 const DISTINCT: &str = "distinct";
+/// Seldom there, so its length counts where records are cut.
+pub(crate) const FLUSHES: &str = "flushes";
 
 /// The attributes of loads.
-pub(super) const OF_LOADS: [&str; 4] = [ID, BYTES, WEIGHTS, DISTINCT];
+pub(super) const OF_LOADS: [&str; 6] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FLUSHES];
 /// The attributes of a [`Content`].
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
 /// The attributes of a [`Standing`], except its time to live.
@@ -208,22 +210,29 @@ impl Content {
 
 /// The columns of loads.
 pub(super) fn encode_loads(loads: &Loads) -> Item {
-    let Columns { bytes, weights, distinct } = loads.columns();
+    let Columns { bytes, weights, distinct, flushes } = loads.columns();
     let column = |column: Vec<u8>| (!column.is_empty()).then(|| binary(&column));
-    item([(BYTES, column(bytes)), (WEIGHTS, column(weights)), (DISTINCT, column(distinct))])
+    item([(BYTES, column(bytes)), (WEIGHTS, column(weights)), (DISTINCT, column(distinct)), (FLUSHES, column(flushes))])
 }
 
 /// Reads the columns of loads.
 pub(super) fn decode_loads(reader: &Reader<'_>) -> Result<Loads, StoreError> {
     let column = |name| reader.bytes(name).map(<[u8]>::to_vec);
-    let columns = Columns { bytes: column(BYTES)?, weights: column(WEIGHTS)?, distinct: column(DISTINCT)? };
+    let columns = Columns {
+        bytes: column(BYTES)?,
+        weights: column(WEIGHTS)?,
+        distinct: column(DISTINCT)?,
+        flushes: column(FLUSHES)?,
+    };
     Loads::of(&columns).map_err(|error| reader.corrupt(BYTES, error))
 }
 
-/// What a task takes of a batch, with its id.
+/// What a task takes of a batch, with its id. It flushes only as long as no batch has claimed it.
 pub(super) fn decode_load(item: &Item) -> Result<(TaskId, Load), StoreError> {
     let reader = reader(item);
-    Ok((reader.parsed(ID)?, decode_loads(&reader)?.get(0)))
+    let waits = matches!(reader.text(STATUS)?, "created" | "bundled");
+    let load = decode_loads(&reader)?.get(0);
+    Ok((reader.parsed(ID)?, Load { flushes: load.flushes && waits, ..load }))
 }
 
 fn reader(item: &Item) -> Reader<'_> {
@@ -260,6 +269,9 @@ mod tests {
             let record = Record { standing: Standing { id, lane, state, ttl }, content, key, load: loads.get(0), created_at };
             let item = record.encode();
             prop_assert_eq!(&Record::decode(&item).unwrap(), &record);
+            let waits = matches!(state, State::Created | State::Bundled(_));
+            let load = Load { flushes: record.load.flushes && waits, ..record.load };
+            prop_assert_eq!(decode_load(&item).unwrap(), (id, load));
             let content = record.content.map(|json| (id, Content { json, created_at }));
             prop_assert_eq!(Content::decode(&item).unwrap(), content);
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::lane;
 
 fn elect(stack: &TestStack, at: &str, waiting: Waiting) -> ElectMessage {
-    ElectMessage { lane: lane(at), waiting, workflow: stack.world.uuid(), tries: 0 }
+    ElectMessage::stored(lane(at), waiting, stack.world.uuid())
 }
 
 /// DynamoDB refuses a read that names one item twice; the lanes of an invocation must not suffer for one another.

@@ -65,6 +65,7 @@ async fn many_leaders_compete_for_a_lane() {
             waiting: all.clone(),
             workflow: stack.world.uuid(),
             tries: 0,
+            flushes: false,
         };
         let body = serde_json::to_string(&message).unwrap();
         stack.hand(QueueName::Elect, vec![delivery(task, body)])
@@ -197,7 +198,15 @@ async fn forged_messages_change_nothing() {
     let tasks = stack.register_orders("117", 0..3).await;
     let batch = Uuid::from_u128(9);
     let lane = || "parcel:0:117".parse().unwrap();
-    let group = GroupMessage { lane: lane(), batch, epoch: 3, waiting: stack.waiting(&tasks).await, lingers: false };
+    let group = GroupMessage {
+        lane: lane(),
+        batch,
+        epoch: 3,
+        waiting: stack.waiting(&tasks).await,
+        lingers: false,
+        lingered: 0,
+        hurries: false,
+    };
     let bodies = [
         (QueueName::Handle, serde_json::to_string(&HandleMessage::first(batch, false)).unwrap(), 1),
         (QueueName::Elect, "{\"lane\":\"nonsense\"}".to_owned(), 1),

@@ -11,7 +11,7 @@ use super::{assert_unharmed, hand};
 
 fn elect(lane: &str, tasks: &[TaskId]) -> ElectMessage {
     let waiting = Waiting::alone(tasks.iter().copied());
-    ElectMessage { lane: lane.parse().unwrap(), waiting, workflow: Uuid::from_u128(7), tries: 0 }
+    ElectMessage::stored(lane.parse().unwrap(), waiting, Uuid::from_u128(7))
 }
 
 /// A bundle that is not there.

@@ -1,0 +1,177 @@
+//! For how long a leader waits for more tasks.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::policy::Policy;
+
+/// The time that a policy gives the leaders of its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linger {
+    most: Duration,
+    quiet: Option<Duration>,
+    /// With fewer members a batch waits on after its linger.
+    least: usize,
+    least_wait: Duration,
+}
+
+/// What a leader finds in its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The members that its batch would have.
+    pub members: usize,
+    /// Whether its batch goes in any case: it is full, or a task flushes.
+    pub at_once: bool,
+    /// When the task came that came last, as far as it is known.
+    pub newest: Option<Timestamp>,
+}
+
+impl Linger {
+    /// Leaders that do not wait.
+    pub const NONE: Self = Self { most: Duration::ZERO, quiet: None, least: 0, least_wait: Duration::ZERO };
+
+    /// What this policy gives.
+    #[must_use]
+    pub fn of(policy: &Policy) -> Self {
+        Self {
+            most: policy.linger.0,
+            quiet: policy.quiet.map(|quiet| quiet.0),
+            least: policy.min_batch.map_or(0, |least| least as usize),
+            least_wait: policy.min_batch_wait.map_or(Duration::ZERO, |wait| wait.0),
+        }
+    }
+
+    /// The longest that a leader may wait.
+    #[must_use]
+    pub fn longest(self) -> Duration {
+        self.most.saturating_add(self.least_wait)
+    }
+
+    /// The longest that a leader may wait before it looks at its lane again.
+    #[must_use]
+    pub fn looks_within(self) -> Duration {
+        self.first().max(self.least_wait)
+    }
+
+    /// How long a leader has lingered for certain that was elected then and waits only for enough members: from then on it looks
+    /// whenever tasks come. None, if it does not do so.
+    #[must_use]
+    pub fn over(self, elected: Timestamp, now: Timestamp) -> Option<Duration> {
+        (self.least > 0 && elected.plus(self.most) <= now).then_some(self.most)
+    }
+
+    /// How long a leader waits before it looks, if its batch was not full when it was elected.
+    #[must_use]
+    pub fn first(self) -> Duration {
+        self.quiet.map_or(self.most, |quiet| quiet.min(self.most))
+    }
+
+    /// How much longer a leader waits that has waited for `lingered` and looks at its lane now. Zero: it forms its batch. The
+    /// sum of all waits is bounded whatever the clocks say.
+    #[must_use]
+    pub fn on(self, lingered: Duration, seen: Seen, now: Timestamp) -> Duration {
+        if seen.at_once {
+            return Duration::ZERO;
+        }
+        let left = self.most.saturating_sub(lingered);
+        if seen.members < self.least {
+            let over = left.is_zero();
+            return if over { self.longest().saturating_sub(lingered) } else { self.first().min(left) };
+        }
+        let since = seen.newest.map_or(Duration::MAX, |newest| now.since(newest));
+        self.quiet.map_or(left, |quiet| quiet.saturating_sub(since).min(left))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const NOW: Timestamp = Timestamp(10_000_000);
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn linger(changes: serde_json::Value) -> Linger {
+        let mut policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}});
+        policy.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        Linger::of(&serde_json::from_value(policy).unwrap())
+    }
+
+    /// How long a leader waits on if the last task came so many seconds ago.
+    fn on(linger: Linger, lingered: u64, newest: u64) -> u64 {
+        let seen = Seen { members: 7, at_once: false, newest: Some(NOW.minus(seconds(newest))) };
+        let wait = linger.on(seconds(lingered), seen, NOW);
+        assert_eq!(linger.on(seconds(lingered), Seen { at_once: true, ..seen }, NOW), Duration::ZERO);
+        wait.as_secs()
+    }
+
+    #[test]
+    fn without_more_fields_it_is_the_linger() {
+        let plain = linger(json!({"linger": 60}));
+        assert_eq!((plain.first(), plain.longest()), (seconds(60), seconds(60)));
+        assert_eq!([0, 60, 70].map(|lingered| on(plain, lingered, 1)), [60, 0, 0]);
+        assert_eq!(linger(json!({"linger": 0})), Linger::NONE);
+    }
+
+    #[test]
+    fn a_lane_that_was_quiet_waits_no_longer() {
+        let quiet = linger(json!({"linger": 60, "quiet": 5}));
+        assert_eq!((quiet.first(), quiet.longest()), (seconds(5), seconds(60)));
+        assert_eq!([0, 2, 4, 5, 90].map(|newest| on(quiet, 5, newest)), [5, 3, 1, 0, 0]);
+        assert_eq!(
+            [56, 58, 60, 61].map(|lingered| on(quiet, lingered, 0)),
+            [4, 2, 0, 0],
+            "at the latest after the linger"
+        );
+        let nobody = Seen { members: 0, at_once: false, newest: None };
+        assert_eq!(quiet.on(seconds(5), nobody, NOW), Duration::ZERO, "nothing came that is known");
+        let ahead = Seen { newest: Some(NOW.plus(seconds(900))), ..nobody };
+        assert_eq!(quiet.on(seconds(5), ahead, NOW), seconds(5), "by a clock that is ahead");
+    }
+
+    #[test]
+    fn a_batch_that_is_too_small_waits_on_for_some_time() {
+        let few = linger(json!({"linger": 60, "min_batch": 8, "min_batch_wait": 30}));
+        assert_eq!((few.first(), few.longest(), few.looks_within()), (seconds(60), seconds(90), seconds(60)));
+        assert_eq!([0, 59, 60, 80, 90, 99].map(|lingered| on(few, lingered, 0)), [60, 1, 30, 10, 0, 0]);
+        let enough = linger(json!({"linger": 60, "min_batch": 7, "min_batch_wait": 30}));
+        assert_eq!([0, 60, 80].map(|lingered| on(enough, lingered, 0)), [60, 0, 0]);
+        let elected = NOW.minus(seconds(60));
+        assert_eq!([elected, elected.plus(seconds(1))].map(|at| few.over(at, NOW)), [Some(seconds(60)), None]);
+        assert_eq!(linger(json!({"linger": 60})).over(Timestamp(0), NOW), None);
+        // Without a linger it is only as many as this, or the time.
+        let only = linger(json!({"linger": 0, "min_batch": 8, "min_batch_wait": 30}));
+        assert_eq!((only.first(), on(only, 0, 0), on(only, 30, 0)), (seconds(0), 30, 0));
+        // Below it, it does not matter that the lane is quiet; a leader still looks as often.
+        let both = linger(json!({"linger": 60, "quiet": 5, "min_batch": 8, "min_batch_wait": 30}));
+        assert_eq!([5, 58, 60].map(|lingered| on(both, lingered, 100)), [5, 2, 30]);
+    }
+
+    proptest! {
+        #[test]
+        fn all_waits_together_are_no_longer_than_the_longest(
+            (most, quiet, least_wait) in (0_u64..900, prop::option::of(1_u64..900), 0_u64..900),
+            looks in prop::collection::vec((0_u64..2_000_000, any::<bool>(), 0_usize..4), 0..2_000),
+        ) {
+            let quiet = quiet.filter(|quiet| *quiet < most).map(seconds);
+            let linger = Linger { most: seconds(most), quiet, least: 3, least_wait: seconds(least_wait) };
+            let mut lingered = linger.first();
+            for (ago, ahead, members) in looks {
+                let ago = Duration::from_millis(ago);
+                let newest = Some(if ahead { NOW.plus(ago) } else { NOW.minus(ago) });
+                let wait = linger.on(lingered, Seen { members, at_once: false, newest }, NOW);
+                if wait.is_zero() {
+                    break;
+                }
+                prop_assert!(wait <= linger.looks_within());
+                lingered += wait;
+            }
+            prop_assert!(lingered <= linger.longest(), "{:?}", lingered);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Batches that wait on for enough members.
+
+use std::time::Duration;
+
+use fanfold::ids::TaskId;
+use fanfold::limits::POLICY_CACHE_MAX;
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, policy};
+use serde_json::{Value, json};
+
+use super::{assert_batched, calls, parcel, register, register_each};
+
+/// A policy whose batches have five members, or have waited for ten minutes beside the linger.
+fn enough(changes: Value) -> Value {
+    changed(json!({"linger": 6, "min_batch": 5, "min_batch_wait": 600, "max_batch": 8, "max_in_flight": 2}), changes)
+}
+
+async fn parcels(stack: &TestStack, name: &str, tasks: usize) -> Vec<TaskId> {
+    register(stack, name, (0..tasks).map(|n| parcel(json!({"n": n}))).collect()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_too_small_waits_until_enough_came() {
+    for linger in [0, 6] {
+        let stack = TestStack::with(enough(json!({"linger": linger}))).await;
+        let mut tasks = parcels(&stack, "two", 2).await;
+        stack.seconds(60).await;
+        tasks.extend(parcels(&stack, "one", 1).await);
+        stack.seconds(60).await;
+        assert_eq!(stack.claimed(&tasks).await, 0);
+        tasks.extend(parcels(&stack, "more", 2).await);
+        stack.seconds(12).await;
+        assert_batched(&stack, &tasks).await;
+        assert_eq!(stack.api.seen().len(), 1, "{:?}", calls(&stack, "n"));
+        // The message for which the leader waited finds its batch formed.
+        let others = parcels(&stack, "others", 1).await;
+        stack.seconds(300).await;
+        assert_eq!(stack.claimed(&others).await, 0);
+        stack.drain().await;
+        stack.assert_settled(&[tasks, others].concat(), 8).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_goes_when_its_time_is_over() {
+    let stack = TestStack::with(enough(json!({}))).await;
+    let begun = stack.world.now();
+    let tasks = parcels(&stack, "two", 2).await;
+    stack.drain().await;
+    stack.assert_settled(&tasks, 8).await;
+    assert!(stack.world.now().since(begun) >= Duration::from_secs(600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_enough_lingers_no_longer_than_without() {
+    let stack = TestStack::with(enough(json!({"linger": 60}))).await;
+    let tasks = parcels(&stack, "five", 5).await;
+    stack.seconds(45).await;
+    assert_eq!(stack.claimed(&tasks).await, 0, "more may come");
+    stack.seconds(30).await;
+    assert_batched(&stack, &tasks).await;
+    // And a full one does not linger.
+    let tasks = parcels(&stack, "eight", 8).await;
+    stack.seconds(12).await;
+    assert_batched(&stack, &tasks).await;
+}
+
+/// What is full for another reason goes, however small it is.
+#[tokio::test(start_paused = true)]
+async fn a_small_batch_that_is_full_goes() {
+    let stack = TestStack::with(enough(json!({"weight": "content.kg", "max_weight": 10}))).await;
+    let heavy = || parcel(json!({"kg": 6}));
+    let tasks = register(&stack, "heavy", vec![heavy(), heavy()]).await;
+    stack.seconds(24).await;
+    assert_eq!((stack.claimed(&tasks).await, stack.api.seen().len()), (1, 1), "the other one waits for more");
+    stack.drain().await;
+    stack.assert_settled(&tasks, 8).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_quiet_and_flush_when_each_counts() {
+    let all = json!({"linger": 60, "quiet": 10, "flush_when": "has(content.last)"});
+    let stack = TestStack::with(enough(all)).await;
+    let mut tasks = parcels(&stack, "two", 2).await;
+    stack.seconds(90).await;
+    assert_eq!(stack.claimed(&tasks).await, 0, "it is quiet, but they are not enough");
+    tasks.extend(register(&stack, "last", vec![parcel(json!({"last": true}))]).await);
+    stack.seconds(12).await;
+    assert_batched(&stack, &tasks).await;
+    let tasks = parcels(&stack, "five", 5).await;
+    stack.seconds(30).await;
+    assert_batched(&stack, &tasks).await;
+}
+
+/// A message that is late names tasks that batches have claimed.
+#[tokio::test(start_paused = true)]
+async fn tasks_of_other_batches_do_not_count() {
+    let stack = TestStack::with(enough(json!({"linger": 1}))).await;
+    let single = |n: usize| vec![parcel(json!({"n": n}))];
+    let mut tasks = register_each(&stack, "five", (0..5).flat_map(single).collect()).await;
+    let late = stack.take(QueueName::Elect).await;
+    stack.hand(QueueName::Elect, late.clone()).await;
+    stack.seconds(12).await;
+    assert_batched(&stack, &tasks).await;
+    let others = register_each(&stack, "four", (5..9).flat_map(single).collect()).await;
+    stack.seconds(30).await;
+    stack.hand(QueueName::Elect, late).await;
+    assert_eq!(stack.deliver(QueueName::Group).await, 1, "the leader looks");
+    assert_eq!(stack.claimed(&others).await, 0);
+    tasks.extend(register(&stack, "fifth", single(9)).await);
+    stack.seconds(12).await;
+    assert_batched(&stack, &[tasks.clone(), others.clone()].concat()).await;
+    stack.drain().await;
+    stack.assert_settled(&[tasks, others].concat(), 8).await;
+}
+
+/// No message is sent while nothing comes, and none for what comes while the leader lingers.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_waits_on_does_not_poll() {
+    let stack = TestStack::with(enough(json!({"linger": 30}))).await;
+    let tasks = parcels(&stack, "two", 2).await;
+    stack.pass(&[QueueName::Elect]).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let more = parcels(&stack, "one", 1).await;
+    stack.pass(&[QueueName::Elect]).await;
+    assert_eq!(stack.take(QueueName::Group).await.len(), 0, "the leader lingers");
+    stack.take(QueueName::Elect).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(stack.deliver(QueueName::Group).await, 1);
+    tokio::time::sleep(Duration::from_secs(590)).await;
+    assert_eq!(stack.take(QueueName::Group).await.len(), 0, "it looked once");
+    stack.drain().await;
+    stack.assert_settled(&[tasks, more].concat(), 8).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_drops_the_field_waits_no_longer_from_the_next_look_on() {
+    let stack = TestStack::with(enough(json!({}))).await;
+    let mut tasks = parcels(&stack, "two", 2).await;
+    stack.seconds(30).await;
+    stack.put_policy(policy(json!({"linger": 6, "max_batch": 8}))).await;
+    tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
+    tasks.extend(parcels(&stack, "one", 1).await);
+    stack.drain().await;
+    stack.assert_settled(&tasks, 8).await;
+    let begun = stack.world.now();
+    tasks.extend(parcels(&stack, "next", 2).await);
+    stack.drain().await;
+    stack.assert_settled(&tasks, 8).await;
+    assert!(stack.world.now().since(begun) < Duration::from_secs(60));
+}
+
+/// A leader whose message is lost may be silent for all of its time, and is reminded then.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_message_is_lost_is_reminded() {
+    let stack = TestStack::with(enough(json!({"min_batch_wait": 120}))).await;
+    let tasks = parcels(&stack, "two", 2).await;
+    stack.pass(&[QueueName::Elect]).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(stack.take(QueueName::Group).await.len(), 1);
+    stack.take(QueueName::Elect).await;
+    stack.minutes(1).await;
+    assert_eq!(stack.claimed(&tasks).await, 0);
+    stack.minutes(6).await;
+    stack.assert_settled(&tasks, 8).await;
+}
+
+async fn run(crash: Crash) -> Option<String> {
+    let changes = enough(json!({"min_batch_wait": 60}));
+    let stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
+    let mut tasks = parcels(&stack, "two", 2).await;
+    stack.seconds(18).await;
+    tasks.extend(parcels(&stack, "four", 4).await);
+    stack.seconds(18).await;
+    tasks.extend(parcels(&stack, "one", 1).await);
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    stack.assert_settled(&tasks, 8).await;
+    stack.crash.struck()
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_before_a_request() {
+    assert!(at_every_request(Moment::Before, run).await.len() > 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dies_after_a_request() {
+    assert!(at_every_request(Moment::After, run).await.len() > 20);
+}
