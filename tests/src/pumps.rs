@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::delivery::Step;
-use fanfold_local::{Pump, PumpHandle, Template};
+use fanfold_local::{Pump, PumpHandle};
 use fanfold_stack::Steps;
 
 use crate::queues::QueueName;
-use crate::stack::{TestStack, outside};
+use crate::stack::{TestStack, outside, template};
 
 impl TestStack {
     /// Lets everything work for some seconds. While a kind stands still, its probes never end.
@@ -32,9 +32,8 @@ impl TestStack {
 
     /// Sets every step to work, with the template's batch sizes, time-outs and dead-letter queues.
     pub fn pumps(&self) -> Vec<PumpHandle> {
-        let template = Template::parse(include_str!("../../template.yaml")).unwrap();
         let start = |queue: QueueName| {
-            let source = template.event_sources().iter().find(|source| source.function == queue.function()).unwrap();
+            let source = template().event_sources().iter().find(|source| source.function == queue.function()).unwrap();
             Pump::start(self.engine.sqs(), source.clone(), self.worker(queue))
         };
         QueueName::STEPS.into_iter().map(start).collect()
@@ -49,9 +48,8 @@ impl TestStack {
 
     /// Bodies of the messages that failed too often.
     pub async fn dead(&self, queue: QueueName) -> Vec<String> {
-        let template = Template::parse(include_str!("../../template.yaml")).unwrap();
         let name = self.url(queue).rsplit('/').next().unwrap();
-        let live = template.queues().find(|queue| queue.name == name).unwrap();
+        let live = template().queues().find(|queue| queue.name == name).unwrap();
         let dead = &live.redrive.as_ref().unwrap().queue;
         let url = self.url(queue).replace(name, dead);
         let mut bodies = Vec::new();

@@ -1,7 +1,7 @@
 //! The stack under test.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
@@ -88,13 +88,20 @@ pub(crate) fn outside(
     }
 }
 
+/// The template.
+pub(crate) fn template() -> &'static Template {
+    static TEMPLATE: LazyLock<Template> =
+        LazyLock::new(|| Template::parse(include_str!("../../template.yaml")).unwrap());
+    &TEMPLATE
+}
+
 impl TestStack {
     /// A fresh stack with one policy.
     pub async fn new(policy: serde_json::Value, api: Arc<ScriptedApi>, crash: Crash) -> Self {
-        let template = Template::parse(include_str!("../../template.yaml")).unwrap();
+        let template = template();
         let engine = Engine::memory().unwrap();
-        engine.provision(&template).await.unwrap();
-        let mut variables = variables(&template);
+        engine.provision(template).await.unwrap();
+        let mut variables = variables(template);
         variables.insert("REGISTER_QUEUE_URL".to_owned(), template.queue("RegisterQueue").unwrap().url());
         let crash = Arc::new(crash);
         let (world, clock) = world();

@@ -179,7 +179,8 @@ impl Elect {
         Ok(Some((message, Duration::ZERO)))
     }
 
-    /// Has a leader that lingers look at its lane: one of the tasks flushes, or they may be enough for it.
+    /// Has a leader that lingers look at its lane: one of the tasks flushes, or they may be enough for it. A wake-up stands for
+    /// messages that were lost.
     fn hurried(
         &self,
         size: BatchSize,
@@ -187,12 +188,13 @@ impl Elect {
         candidate: &ElectMessage,
         lock: &Lock,
     ) -> Option<GroupMessage> {
-        if size.may_flush() && candidacy.flushes() {
-            return GroupMessage::hurried(lock, candidate.waiting.clone(), Duration::ZERO);
-        }
-        // Who counts relies on the index: batches may have claimed these tasks.
-        let over = size.linger().over(lock.acquired_at?, self.world.now()).filter(|_| candidacy.brings())?;
-        GroupMessage::hurried(lock, Waiting::default(), over)
+        let wakes = candidacy.wakes();
+        let over = size.linger().over(lock.acquired_at?, self.world.now());
+        let flushes = size.may_flush() && (candidacy.flushes_now() || wakes);
+        let may_do = over.is_some() && (candidacy.brings() || wakes);
+        let hurried = (flushes || may_do)
+            .then(|| GroupMessage::hurried(lock, candidate.waiting.clone(), over.unwrap_or(Duration::ZERO)));
+        hurried.flatten()
     }
 
     async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {

@@ -1,5 +1,6 @@
 //! The step `group`: the leader claims the lane's tasks into a batch and dispatches it.
 
+mod led;
 mod step;
 
 use std::collections::{HashMap, HashSet};
@@ -29,16 +30,6 @@ struct Outbox {
     handle: Vec<(HandleMessage, Lane)>,
     group: Vec<(GroupMessage, Duration)>,
     elect: Vec<ElectMessage>,
-}
-
-/// How a batch stands to its lane.
-enum Standing {
-    /// It leads the lane.
-    Leads,
-    /// It led the lane: its record exists, and it waits for no more tasks.
-    Led,
-    /// The lock would not know it.
-    Unknown,
 }
 
 /// Forms batches and dispatches them.
@@ -96,27 +87,15 @@ impl Group {
         let hold = self.policies.hold(&message.lane).await?;
         let rests = hold.paused || policy.is_none();
         let size = policy.as_deref().map_or(BatchSize::NONE, BatchSize::of).without_linger(hold.draining);
-        let forming = match self.standing(message).await? {
-            Standing::Leads => true,
-            Standing::Led => false,
-            Standing::Unknown if message.hurries => return Ok(Outbox::default()),
-            Standing::Unknown => {
-                let left = self.left(&message.waiting, message, hold).await?;
-                return Ok(self.wake(message, left));
-            }
-        };
+        let lock = self.locks.get(&message.lane).await?;
+        if lock.holder != Some(message.batch) {
+            return self.led(message, &lock, hold).await;
+        }
         // The leader of a paused lane writes an empty intent. If its intent is written already, its batch is formed, and waits.
         let (candidates, newest, freed) =
             if rests { (Candidates::none(size), None, false) } else { self.candidates(message, size).await? };
-        let at_once = candidates.full || candidates.flushes;
-        let seen = Seen { members: candidates.chosen.len(), at_once, newest };
-        let wait = size.linger().on(Duration::from_secs(message.lingered), seen, self.world.now());
-        let may_wait = forming && (message.lingers || message.hurries) && !rests;
-        if may_wait && !wait.is_zero() {
-            // Who only hurries leaves the rest to the leader's own message.
-            let own = (!message.hurries).then(|| message.after(wait, size.linger()));
-            let outbox = Outbox { group: own.into_iter().collect(), ..Outbox::default() };
-            return Ok(self.and_wake(message, freed, outbox));
+        if !rests && let Some(waits) = self.waits(message, size, &candidates, newest).await? {
+            return Ok(self.and_wake(message, freed, waits));
         }
         let Candidates { chosen, bundles, weight, .. } = &candidates;
         let batch = self.batches.intend(message.batch, &message.lane, chosen, bundles, *weight).await?;
@@ -138,14 +117,25 @@ impl Group {
         Ok(self.and_wake(message, freed, outbox))
     }
 
-    /// How the batch stands to its lane. Who led can be hurried no more, so its record is not read.
-    async fn standing(&self, message: &GroupMessage) -> Result<Standing, GroupError> {
-        let lock = self.locks.get(&message.lane).await?;
-        if lock.holder == Some(message.batch) {
-            return Ok(Standing::Leads);
+    /// What is to be sent if the leader waits for more tasks. It does not once its intent is written: an earlier delivery may have
+    /// claimed tasks.
+    async fn waits(
+        &self,
+        message: &GroupMessage,
+        size: BatchSize,
+        candidates: &Candidates,
+        newest: Option<Timestamp>,
+    ) -> Result<Option<Outbox>, GroupError> {
+        let at_once = candidates.full || candidates.flushes;
+        let seen = Seen { members: candidates.chosen.len(), at_once, newest };
+        let wait = size.linger().on(Duration::from_secs(message.lingered), seen, self.world.now());
+        let may_wait = (message.lingers || message.hurries) && !wait.is_zero();
+        if !may_wait || self.batches.get(message.batch).await?.is_some() {
+            return Ok(None);
         }
-        let led = !message.hurries && self.batches.get(message.batch).await?.is_some();
-        Ok(if led { Standing::Led } else { Standing::Unknown })
+        // Who only hurries leaves the rest to the leader's own message.
+        let own = (!message.hurries).then(|| message.after(wait, size.linger()));
+        Ok(Some(Outbox { group: own.into_iter().collect(), ..Outbox::default() }))
     }
 
     /// Tasks for the batch: the lane's oldest, and those the message names. Fewer named ones do not mean that there are no
@@ -155,7 +145,13 @@ impl Group {
         message: &GroupMessage,
         size: BatchSize,
     ) -> Result<(Candidates, Option<Timestamp>, bool), GroupError> {
-        let found = self.tasks.find(&message.lane, &message.waiting, size.with_next()).await?;
+        // Other batches may have claimed what a hint names; it counts only if it waits.
+        let counts = message.hurries || size.linger().counts();
+        let named = match counts {
+            true => self.tasks.waiting(&message.waiting, &message.lane).await?,
+            false => message.waiting.clone(),
+        };
+        let found = self.tasks.find(&message.lane, &named, size.with_next()).await?;
         let stuck = self.world.now().minus(BUNDLE_FILLING_MAX);
         let mut freed = false;
         for bundle in found.unfilled.iter().filter(|bundle| bundle.created_at < stuck) {
@@ -165,7 +161,7 @@ impl Group {
         }
         let loads = self.loads(&found.records, size).await?;
         // What a message names that only hurries has a workflow of its own.
-        let named = if message.hurries { Waiting::default() } else { message.waiting.clone() };
+        let named = if message.hurries { Waiting::default() } else { named };
         Ok((Candidates::choose(named, found.records, loads, size), found.newest, freed))
     }
 
@@ -279,12 +275,12 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
 }
 
 /// The message for the lane's next leader to form its batch: at once if the batch is full or a task of it flushes, or if the
-/// leader has yet to find that out.
+/// leader has yet to find that out, or for how long its lane has been quiet.
 fn lead_next(message: &GroupMessage, size: BatchSize, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
     let next = message.next(next, epoch, rest.to_name());
     let next = match rest.full || rest.flushes {
         true => (next, Duration::ZERO),
-        false if rest.is_part => (next.lingering(), Duration::ZERO),
+        false if rest.is_part || size.linger().hears_quiet() => (next.lingering(), Duration::ZERO),
         false => next.after(size.linger().first(), size.linger()),
     };
     Outbox { group: vec![next], ..Outbox::default() }

@@ -33,9 +33,7 @@ impl Sweep {
                 }
                 stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
-                for lock in &locks {
-                    self.remind_leader(lock, round, report).await?;
-                }
+                self.remind_leaders(&locks, round, report).await?;
                 if request.workers_dead {
                     self.clear_gates(&locks, &mut cleared).await?;
                 }
@@ -45,23 +43,29 @@ impl Sweep {
         Ok(())
     }
 
-    /// Sends the message of a leader that was silent for too long again. In a lane that is paused, or whose kind has no policy,
+    /// Sends the messages of leaders that were silent for too long again. In a lane that is paused, or whose kind has no policy,
     /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it dispatches them.
-    async fn remind_leader(&self, lock: &Lock, round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
-        let Some(leader) = lock.holder else { return Ok(()) };
-        let (request, hold) = (round.request, round.switches.hold(&lock.lane));
-        let rests = hold.paused || !round.known.has(&lock.lane.kind);
-        if rests && self.batches.get(leader).await?.is_none() {
-            return Ok(());
+    async fn remind_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
+        let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
+        let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
+        for lock in locks {
+            let hold = round.switches.hold(&lock.lane);
+            let linger = if hold.draining { Duration::ZERO } else { self.linger(&lock.lane.kind).await };
+            let Some(message) = remind(lock, linger, patience, self.world.now()) else { continue };
+            if hold.paused || !round.known.has(&lock.lane.kind) {
+                resting.insert(message.batch);
+            }
+            silent.push((lock, message));
         }
-        let linger = if hold.draining { Duration::ZERO } else { self.linger(&lock.lane.kind).await };
-        let patience = if request.workers_dead { Patience::None } else { Patience::Under(request.min_age) };
-        let now = self.world.now();
-        if let Some(message) = remind(lock, linger, patience, now)
-            && self.locks.renew(lock).await?
-        {
-            self.group.send(&message).await?;
-            report.leaders += 1;
+        let ids: Vec<Uuid> = resting.iter().copied().collect();
+        for batch in self.batches.get_many(&ids).await? {
+            resting.remove(&batch.id);
+        }
+        for (lock, message) in silent.into_iter().filter(|(_, message)| !resting.contains(&message.batch)) {
+            if self.locks.renew(lock).await? {
+                self.group.send(&message).await?;
+                report.leaders += 1;
+            }
         }
         Ok(())
     }

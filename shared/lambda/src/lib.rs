@@ -24,7 +24,7 @@ pub use schedule::schedule;
 #[must_use]
 pub fn start() -> Surroundings {
     logs::start();
-    let config = sdk_config(variable);
+    let config = sdk_config();
     Surroundings::new(
         aws_sdk_dynamodb::Client::new(&config),
         aws_sdk_sqs::Client::new(&config),
@@ -37,7 +37,9 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn sdk_config(variable: impl Fn(&str) -> Option<String>) -> SdkConfig {
+/// The configuration of AWS's SDK that [`start`] makes its clients with.
+#[must_use]
+pub fn sdk_config() -> SdkConfig {
     let credentials = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
     let credentials = credentials
         .map(|(id, secret)| Credentials::new(id, secret, variable("AWS_SESSION_TOKEN"), None, "environment"));

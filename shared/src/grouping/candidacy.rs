@@ -27,9 +27,14 @@ impl Candidacy {
     }
 
     /// Whether one of them has a task that ends the linger of the lane.
-    #[must_use]
-    pub fn flushes(&self) -> bool {
+    fn flushes(&self) -> bool {
         self.messages.iter().any(|(_, message)| message.flushes)
+    }
+
+    /// Whether one of them has such a task, and has just come: later its task is in a batch, or the leader knows of it.
+    #[must_use]
+    pub fn flushes_now(&self) -> bool {
+        self.messages.iter().any(|(_, message)| message.flushes && message.is_recent())
     }
 
     /// Their tasks, each record once.
@@ -41,7 +46,7 @@ impl Candidacy {
     /// Whether one of them is new, or was so a moment ago: its tasks have just come.
     #[must_use]
     pub fn brings(&self) -> bool {
-        self.messages.iter().any(|(_, message)| message.tries < 2 && !message.waiting.is_empty())
+        self.messages.iter().any(|(_, message)| message.is_recent() && !message.waiting.is_empty())
     }
 
     /// Whether one of them has tried before, and may find its tasks claimed. A new one has just stored them.

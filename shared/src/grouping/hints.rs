@@ -14,6 +14,11 @@ use crate::store::locks::Lock;
 use crate::waiting::Waiting;
 
 impl ElectMessage {
+    /// Whether it is new, or was so a moment ago: its tasks have just come.
+    pub(crate) fn is_recent(&self) -> bool {
+        self.tries < 2
+    }
+
     /// Tasks that were just stored, or are known to wait. The workflow has not tried yet: its tasks are not looked up before
     /// the lane's first election, as no batch can have claimed them.
     #[must_use]

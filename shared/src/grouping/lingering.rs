@@ -36,8 +36,12 @@ impl Linger {
         Self {
             most: policy.linger.0,
             quiet: policy.quiet.map(|quiet| quiet.0),
-            least: policy.min_batch.map_or(0, |least| least as usize),
-            least_wait: policy.min_batch_wait.map_or(Duration::ZERO, |wait| wait.0),
+            // One member is there in any case.
+            least: policy.min_batch.filter(|least| *least > 1).map_or(0, |least| least as usize),
+            least_wait: policy
+                .min_batch_wait
+                .filter(|_| policy.min_batch > Some(1))
+                .map_or(Duration::ZERO, |wait| wait.0),
         }
     }
 
@@ -50,11 +54,12 @@ impl Linger {
     /// The longest that a leader may wait before it looks at its lane again.
     #[must_use]
     pub fn looks_within(self) -> Duration {
-        self.first().max(self.least_wait)
+        let least = if self.counts() { self.looks_less_often(self.most) } else { Duration::ZERO };
+        self.first().max(self.least_wait).max(least)
     }
 
-    /// How long a leader has lingered for certain that was elected then and waits only for enough members: from then on it looks
-    /// whenever tasks come. None, if it does not do so.
+    /// How long a leader has lingered that was elected then and waits only for enough members: from then on it looks whenever tasks
+    /// come. By two clocks. None, if it does not do so.
     #[must_use]
     pub fn over(self, elected: Timestamp, now: Timestamp) -> Option<Duration> {
         (self.least > 0 && elected.plus(self.most) <= now).then_some(self.most)
@@ -66,6 +71,24 @@ impl Linger {
         self.quiet.map_or(self.most, |quiet| quiet.min(self.most))
     }
 
+    /// Whether it matters how many members a batch would have.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        self.least > 0
+    }
+
+    /// Whether it matters when the last task came.
+    #[must_use]
+    pub fn hears_quiet(self) -> bool {
+        self.quiet.is_some()
+    }
+
+    /// How long a leader with too few members waits before it looks again: enough may have come, and the lane may be quiet. It
+    /// looks some 30 times in 15 minutes, however short `quiet` is.
+    fn looks_less_often(self, lingered: Duration) -> Duration {
+        self.first().max(Duration::from_secs(lingered.as_secs() / 4))
+    }
+
     /// How much longer a leader waits that has waited for `lingered` and looks at its lane now. Zero: it forms its batch. The
     /// sum of all waits is bounded whatever the clocks say.
     #[must_use]
@@ -75,8 +98,9 @@ impl Linger {
         }
         let left = self.most.saturating_sub(lingered);
         if seen.members < self.least {
-            let over = left.is_zero();
-            return if over { self.longest().saturating_sub(lingered) } else { self.first().min(left) };
+            // Who finds nothing makes room for the leader of what comes.
+            let on = if seen.members == 0 { Duration::ZERO } else { self.longest().saturating_sub(lingered) };
+            return if left.is_zero() { on } else { self.looks_less_often(lingered).min(left) };
         }
         let since = seen.newest.map_or(Duration::MAX, |newest| now.since(newest));
         self.quiet.map_or(left, |quiet| quiet.saturating_sub(since).min(left))
@@ -147,9 +171,12 @@ mod tests {
         // Without a linger it is only as many as this, or the time.
         let only = linger(json!({"linger": 0, "min_batch": 8, "min_batch_wait": 30}));
         assert_eq!((only.first(), on(only, 0, 0), on(only, 30, 0)), (seconds(0), 30, 0));
-        // Below it, it does not matter that the lane is quiet; a leader still looks as often.
+        // Below it, it does not matter that the lane is quiet; a leader still looks, ever more rarely.
         let both = linger(json!({"linger": 60, "quiet": 5, "min_batch": 8, "min_batch_wait": 30}));
-        assert_eq!([5, 58, 60].map(|lingered| on(both, lingered, 100)), [5, 2, 30]);
+        assert_eq!([5, 40, 58, 60].map(|lingered| on(both, lingered, 100)), [5, 10, 2, 30]);
+        let nobody = Seen { members: 0, at_once: false, newest: None };
+        assert_eq!([40, 60].map(|lingered| both.on(seconds(lingered), nobody, NOW)), [seconds(10), Duration::ZERO]);
+        assert_eq!(linger(json!({"linger": 0, "min_batch": 1, "min_batch_wait": 30})), Linger::NONE);
     }
 
     proptest! {

@@ -1,8 +1,12 @@
 //! The times that a leader waits for more tasks: whether a policy's can be used.
 
+use std::time::Duration;
+
 use super::check::Faults;
 use super::{Policy, Span};
 use crate::limits::DELAY_MAX;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 impl Policy {
     /// The times that leaders wait.
@@ -11,11 +15,22 @@ impl Policy {
         faults.whole_seconds("linger", self.linger);
         if let Some(quiet) = self.quiet {
             faults.whole_seconds("quiet", quiet);
-            if quiet.0.is_zero() || quiet >= self.linger {
-                let problem =
-                    format!("is {quiet}, more than 0s and less than `linger`, which is {}, is allowed", self.linger);
-                faults.add("quiet", problem);
+            let linger = self.linger;
+            if linger.0 <= SECOND {
+                faults.add(
+                    "quiet",
+                    format!("is {quiet}, and needs a `linger` above it, of 2s or more; that is {linger}"),
+                );
+            } else if quiet.0.is_zero() || quiet >= linger {
+                faults.add(
+                    "quiet",
+                    format!("is {quiet}, 1s or more and less than `linger`, which is {linger}, is allowed"),
+                );
             }
+        }
+        if self.flush_when.is_some() && self.linger.0.is_zero() && self.min_batch.is_none() {
+            faults
+                .add("flush_when", "has no effect: no leader waits, since `linger` is 0s and there is no `min_batch`");
         }
         match (self.min_batch, self.min_batch_wait) {
             (Some(_), None) => {
@@ -75,6 +90,10 @@ mod tests {
             assert_eq!(fields(json!({"min_batch": least, "min_batch_wait": "5s"})), ["min_batch"]);
         }
         let error = policy(json!({"linger": "5s", "quiet": "7s"})).check().unwrap_err().to_string();
-        assert_eq!(error, "`quiet`: is 7s, more than 0s and less than `linger`, which is 5s, is allowed");
+        assert_eq!(error, "`quiet`: is 7s, 1s or more and less than `linger`, which is 5s, is allowed");
+        let error = policy(json!({"quiet": "7s"})).check().unwrap_err().to_string();
+        assert_eq!(error, "`quiet`: is 7s, and needs a `linger` above it, of 2s or more; that is 1s");
+        assert_eq!(fields(json!({"linger": "0s", "flush_when": "true"})), ["flush_when"]);
+        assert_eq!(fields(json!({"flush_when": "true"})), Vec::<String>::new());
     }
 }

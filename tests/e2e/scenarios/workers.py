@@ -35,7 +35,7 @@ def workers(stack, _, count=200):
     """A fan-out per language: jobs over a queue, a poller that acks what succeeded, and what failed for the second time."""
     logging.getLogger("fanfold").disabled = True  # it logs each job that fails
     fanfold = Fanfold(stack.base, session=stack.session, sign=True)
-    for language, started in [("python", python), ("typescript", typescript)]:
+    for language, started in [("python", python), ("rust", rust), ("typescript", typescript)]:
         jobs = stack.sqs.create_queue(QueueName=f"fanfold-e2e-{language}", Attributes={"VisibilityTimeout": "5"})["QueueUrl"]
         try:
             fanout = fanfold.open(count, seal=True, user_key=language)
@@ -79,12 +79,23 @@ def python(stack, jobs, _):
     return end
 
 
+def rust(stack, jobs, fanout):
+    """Starts a worker; answers what ends it."""
+    command = [ROOT / "target" / "e2e" / "worker", jobs, stack.physical["AckQueue"], stack.base, fanout]
+    return process(stack, command, ROOT)
+
+
 def typescript(stack, jobs, fanout):
     """Starts a worker; answers what ends it."""
     arguments = [jobs, stack.physical["AckQueue"], stack.base, fanout]
     command = ["node", "--input-type=module", "--eval", TYPESCRIPT, *arguments]
+    return process(stack, command, ROOT / "target" / "e2e" / "typescript")
+
+
+def process(stack, command, folder):
+    """Starts a worker that is a program; answers what ends it."""
     environment = {**os.environ, "AWS_REGION": stack.session.region_name}
-    worker = subprocess.Popen(command, cwd=ROOT / "target" / "e2e" / "typescript", env=environment)
+    worker = subprocess.Popen(command, cwd=folder, env=environment)
 
     def end():
         worker.send_signal(signal.SIGTERM)

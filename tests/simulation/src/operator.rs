@@ -50,7 +50,7 @@ pub(crate) async fn pause_scopes(clients: Arc<Clients>) {
     // A pause whose answer was lost may have been applied after its end.
     sleep(LATE_MAX).await;
     for scope in used {
-        resume(&clients, &scope).await;
+        if dice.chance(3_000) { drain(&clients, &scope).await } else { resume(&clients, &scope).await }
     }
 }
 

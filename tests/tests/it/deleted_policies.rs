@@ -154,9 +154,9 @@ async fn forms_without_a_policy(crash: Crash) -> Option<String> {
     }
     let weeks = RETENTION.as_secs() / (7 * 24 * 3_600) + 2;
     for _ in 0..weeks {
-        for _ in 0..3 {
+        for _ in 0..2 {
             stack.sweep().await;
-            stack.minutes(3).await;
+            stack.seconds(5).await;
         }
         stack.clock.skip(RETENTION / 2);
         let now = stack.world.now().seconds();

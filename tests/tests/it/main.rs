@@ -41,3 +41,9 @@ mod template;
 mod throttled;
 mod tracking;
 mod woken;
+
+use mimalloc::MiMalloc;
+
+/// As in the command: most of a test is small pieces of memory, taken and given back.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;

@@ -113,6 +113,23 @@ async fn tasks_of_other_batches_do_not_count() {
     stack.assert_settled(&[tasks, others].concat(), 8).await;
 }
 
+/// The leader's message names tasks that were cancelled since.
+#[tokio::test(start_paused = true)]
+async fn cancelled_tasks_do_not_count() {
+    let stack = TestStack::with(enough(json!({"linger": 30}))).await;
+    let tasks = register_each(&stack, "five", (0..5).map(|n| parcel(json!({"n": n}))).collect()).await;
+    stack.seconds(12).await;
+    assert_eq!(stack.cancelling.cancel(tasks[..3].to_vec()).await.unwrap().len(), 3);
+    stack.seconds(60).await;
+    assert_eq!((stack.claimed(&tasks[3..]).await, stack.api.seen().len()), (0, 0), "two wait for three more");
+    // Who finds nobody at the end of the linger makes room.
+    stack.cancelling.cancel(tasks[3..].to_vec()).await.unwrap();
+    stack.seconds(20).await;
+    let more = parcels(&stack, "more", 5).await;
+    stack.seconds(60).await;
+    assert_batched(&stack, &more).await;
+}
+
 /// No message is sent while nothing comes, and none for what comes while the leader lingers.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_waits_on_does_not_poll() {

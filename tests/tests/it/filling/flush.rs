@@ -83,10 +83,12 @@ async fn it_is_not_forgotten_with_its_message() {
     assert_eq!(stack.take(QueueName::Elect).await.len(), 1);
     stack.minutes(4).await;
     stack.assert_settled(&[tasks, lost].concat(), 10).await;
-    // If a leader lingers, it goes with that one's batch.
+    // If a leader lingers, the sweep has it look.
     let (stack, mut tasks) = lingering(json!({})).await;
     tasks.extend(register(&stack, "last", last()).await);
     assert_eq!(stack.take(QueueName::Elect).await.len(), 1);
+    stack.minutes(4).await;
+    assert_batched(&stack, &tasks).await;
     stack.drain().await;
     stack.assert_settled(&tasks, 10).await;
     assert_eq!(stack.api.seen().len(), 1);
@@ -138,6 +140,25 @@ async fn a_late_hint_hurries_nobody() {
     assert_eq!((calls, stack.api.seen().len(), group.len()), (2, 2, 0));
 }
 
+/// The late hint names as many tasks as fill a batch. They are all in another one.
+#[tokio::test(start_paused = true)]
+async fn a_late_hint_fills_no_batch() {
+    let stack = TestStack::with(flushing(json!({"max_batch": 4}))).await;
+    let mut tasks = register_each(&stack, "apart", [parcels(3), last()].concat()).await;
+    let late = stack.take(QueueName::Elect).await;
+    stack.hand(QueueName::Elect, late.clone()).await;
+    stack.seconds(12).await;
+    assert_batched(&stack, &tasks).await;
+    let more = register(&stack, "more", parcels(1)).await;
+    stack.seconds(12).await;
+    stack.hand(QueueName::Elect, late).await;
+    assert!(stack.deliver(QueueName::Group).await > 0, "the hint comes");
+    assert_eq!(stack.claimed(&more).await, 0);
+    stack.drain().await;
+    tasks.extend(more);
+    stack.assert_settled(&tasks, 4).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_drops_the_field_lingers_from_the_next_batch_on() {
     let (stack, mut tasks) = lingering(json!({})).await;
@@ -172,6 +193,7 @@ async fn it_costs_no_write() {
     let cost = async |changes: Value, lasts: bool| {
         let stack = TestStack::with(changes).await;
         let mut tasks = register(&stack, "together", parcels(20)).await;
+        stack.seconds(8).await;
         tasks.extend(register(&stack, "end", if lasts { last() } else { parcels(1) }).await);
         stack.drain().await;
         stack.assert_settled(&tasks, 30).await;
@@ -191,7 +213,12 @@ async fn run(crash: Crash) -> Option<String> {
     let mut tasks = register(&stack, "first", parcels(2)).await;
     stack.seconds(6).await;
     tasks.extend(register(&stack, "last", last()).await);
-    stack.seconds(6).await;
+    stack.seconds(30).await;
+    // Those stored by a worker that died may come later.
+    assert_eq!(stack.claimed(&tasks[2..]).await, 1, "its batch does not linger again");
+    let claimed = stack.claimed(&tasks).await;
+    stack.seconds(240).await;
+    assert!(calls(&stack, "n").into_iter().flatten().count() >= claimed, "nor does it wait to be called");
     tasks.extend(register(&stack, "more", [parcels(2), last()].concat()).await);
     stack.drain().await;
     stack.sweep().await;

@@ -1,0 +1,39 @@
+//! Messages to a leader that leads no more.
+
+use fanfold::control::Hold;
+use fanfold::grouping::{BatchSize, Rest};
+use fanfold::ids::derived;
+use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
+use fanfold::store::batches::BatchStatus;
+use fanfold::store::locks::Lock;
+use fanfold::waiting::Waiting;
+
+use crate::{Group, GroupError, Outbox, lead_next};
+
+impl Group {
+    /// What is to be sent if another batch leads the lane, or none. The leader has formed its batch, or never led. Whoever formed
+    /// it may have died before it sent anything. `lock`: as it stands.
+    pub(crate) async fn led(&self, message: &GroupMessage, lock: &Lock, hold: Hold) -> Result<Outbox, GroupError> {
+        let batch = self.batches.get(message.batch).await?;
+        // What a message names that only hurries has a workflow of its own.
+        let named = if message.hurries { Waiting::default() } else { message.waiting.clone() };
+        let left = self.left(&named, message, hold).await?;
+        let next = derived::next_batch(message.batch);
+        let mut outbox = if batch.is_some() && lock.holder == Some(next) {
+            // It finds out by itself whether it lingers.
+            let rest = Rest { named: left.clone(), is_part: true, ..Rest::default() };
+            lead_next(message, BatchSize::NONE, next, lock.epoch, &rest)
+        } else {
+            self.wake(message, left.clone())
+        };
+        let Some(batch) = batch else { return Ok(outbox) };
+        if batch.status == BatchStatus::Dispatched && lock.names(batch.id) {
+            let more = !left.is_empty() && outbox.group.is_empty();
+            outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
+        } else if batch.members.is_empty() && !hold.paused {
+            // It won none of its intent. No other message names what waits beside it.
+            outbox.elect.push(ElectMessage::wake(batch.lane, self.world.uuid()));
+        }
+        Ok(outbox)
+    }
+}
