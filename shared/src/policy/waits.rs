@@ -28,10 +28,6 @@ impl Policy {
                 );
             }
         }
-        if self.flush_when.is_some() && self.linger.0.is_zero() && self.min_batch.is_none() {
-            faults
-                .add("flush_when", "has no effect: no leader waits, since `linger` is 0s and there is no `min_batch`");
-        }
         match (self.min_batch, self.min_batch_wait) {
             (Some(_), None) => {
                 let problem = format!("is missing: with `min_batch`, 1s to {} is needed", Span(DELAY_MAX));
@@ -93,7 +89,5 @@ mod tests {
         assert_eq!(error, "`quiet`: is 7s, 1s or more and less than `linger`, which is 5s, is allowed");
         let error = policy(json!({"quiet": "7s"})).check().unwrap_err().to_string();
         assert_eq!(error, "`quiet`: is 7s, and needs a `linger` above it, of 2s or more; that is 1s");
-        assert_eq!(fields(json!({"linger": "0s", "flush_when": "true"})), ["flush_when"]);
-        assert_eq!(fields(json!({"flush_when": "true"})), Vec::<String>::new());
     }
 }
