@@ -104,3 +104,19 @@ def test_refused_acks_do_not_make_messages_come_again(acks, caplog):
     acks.refused = [Refused(GROUP, ("1",), "there is no item 1")]
     assert failures(sqs_consumer(acks, max_receives=3)(lambda _: None)({"Records": [record(1)]})) == []
     assert "there is no item 1" in caplog.text
+
+
+def test_a_function_that_returns_before_its_work_is_done_is_refused(acks):
+    async def later(message):
+        raise AssertionError
+
+    def one_by_one(message):
+        yield message
+
+    for handle in (later, one_by_one):
+        with pytest.raises(TypeError, match="neither async nor a generator"):
+            sqs_consumer(acks, max_receives=3)(handle)
+        # Behind another function it is seen when it is called.
+        consumer = sqs_consumer(acks, max_receives=3)(lambda message, handle=handle: handle(message))
+        assert failures(consumer({"Records": [record(1)]})) == ["m1"]
+    assert acks.bodies == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import threading
@@ -105,7 +106,7 @@ class Consumer:
                 if item is not None:
                     Item.parse(item)
                     items[at] = item
-                self.handle(message)
+                _refuse_pending(self.handle(message))
             except Exception:
                 log.exception("message %s failed (delivery %d)", message.id, message.receives)
                 failed[at] = message
@@ -133,12 +134,20 @@ class Consumer:
             log.warning("%s", error)
 
 
+def _refuse_pending(returned: object) -> None:
+    """Raises if a handler returned before its work was done."""
+    if inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
+        raise TypeError("the function returned before its work was done: it must not be async or a generator")
+
+
 def sqs_consumer(
     acks: AckSender, *, max_receives: int, item_of: Callable[[Message], str | None] = item_in_body
 ) -> Callable[[Callable[[Message], object]], Consumer]:
     """Turns a function that handles one message into a consumer of an SQS queue that acks the message's item.
 
-    If the function returns, the consumer acks the item as succeeded. If it raises, SQS delivers the message again; at delivery
+    The function is neither async nor a generator: these return before their work is done. If it returns, the consumer acks the item as succeeded. If it raises, SQS delivers the message again; at delivery
     `max_receives` or later, the consumer also acks the item as failed. It sends acks before it returns. If an ack cannot be sent, SQS
     delivers its message again.
 
@@ -148,4 +157,11 @@ def sqs_consumer(
     """
     if max_receives < 1:
         raise ValueError(f"max_receives: {max_receives}: at least 1 is expected")
-    return lambda handle: Consumer(handle, acks, max_receives, item_of)
+
+    def consumer(handle: Callable[[Message], object]) -> Consumer:
+        pending = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        if any(is_one(handle) for is_one in pending):
+            raise TypeError(f"{handle}: a function is expected that is neither async nor a generator, which return before their work is done")
+        return Consumer(handle, acks, max_receives, item_of)
+
+    return consumer
