@@ -12,7 +12,7 @@ use crate::fault::Fault;
 const BEGINNINGS: &str = "\"'[]{}!&*|>@`%?,#";
 
 /// Fields that are expressions.
-const EXPRESSIONS: [&str; 6] = ["target", "key", "scope", "weight", "distinct", "flush_when"];
+const EXPRESSIONS: [&str; 7] = ["target", "key", "scope", "weight", "distinct", "flush_when", "priority"];
 
 /// Reads YAML (JSON is YAML). `wanted` is what should be in it, for errors; these name line, column and field.
 pub(crate) fn read<T: DeserializeOwned>(file: &Path, text: &str, wanted: &str) -> Result<T, Fault> {

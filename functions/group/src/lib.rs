@@ -138,7 +138,7 @@ impl Group {
         Ok(Some(Outbox { group: own.into_iter().collect(), ..Outbox::default() }))
     }
 
-    /// Tasks for the batch: the lane's oldest, and those the message names. Fewer named ones do not mean that there are no
+    /// Tasks for the batch: the lane's first, and those the message names. Fewer named ones do not mean that there are no
     /// others. Also returns when the last one came, and whether tasks were freed, which the index does not show yet.
     async fn candidates(
         &self,
@@ -151,7 +151,7 @@ impl Group {
             true => self.tasks.waiting(&message.waiting, &message.lane).await?,
             false => message.waiting.clone(),
         };
-        let found = self.tasks.find(&message.lane, &named, size.with_next()).await?;
+        let found = self.tasks.find(&message.lane, &named, size.with_next(), size.goes_by_rank()).await?;
         let stuck = self.world.now().minus(BUNDLE_FILLING_MAX);
         let mut freed = false;
         for bundle in found.unfilled.iter().filter(|bundle| bundle.created_at < stuck) {

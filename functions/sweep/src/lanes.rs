@@ -80,11 +80,11 @@ impl Sweep {
         for segment in self.segments() {
             let (mut lanes, mut bundles) = (BTreeSet::new(), Vec::new());
             let visit = |pending: Pending, lane: Lane| {
-                let neglected = request.workers_dead || pending.created_at <= half;
+                let neglected = request.workers_dead || pending.created_at() <= half;
                 bundles.extend(pending.record.bundle().filter(|_| neglected));
-                let since = oldest.entry(lane.clone()).or_insert(pending.created_at);
-                *since = pending.created_at.min(*since);
-                if is_to_be_woken(&round.switches.hold(&lane), pending.created_at, horizon) {
+                let since = oldest.entry(lane.clone()).or_insert(pending.created_at());
+                *since = pending.created_at().min(*since);
+                if is_to_be_woken(&round.switches.hold(&lane), pending.created_at(), horizon) {
                     lanes.insert(lane);
                 }
             };

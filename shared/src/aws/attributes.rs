@@ -147,6 +147,19 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A number that parses, if there is one.
+    pub(crate) fn parsed_number<T>(&self, attribute: &'static str) -> Result<Option<T>, StoreError>
+    where
+        T: std::str::FromStr,
+        T::Err: std::fmt::Display,
+    {
+        match self.item.get(attribute) {
+            None => Ok(None),
+            Some(AttributeValue::N(digits)) => digits.parse().map(Some).map_err(|error| self.corrupt(attribute, error)),
+            Some(_) => Err(self.corrupt(attribute, "is not a number")),
+        }
+    }
+
     /// A number; zero where it is absent.
     pub(crate) fn number(&self, attribute: &'static str) -> Result<u64, StoreError> {
         Ok(self.optional_number(attribute)?.unwrap_or(0))

@@ -95,7 +95,7 @@ impl Cancelling {
         Ok(cancelled)
     }
 
-    /// Cancels what waits in a scope, oldest first in each lane, page by page.
+    /// Cancels what waits in a scope, each lane in its order, page by page.
     ///
     /// # Errors
     /// Tables or queues cannot be reached.

@@ -35,11 +35,11 @@ pub struct PendingCount {
     pub tasks: u64,
     /// The bytes that they take in calls.
     pub bytes: u64,
-    /// Whether there are more records than the oldest ones, which were counted.
+    /// Whether there are more records than the first ones, which were counted.
     pub more: bool,
-    /// When the oldest was registered.
+    /// When the oldest of these was registered.
     pub oldest: Option<Timestamp>,
-    /// The record of that one.
+    /// The first record.
     pub first: Option<PendingRecord>,
 }
 
@@ -137,7 +137,7 @@ impl Control {
         Ok(stands.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
     }
 
-    /// Counts what waits in a lane, in its oldest records.
+    /// Counts what waits in a lane, in its first records.
     async fn count(&self, lane: &Lane) -> Result<PendingCount, StoreError> {
         let page = self.tasks.pending_in(lane, None, KEYS_PER_READ_MAX).await?;
         let first = page.records.first().map(|(pending, _)| *pending);
@@ -156,7 +156,7 @@ impl Control {
             tasks: loads.len() as u64,
             bytes,
             more: page.more,
-            oldest: first.map(|first| first.created_at),
+            oldest: page.records.iter().map(|(pending, _)| pending.created_at()).min(),
             first: first.map(|first| first.record),
         })
     }
@@ -173,7 +173,7 @@ enum Among {
 }
 
 impl Among {
-    /// A lane that waits and is not busy is shown on the page that has its oldest record.
+    /// A lane that waits and is not busy is shown on the page that has its first record.
     fn shows(&self, lane: &LaneStanding) -> bool {
         match self {
             Self::All => !lane.lock.idle() || lane.pending.oldest.is_some() || lane.hold != Hold::default(),

@@ -4,11 +4,12 @@ use uuid::Uuid;
 
 use crate::bits::Bits;
 use crate::clock::Timestamp;
-use crate::grouping::Loads;
+use crate::grouping::{Loads, Rank};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
+use crate::policy::HeadStart;
 
 /// How far a bundle has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Bundle {
     pub kept_until: Option<Timestamp>,
     /// When it was begun.
     pub created_at: Timestamp,
+    /// The head start that all its tasks have in the order of their lane.
+    pub head_start: HeadStart,
 }
 
 /// The result of a claim.
@@ -100,7 +103,20 @@ impl Bundle {
             claims: Masks::default(),
             kept_until: None,
             created_at: now,
+            head_start: HeadStart::NONE,
         }
+    }
+
+    /// The same, with a head start.
+    #[must_use]
+    pub fn ahead(self, head_start: HeadStart) -> Self {
+        Self { head_start, ..self }
+    }
+
+    /// Its place in the order of its lane.
+    #[must_use]
+    pub fn rank(&self) -> Rank {
+        Rank::new(self.created_at, self.head_start)
     }
 
     /// The tasks at these slots.

@@ -9,6 +9,7 @@ mod hints;
 mod lingering;
 mod load;
 mod outcome;
+mod rank;
 mod silence;
 mod size;
 
@@ -24,5 +25,8 @@ pub(crate) use self::load::Columns;
 pub(crate) use self::load::any_loads;
 pub use self::load::{ColumnError, Load, Loads, distinct};
 pub use self::outcome::{FailureNotice, First, Follows};
+#[cfg(test)]
+pub(crate) use self::rank::any_rank;
+pub use self::rank::{Rank, RankError};
 pub use self::silence::{Patience, batch_overdue, remind};
 pub use self::size::{BatchSize, Filling};

@@ -18,6 +18,8 @@ pub struct BatchSize {
     weight: Option<Weight>,
     distinct: bool,
     flushes: bool,
+    /// Whether tasks may have head starts.
+    ranks: bool,
     linger: Linger,
 }
 
@@ -30,6 +32,7 @@ impl BatchSize {
         weight: None,
         distinct: false,
         flushes: false,
+        ranks: false,
         linger: Linger::NONE,
     };
 
@@ -43,6 +46,7 @@ impl BatchSize {
             weight: policy.max_weight,
             distinct: policy.distinct.is_some(),
             flushes: policy.flush_when.is_some(),
+            ranks: policy.priority.is_some(),
             linger: Linger::of(policy),
         }
     }
@@ -63,6 +67,12 @@ impl BatchSize {
     #[must_use]
     pub fn may_flush(self) -> bool {
         self.flushes
+    }
+
+    /// Whether tasks go by their ranks: those that came last may go first.
+    #[must_use]
+    pub fn goes_by_rank(self) -> bool {
+        self.ranks
     }
 
     /// Whether this number of tasks fills a batch. None: it depends on their loads whether they do, or whether they wait for more.

@@ -40,6 +40,10 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// bundles each, in a fraction of the 30 s that the API's function has (template.yaml).
 pub const POLICY_USE_PAGES_MAX: usize = 50;
 
+/// The longest head start of a task: what was registered earlier by more goes first whatever comes. Half of the time for which a
+/// task is kept at least ([`RETENTION`](super::RETENTION)).
+pub const HEAD_START_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+
 /// How long a policy may be served from a worker's memory.
 pub const POLICY_CACHE_MAX: Duration = Duration::from_secs(5);
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::kind::{KIND_ALLOWED, is_kind};
 use super::url::is_callable;
-use super::{Expression, ExpressionError, Policy, Span, Subject, Weight};
+use super::{Policy, Span, Weight};
 use crate::limits::{
     ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX, RETRY_AFTER_MAX,
     URL_BYTES_MAX, WEIGHT_MAX,
@@ -119,6 +119,9 @@ impl Policy {
         if let Some(Err(problem)) = self.flush_when.as_ref().map(|source| self.check_flag(source)) {
             faults.add("flush_when", problem);
         }
+        if let Some(Err(problem)) = self.priority.as_ref().map(|source| self.check_head_start(source)) {
+            faults.add("priority", problem);
+        }
         faults.range("max_in_flight", self.max_in_flight, IN_FLIGHT_MAX);
         self.check_pace(&mut faults);
         faults.range("max_attempts", self.max_attempts, ATTEMPTS_MAX);
@@ -169,35 +172,6 @@ impl Policy {
         if let Some(Err(problem)) = self.weight.as_ref().map(|source| self.check_number(source)) {
             faults.add("weight", problem);
         }
-    }
-
-    /// Compiles an expression whose value is a text. One that does not depend on contents has the same value for every task, so
-    /// it is evaluated, too.
-    fn check_expression(&self, source: &str) -> Result<(), String> {
-        self.check_with(source, |expression, any| expression.evaluate(any).map(drop))
-    }
-
-    /// The same for an expression whose value is a weight.
-    fn check_number(&self, source: &str) -> Result<(), String> {
-        self.check_with(source, |expression, any| expression.weight(any).map(drop))
-    }
-
-    /// The same for an expression whose value is true or false.
-    fn check_flag(&self, source: &str) -> Result<(), String> {
-        self.check_with(source, |expression, any| expression.flag(any).map(drop))
-    }
-
-    fn check_with(
-        &self,
-        source: &str,
-        evaluate: impl Fn(&Expression, &Subject<'_>) -> Result<(), ExpressionError>,
-    ) -> Result<(), String> {
-        let expression = Expression::compile(source).map_err(|error| error.to_string())?;
-        if expression.uses_content() {
-            return Ok(());
-        }
-        let value = Subject::new(&self.kind, &serde_json::Value::Null).and_then(|any| evaluate(&expression, &any));
-        value.map_err(|error| format!("fails for every task: {error}"))
     }
 }
 
@@ -287,6 +261,17 @@ mod tests {
         assert_eq!(fields(json!({"flush_when": "content."})), ["flush_when"]);
         assert_eq!(fields(json!({"flush_when": "kind"})), ["flush_when"], "no task could be taken");
         assert_eq!(fields(json!({"flush_when": "has(content.last) && content.last"})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_head_start_is_a_time() {
+        let refused = ["content.", "true", "-1", "604801", "kind", "'8days'", "'soon'", "[60]"];
+        for source in refused {
+            assert_eq!(fields(json!({"priority": source})), ["priority"], "{source}: no task could be taken");
+        }
+        for source in ["content.urgent ? '10m' : null", "null", "0", "604800", "1.5", "'1h 30m'"] {
+            assert_eq!(fields(json!({"priority": source})), Vec::<String>::new(), "{source}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A policy ready to place tasks.
 
-use super::{Expression, ExpressionError, FieldError, Policy, PolicyError, Subject, Weight};
+use super::{Expression, ExpressionError, FieldError, HeadStart, Policy, PolicyError, Subject, Weight};
 use crate::grouping::{Load, distinct};
 use crate::lane::Lane;
 use crate::share::share;
@@ -16,6 +16,7 @@ pub struct CompiledPolicy {
     weight: Option<Expression>,
     distinct: Option<Expression>,
     flush_when: Option<Expression>,
+    priority: Option<Expression>,
 }
 
 /// Where a task belongs.
@@ -29,6 +30,8 @@ pub struct Placement {
     pub scope: Option<String>,
     /// What it takes of a batch, except its bytes.
     pub load: Load,
+    /// By how much earlier it counts in the order of its lane.
+    pub head_start: HeadStart,
 }
 
 /// The values of a policy's expressions for a task.
@@ -46,6 +49,8 @@ pub struct Values {
     pub distinct: Option<String>,
     /// Whether its lane does not linger while it waits, if the policy says when.
     pub flushes: Option<bool>,
+    /// By how much earlier it counts in the order of its lane, if the policy says so.
+    pub head_start: Option<HeadStart>,
 }
 
 impl CompiledPolicy {
@@ -67,7 +72,8 @@ impl CompiledPolicy {
         let weight = optional("weight", &policy.weight)?;
         let distinct = optional("distinct", &policy.distinct)?;
         let flush_when = optional("flush_when", &policy.flush_when)?;
-        Ok(Self { policy, target, key, scope, weight, distinct, flush_when })
+        let priority = optional("priority", &policy.priority)?;
+        Ok(Self { policy, target, key, scope, weight, distinct, flush_when, priority })
     }
 
     /// Works out where a task belongs, and what it takes of a batch. `fallback` decides the partition of a task of a policy without
@@ -80,7 +86,7 @@ impl CompiledPolicy {
         content: &serde_json::Value,
         fallback: &str,
     ) -> Result<Placement, (&'static str, ExpressionError)> {
-        let Values { target, key, scope, weight, distinct: alone, flushes } = self.values(content)?;
+        let Values { target, key, scope, weight, distinct: alone, flushes, head_start } = self.values(content)?;
         let load = Load {
             weight: weight.unwrap_or_default(),
             distinct: alone.as_deref().map(distinct),
@@ -89,7 +95,7 @@ impl CompiledPolicy {
         };
         let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
         let lane = Lane { kind: self.policy.kind.clone(), partition, target };
-        Ok(Placement { lane, key, scope, load })
+        Ok(Placement { lane, key, scope, load, head_start: head_start.unwrap_or_default() })
     }
 
     /// Evaluates all expressions for a task.
@@ -109,6 +115,8 @@ impl CompiledPolicy {
         let weight = weight.map_err(|error| ("weight", error))?;
         let flushes = self.flush_when.as_ref().map(|flush_when| flush_when.flag(&subject)).transpose();
         let flushes = flushes.map_err(|error| ("flush_when", error))?;
-        Ok(Values { target, key, scope, weight, distinct, flushes })
+        let head_start = self.priority.as_ref().map(|priority| priority.head_start(&subject)).transpose();
+        let head_start = head_start.map_err(|error| ("priority", error))?;
+        Ok(Values { target, key, scope, weight, distinct, flushes, head_start })
     }
 }

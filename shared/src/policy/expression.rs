@@ -1,15 +1,17 @@
 //! CEL expressions of a policy: targets, keys and weights of tasks.
 
+mod error;
+
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use cel::{Context, Env, Program, Value};
 
 use super::bounded::{self, Excess};
-use super::{Weight, matches, names};
-use crate::limits::{
-    EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_GROWTH_MAX, EXPRESSION_OPERATORS_MAX, TARGET_BYTES_MAX,
-    WEIGHT_MAX,
-};
+use super::{HeadStart, Weight, matches, names};
+use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_OPERATORS_MAX, TARGET_BYTES_MAX};
+
+pub use self::error::ExpressionError;
 
 /// The standard environment, `matches`, and the strings extension (`substring`, `split`, `lowerAscii`, …).
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -25,102 +27,6 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
 pub struct Expression {
     source: String,
     program: Program,
-}
-
-/// An expression cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExpressionError {
-    /// It is longer than is allowed.
-    #[error("is {0} bytes long, at most {EXPRESSION_BYTES_MAX} are allowed")]
-    TooLong(usize),
-    /// Its brackets are nested deeper than is allowed.
-    #[error("nests brackets more than {EXPRESSION_DEPTH_MAX} deep")]
-    TooDeep,
-    /// It has more operators than is allowed.
-    #[error("has {0} operator characters, at most {EXPRESSION_OPERATORS_MAX} are allowed")]
-    TooComplex(usize),
-    /// It does not compile.
-    #[error("`{source_text}` does not compile: {reason}")]
-    Syntax {
-        /// The expression.
-        source_text: String,
-        /// What the parser found.
-        reason: String,
-    },
-    /// It names a variable, a function or a type that does not exist.
-    #[error("`{source_text}` {problem}")]
-    Unknown {
-        /// The expression.
-        source_text: String,
-        /// The unknown name, and those that exist.
-        problem: String,
-    },
-    /// It goes through a list.
-    #[error("`{source_text}` loops over a list (`all`, `exists`, `exists_one`, `filter`, `map`), which is not allowed")]
-    Loop {
-        /// The expression.
-        source_text: String,
-    },
-    /// It calls a function with a value of the task where a literal text is required.
-    #[error(
-        "`{source_text}` gives `{function}` a value of the task; there only a text written in the expression is allowed"
-    )]
-    Pattern {
-        /// The expression.
-        source_text: String,
-        /// The function.
-        function: String,
-    },
-    /// Its result may be many times as large as the content.
-    #[error(
-        "`{source_text}` may make a text {times} times as large as the content, at most {EXPRESSION_GROWTH_MAX} times is allowed"
-    )]
-    Growth {
-        /// The expression.
-        source_text: String,
-        /// How many times.
-        times: usize,
-    },
-    /// It cannot be evaluated for this task.
-    #[error("`{source_text}` cannot be evaluated for this task: {reason}")]
-    Evaluation {
-        /// The expression.
-        source_text: String,
-        /// Why.
-        reason: String,
-    },
-    /// It gives a value that cannot be a target or key.
-    #[error("`{source_text}` gives {got}, a string, number, boolean or list of these is expected")]
-    Type {
-        /// The expression.
-        source_text: String,
-        /// The value's type.
-        got: String,
-    },
-    /// It gives a value that cannot be a weight.
-    #[error("`{source_text}` gives {got}, a number of 0 to {WEIGHT_MAX} is expected")]
-    Weight {
-        /// The expression.
-        source_text: String,
-        /// The value, if it is a number, or else its type.
-        got: String,
-    },
-    /// It gives a value that is neither true nor false.
-    #[error("`{source_text}` gives {got}, true or false is expected")]
-    Flag {
-        /// The expression.
-        source_text: String,
-        /// The value's type.
-        got: String,
-    },
-    /// Its value is longer than is allowed.
-    #[error("`{source_text}` gives {bytes} bytes, at most {TARGET_BYTES_MAX} are allowed")]
-    ValueTooLong {
-        /// The expression.
-        source_text: String,
-        /// The value's size.
-        bytes: usize,
-    },
 }
 
 impl Expression {
@@ -209,6 +115,24 @@ impl Expression {
         }
     }
 
+    /// Evaluates it as the head start of the task that `subject` was made from. None, if its value is null.
+    ///
+    /// # Errors
+    /// It cannot be evaluated, or its value is no time, or negative, or too long.
+    pub fn head_start(&self, subject: &Subject<'_>) -> Result<HeadStart, ExpressionError> {
+        let value = self.value(subject)?;
+        let whole = |seconds: u64| HeadStart::of(Duration::from_secs(seconds));
+        let (head_start, got) = match &value {
+            Value::Null => (Some(HeadStart::NONE), String::new()),
+            Value::Int(number) => (u64::try_from(*number).ok().and_then(whole), number.to_string()),
+            Value::UInt(number) => (whole(*number), number.to_string()),
+            Value::Float(number) => (HeadStart::from_float(*number), number.to_string()),
+            Value::String(text) => (HeadStart::from_text(text), format!("`{}`", start(text))),
+            other => (None, other.type_of().to_string()),
+        };
+        head_start.ok_or_else(|| ExpressionError::HeadStart { source_text: self.source.clone(), got })
+    }
+
     fn value(&self, subject: &Subject<'_>) -> Result<Value, ExpressionError> {
         self.program.execute(&subject.0).map_err(|error| ExpressionError::Evaluation {
             source_text: self.source.clone(),
@@ -241,6 +165,16 @@ impl Subject<'_> {
         context.add_variable_from_value("content", content);
         Ok(Self(context))
     }
+}
+
+/// As much of a text as an error shows.
+fn start(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// How deep brackets are nested. The parser bounds its own depth, but only after it has looked ahead through them all.

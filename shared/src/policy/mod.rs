@@ -6,6 +6,8 @@ mod check;
 mod compiled;
 mod destination;
 mod expression;
+mod expressions;
+mod head_start;
 mod kind;
 mod matches;
 mod names;
@@ -26,6 +28,7 @@ pub use compiled::{CompiledPolicy, Placement, Values};
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
 pub use expression::{Expression, ExpressionError, Subject};
+pub use head_start::HeadStart;
 pub use kind::{KIND_ALLOWED, is_kind, no_policy, unknown_kind};
 pub use rate::{Per, Rate, Unit};
 pub use span::Span;
@@ -87,6 +90,11 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush_when: Option<String>,
+    /// CEL expression over `kind` and `content`: a task's head start, in seconds or as a text such as `10m`; none if it is null. In the
+    /// order of its lane the task counts as registered that much earlier. At most 7 days.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
     /// How long a batch that is not full waits for more tasks, in whole seconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]

@@ -8,6 +8,7 @@ use crate::clock::World;
 use crate::grouping::{BatchSize, Bundle, Load, cut};
 use crate::ids::TaskId;
 use crate::lane::Lane;
+use crate::policy::HeadStart;
 use crate::store::tasks::{NewTask, Waits};
 use crate::waiting::Waiting;
 use uuid::Uuid;
@@ -35,18 +36,19 @@ impl Awake {
     }
 }
 
-/// Assigns tasks to bundles, and returns these. A task that comes alone to its lane has none: it waits on its own, which costs
-/// less. `sizes`: the batch sizes of the kinds.
+/// Assigns tasks to bundles, and returns these. A task that comes alone to its lane, or alone with its head start, has none: it waits
+/// on its own, which costs less. `sizes`: the batch sizes of the kinds.
 pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, world: &World) -> Vec<Bundle> {
-    let mut lanes: BTreeMap<&Lane, BTreeMap<TaskId, Load>> = BTreeMap::new();
+    let mut lanes: BTreeMap<(&Lane, HeadStart), BTreeMap<TaskId, Load>> = BTreeMap::new();
     for task in tasks.iter() {
-        lanes.entry(&task.lane).or_default().insert(task.id, task.load);
+        lanes.entry((&task.lane, task.head_start)).or_default().insert(task.id, task.load);
     }
     let mut bundles = Vec::new();
-    for (lane, tasks) in lanes {
+    for ((lane, head_start), tasks) in lanes {
         let Some(size) = sizes.get(lane.kind.as_str()) else { continue };
         let cut = cut(&tasks, lane, *size).into_iter().filter(|(members, _)| members.len() > 1);
-        bundles.extend(cut.map(|slots| Bundle::filling(world.uuid(), lane.clone(), slots, world.now())));
+        let new = |slots| Bundle::filling(world.uuid(), lane.clone(), slots, world.now()).ahead(head_start);
+        bundles.extend(cut.map(new));
     }
     let of: HashMap<TaskId, Uuid> =
         bundles.iter().flat_map(|bundle| bundle.members.ids().iter().map(|id| (*id, bundle.id))).collect();
@@ -105,7 +107,22 @@ mod tests {
 
     fn task(id: u128, lane: &str) -> NewTask {
         let (id, lane) = (TaskId::Single(Uuid::from_u128(id)), lane.parse().unwrap());
-        NewTask { id, lane, content: "{}".to_owned(), key: None, load: Load::default(), bundle: None }
+        let (load, head_start) = (Load::default(), HeadStart::NONE);
+        NewTask { id, lane, content: "{}".to_owned(), key: None, load, head_start, bundle: None }
+    }
+
+    #[test]
+    fn a_bundle_has_one_head_start() {
+        let ahead = |id: u128, seconds| NewTask { head_start: HeadStart::stored(seconds), ..task(id, "parcel:0:NY") };
+        let mut tasks: Vec<NewTask> =
+            (0..10).map(|id| ahead(id, if id == 7 { 5 } else { 60 * (id % 2) as u32 })).collect();
+        let bundles = bundle(&mut tasks, &HashMap::from([("parcel", size())]), &World::system());
+        let heads: Vec<_> = bundles.iter().map(|bundle| (bundle.head_start.seconds(), bundle.members.len())).collect();
+        assert_eq!((heads, tasks[7].bundle), (vec![(0, 5), (60, 4)], None));
+        for task in tasks.iter().filter(|task| task.bundle.is_some()) {
+            let of = bundles.iter().find(|bundle| Some(bundle.id) == task.bundle).unwrap();
+            assert_eq!(of.head_start, task.head_start);
+        }
     }
 
     #[test]

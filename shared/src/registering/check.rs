@@ -124,7 +124,7 @@ fn place(
     let key = placement.key.map(|value| Key { scope, value });
     let size = BatchSize::of(&policy.policy);
     let load = Load { bytes: size.bytes_of(content.len()), ..placement.load };
-    Ok(Placed { id, lane: placement.lane, key, content, load, size, id_known })
+    Ok(Placed { id, lane: placement.lane, key, content, load, head_start: placement.head_start, size, id_known })
 }
 
 /// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or

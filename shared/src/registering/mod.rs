@@ -20,6 +20,7 @@ use crate::ids::{ItemId, TaskId};
 use crate::lane::Lane;
 use crate::messages::{ElectMessage, GroupMessage, TaskRequest};
 use crate::metrics::TASKS_DUPLICATE;
+use crate::policy::HeadStart;
 use crate::store::locks::Locks;
 use crate::store::policies::Policies;
 use crate::store::tasks::{Duplicate, Key, NewTask, Stored, Tasks, Waits};
@@ -110,6 +111,8 @@ pub(crate) struct Placed {
     /// What it takes of a batch, and the size of its kind's batches.
     pub(crate) load: Load,
     pub(crate) size: BatchSize,
+    /// By how much earlier it counts in the order of its lane.
+    pub(crate) head_start: HeadStart,
     /// Whether a client knows its id, and may ask for the task.
     pub(crate) id_known: bool,
 }
@@ -254,6 +257,7 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
         content: task.content.clone(),
         key: task.key.clone(),
         load: task.load,
+        head_start: task.head_start,
         bundle: None,
     };
     themselves.chain(others).filter(|(_, owner)| seen.insert(**owner)).map(new).collect()

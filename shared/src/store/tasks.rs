@@ -14,13 +14,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::record::{ID, OF_CONTENT, OF_LOADS, OF_STANDING, Record, SAME_LANE, Standing, State};
+use self::record::{ID, OF_CONTENT, OF_LOADS, OF_RANK, OF_STANDING, Record, SAME_LANE, Standing, State};
 use crate::aws::{StoreError, Table};
-use crate::grouping::{Bundle, BundleState, Load, NO_BATCH};
+use crate::grouping::{Bundle, BundleState, Load, NO_BATCH, Rank};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::{BUNDLED_RETENTION, RETENTION};
 use crate::metrics::TASKS_REGISTERED;
+use crate::policy::HeadStart;
 
 pub use self::cancel::CancelNote;
 pub use self::duplicates::{Duplicate, Stored, Waits};
@@ -45,6 +46,8 @@ pub struct NewTask {
     pub key: Option<Key>,
     /// What it takes of a batch.
     pub load: Load,
+    /// By how much earlier it counts in the order of its lane; that of its bundle, if it has one.
+    pub head_start: HeadStart,
     /// The bundle it is stored for; none, if it waits on its own.
     pub bundle: Option<Uuid>,
 }
@@ -97,7 +100,7 @@ impl Tasks {
             content: Some(task.content.clone()),
             key: task.key.as_ref().map(Key::record_id),
             load: task.load,
-            created_at: now,
+            rank: Rank::new(now, task.head_start),
         }
     }
 
@@ -165,6 +168,12 @@ impl Tasks {
         Ok(loads)
     }
 
+    /// The places of tasks in the order of their lane, strongly consistent; unknown ones are left out.
+    pub(super) async fn ranks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Rank>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        self.table.get_many(ID, &keys, &OF_RANK, true).await?.iter().map(record::decode_ranked).collect()
+    }
+
     /// Whether anything is stored under a task's id: the task, or that it was dropped as a duplicate.
     ///
     /// # Errors
@@ -179,7 +188,7 @@ impl Tasks {
     /// The table cannot be read, or a record is corrupt.
     pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         let Some(item) = self.table.get(ID, id.to_string(), true).await? else { return Ok(None) };
-        let Record { standing, content, created_at, .. } = Record::decode(&item)?;
+        let Record { standing, content, rank, .. } = Record::decode(&item)?;
         let task = Task {
             id: standing.id,
             lane: standing.lane,
@@ -188,7 +197,7 @@ impl Tasks {
             duplicate_of: None,
             cancelled: false,
             fills: false,
-            created_at,
+            created_at: rank.created_at,
         };
         Ok(Some(match standing.state {
             State::Created => task,

@@ -15,11 +15,17 @@ pub(crate) const DISTINCT: &str = "has(content.n) ? string(content.n).substring(
 /// Which tasks end the linger of their lanes: one in five.
 pub(crate) const FLUSH_WHEN: &str = "has(content.n) && double(content.n) < 200.0";
 
+/// Which tasks have head starts: one in five by far, three in ten by less.
+pub(crate) const PRIORITY: &str =
+    "!has(content.n) ? null : double(content.n) < 200.0 ? '1m' : double(content.n) < 500.0 ? 20 : 0";
+
 /// The limits of a kind's calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filled {
     /// Whether tasks end the linger of their lanes, in every version.
     pub(crate) flushes: bool,
+    /// Whether its tasks go by their ranks, in every version, and as many as a batch may have.
+    pub(crate) by_rank: bool,
     bytes: Option<u32>,
     thousandths: Option<u64>,
     distinct: bool,
@@ -28,6 +34,7 @@ pub(crate) struct Filled {
 impl Filled {
     pub(crate) fn of<'a>(policies: impl Iterator<Item = &'a Policy> + Clone) -> Self {
         Self {
+            by_rank: policies.clone().all(only_by_rank),
             flushes: policies.clone().all(|policy| policy.flush_when.is_some()),
             distinct: policies.clone().all(|policy| policy.distinct.is_some()),
             bytes: policies.clone().map(|policy| policy.max_batch_bytes).max().flatten(),
@@ -59,6 +66,12 @@ impl Filled {
     }
 }
 
+/// Whether nothing but the number of its members fills a batch, and these go by their ranks.
+fn only_by_rank(policy: &Policy) -> bool {
+    let counts = policy.max_weight.is_some() || policy.distinct.is_some() || policy.max_batch_bytes.is_some();
+    policy.priority.is_some() && !counts
+}
+
 fn number(member: &CallMember) -> Option<u64> {
     number_in(member.content.get())
 }
@@ -71,6 +84,15 @@ fn number_in(content: &str) -> Option<u64> {
 /// Whether a task with this content flushes, by [`FLUSH_WHEN`].
 pub(crate) fn flushes(content: &str) -> bool {
     number_in(content).is_some_and(|n| n < 200)
+}
+
+/// The head start of a task with this content in seconds, by [`PRIORITY`].
+pub(crate) fn head_start(content: &str) -> u64 {
+    number_in(content).map_or(0, |n| match n {
+        0..200 => 60,
+        200..500 => 20,
+        _ => 0,
+    })
 }
 
 /// The weight of a member in thousandths, by [`WEIGHT`].

@@ -33,7 +33,7 @@ impl Lag {
     }
 
     /// A record as it was at a moment, if it was changed since.
-    fn at(&self, record: &Record, moment: Instant) -> Option<&Option<Value>> {
+    pub(crate) fn at(&self, record: &Record, moment: Instant) -> Option<&Option<Value>> {
         self.0.get(record)?.iter().find(|(until, _)| *until > moment).map(|(_, item)| item)
     }
 
@@ -144,7 +144,11 @@ impl<'a> Part<'a> {
 /// An attribute, so that it sorts as the sort key that it is.
 fn sortable(value: &Value) -> Vec<u8> {
     match (value["N"].as_str(), value["B"].as_str(), value["S"].as_str()) {
-        (Some(number), _, _) => number.parse::<u128>().unwrap_or(0).to_be_bytes().to_vec(),
+        (Some(number), _, _) => {
+            let (whole, parts) = number.split_once('.').unwrap_or((number, ""));
+            let whole = whole.parse::<u128>().unwrap_or(0).to_be_bytes();
+            whole.iter().copied().chain(parts.bytes()).collect()
+        }
         (_, Some(bytes), _) => base64::decode(bytes).unwrap_or_default(),
         (_, _, text) => text.unwrap_or("").as_bytes().to_vec(),
     }

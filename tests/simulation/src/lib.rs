@@ -26,6 +26,7 @@ mod nested;
 mod notices;
 mod observe;
 mod operator;
+mod order;
 mod outage;
 mod pace;
 mod permissions;

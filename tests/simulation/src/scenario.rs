@@ -77,6 +77,8 @@ impl Scenario {
         scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
         let dice = Dice::new(seed, "lingering");
         scenario.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
+        let dice = Dice::new(seed, "priority");
+        scenario.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
         // If a kind hangs, the tasks of others must not wait, so there are no rates.
         let dice = Dice::new(seed, "pacing");
         if !quiet && dice.chance(5_000) {
@@ -244,6 +246,18 @@ impl KindPlan {
             if enough && dice.chance(9_000) {
                 policy.min_batch = Some(dice.between(1, policy.max_batch.into()) as u32);
                 policy.min_batch_wait = Some(Span::from_secs(dice.between(1, 5)));
+            }
+        }
+    }
+}
+
+impl KindPlan {
+    /// Draws whether its tasks have head starts. Some versions do without.
+    fn rank(&mut self, dice: &Dice) {
+        let (ranks, all) = (dice.chance(4_000), dice.chance(7_000));
+        for (_, policy) in &mut self.versions {
+            if ranks && (all || dice.chance(5_000)) {
+                policy.priority = Some(filled::PRIORITY.to_owned());
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::hooks::Strictness;
 use crate::lag::Lag;
 use crate::lock;
 use crate::model::Model;
+use crate::order::Looks;
 use crate::queues::Queues;
 use crate::small::Gate;
 use crate::stats::{Reached, Stats};
@@ -53,6 +54,7 @@ pub(crate) struct Sim {
     pub(crate) trace: Trace,
     pub(crate) queues: Queues,
     pub(crate) lag: Mutex<Lag>,
+    pub(crate) looks: Mutex<Looks>,
     pub(crate) model: Mutex<Model>,
     pub(crate) stats: Mutex<Stats>,
     pub(crate) variables: BTreeMap<String, String>,
@@ -98,6 +100,7 @@ impl Sim {
             trace: Trace::new(start),
             queues: Queues::new(template),
             lag: Mutex::default(),
+            looks: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),
             variables: environment,

@@ -118,6 +118,7 @@ impl Line {
             for ((_, batch), record) in leaving.iter().filter(|(_, record)| text(record, "status") != "done") {
                 self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
             }
+            self.in_order(request).await?;
             let responses = reply.body["Responses"].as_array();
             let after = self.stands(request).await?;
             for (at, record) in request.writes.iter().enumerate() {

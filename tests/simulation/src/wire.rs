@@ -92,6 +92,7 @@ impl Line {
         let (who, step) = self.worker.who();
         let reached = sim.reach(step, &request.kind, Fault::None);
         sim.need(step, request.actions());
+        self.looks(request, &who);
         if let Some(gate) = &sim.gate {
             return self.picked(gate, request, sqs, &who).await;
         }

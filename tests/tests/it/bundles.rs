@@ -8,6 +8,7 @@ use fanfold::grouping::{BatchSize, Bundle, BundleState, Load, Loads, cut};
 use fanfold::ids::TaskId;
 use fanfold::limits::BUNDLED_RETENTION;
 use fanfold::masks::Masks;
+use fanfold::policy::HeadStart;
 use fanfold::store::tasks::NewTask;
 use fanfold_register::Registration;
 use fanfold_tests::{QueueName, TestStack, order, policy};
@@ -28,6 +29,7 @@ async fn begun(stack: &TestStack) -> (Bundle, Vec<NewTask>) {
         content: content(n),
         key: None,
         load: Load::default(),
+        head_start: HeadStart::NONE,
         bundle: Some(bundle.id),
     };
     let tasks = ids.iter().enumerate().map(task).collect();

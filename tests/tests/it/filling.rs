@@ -4,6 +4,7 @@ mod distinct;
 mod enough;
 mod flush;
 mod limits;
+mod priority;
 mod quiet;
 
 use fanfold::ids::TaskId;

@@ -6,7 +6,7 @@ use fanfold::lane::Lane;
 use fanfold::masks::Masks;
 use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, TaskRequest};
-use fanfold::policy::Weight;
+use fanfold::policy::{HeadStart, Weight};
 use fanfold::store::tasks::{Key, KeyClaim, NewTask};
 use fanfold::waiting::Waiting;
 use fanfold_register::Registration;
@@ -31,8 +31,8 @@ async fn the_lane_of_a_keys_owner_that_a_duplicate_frees_is_woken() {
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();
     stack.tasks.bury(&bundle).await.unwrap();
     let content = json!({"depot": "117", "order": "ORD-0"}).to_string();
-    let task =
-        NewTask { id: owner, lane: lane(), content, key: Some(key), load: Load::default(), bundle: Some(bundle.id) };
+    let (load, head_start) = (Load::default(), HeadStart::NONE);
+    let task = NewTask { id: owner, lane: lane(), content, key: Some(key), load, head_start, bundle: Some(bundle.id) };
     stack.tasks.insert(&[task]).await.unwrap();
     let duplicate = TaskId::Single(Uuid::from_u128(2));
     let request = TaskRequest { id: Some(duplicate), ..order(None, "117", 0) };

@@ -9,7 +9,7 @@ use fanfold::content;
 use fanfold::grouping::BatchSize;
 use fanfold::lane::Lane;
 use fanfold::limits::BATCH_BYTES_DEFAULT;
-use fanfold::policy::{CompiledPolicy, Policy, Weight};
+use fanfold::policy::{CompiledPolicy, HeadStart, Policy, Weight};
 use fanfold::share::share;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -148,6 +148,8 @@ struct Tried {
     distinct: Option<String>,
     /// Whether it ends its lane's linger. None if the policy does not say when.
     flushes: Option<bool>,
+    /// By how much earlier it counts in the order of its lane. None if the policy has no priority.
+    head_start: Option<HeadStart>,
     /// Bytes that it counts for in a batch.
     bytes: u32,
     /// Whether it alone exceeds the limits of a batch.
@@ -176,6 +178,7 @@ impl Tried {
             weight: values.weight,
             distinct: values.distinct,
             flushes: values.flushes,
+            head_start: values.head_start,
             bytes,
         })
     }
@@ -199,6 +202,7 @@ impl Tried {
             ("weight", self.weight.map(|weight| weight.to_string())),
             ("distinct", self.distinct.clone()),
             ("flushes", self.flushes.map(|flushes| flushes.to_string())),
+            ("head start", self.head_start.map(|head_start| head_start.to_string())),
             ("bytes", Some(self.bytes.to_string())),
             ("alone", self.goes_alone.then(|| "exceeds the limits of a batch by itself".to_owned())),
         ];
@@ -224,13 +228,15 @@ mod tests {
     fn what_a_policy_makes_of_a_task_is_shown() {
         let all = json!({
             "key": "content.k", "scope": "kind", "partitions": 4, "weight": "content.w", "max_weight": 2.5,
-            "distinct": "[content.a, content.k]", "flush_when": "content.w > 1", "max_batch_bytes": 1_000,
+            "distinct": "[content.a, content.k]", "flush_when": "content.w > 1", "priority": "double(content.w) * 40.0",
+            "max_batch_bytes": 1_000,
         });
         let shown = tried(all.clone(), json!({"a": 1, "k": "x", "w": 2})).unwrap();
         let partition = share("x", 4);
         let expected = json!({
             "line": 7, "target": "1", "key": "x", "scope": "row", "partition": partition, "lane": format!("row:{partition}:1"),
-            "weight": 2, "distinct": "1/x", "flushes": true, "bytes": 128 + 21, "goes_alone": false,
+            "weight": 2, "distinct": "1/x", "flushes": true, "head_start": "1m 20s",
+            "bytes": 128 + 21, "goes_alone": false,
         });
         assert_eq!(shown, expected);
         assert_eq!(tried(all, json!({"a": 1, "k": "x", "w": 3})).unwrap()["goes_alone"], true);

@@ -92,9 +92,9 @@ struct PendingView {
     tasks: u64,
     /// Bytes that they take in calls.
     bytes: u64,
-    /// Whether only the oldest 100 records were counted, and there are more.
+    /// Whether only the first 100 records were counted, and there are more.
     at_least: bool,
-    /// When the oldest was registered, in milliseconds since 1970.
+    /// When the oldest of those that were counted was registered, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest: Option<u64>,
 }

@@ -68,12 +68,14 @@ fn binary(base64: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(base64).ok()
 }
 
-/// A whole number written as it is stored.
+/// A number written as it is stored: whole, or above one with digits after the point.
 fn plain(number: String) -> Option<String> {
     let digits = number.strip_prefix('-').unwrap_or(&number);
-    let plain = digits.len() <= DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
-    let leads = digits.starts_with(|digit: char| digit != '0') || number == "0";
-    (plain && leads && !digits.is_empty()).then_some(number)
+    let (whole, parts) = digits.split_once('.').map_or((digits, None), |(whole, parts)| (whole, Some(parts)));
+    let all = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    let plain = digits.len() <= DIGITS && all(whole) && parts.is_none_or(|parts| all(parts) && !parts.ends_with('0'));
+    let leads = whole.starts_with(|digit: char| digit != '0') || number == "0";
+    (plain && leads).then_some(number)
 }
 
 /// A set in the order in which it is stored; none if it is none.

@@ -110,3 +110,39 @@ fn hostile_expressions_are_refused_or_evaluated() {
         }
     }
 }
+
+#[test]
+fn head_starts_are_numbers_texts_or_null() {
+    let head_start = |source: &str, content: serde_json::Value| {
+        Expression::compile(source)?.head_start(&Subject::new("parcel", &content)?).map(HeadStart::seconds)
+    };
+    for (value, seconds) in [
+        (json!(null), 0),
+        (json!(0), 0),
+        (json!(45), 45),
+        (json!(45.9), 45),
+        (json!("10m"), 600),
+        (json!("1h 30m"), 5_400),
+        (json!(604_800), 604_800),
+    ] {
+        assert_eq!(head_start("content.p", json!({ "p": value })), Ok(seconds));
+    }
+    for (value, got) in [
+        (json!(-1), "-1"),
+        (json!(604_801), "604801"),
+        (json!(1e30), "1000000000000000000000000000000"),
+        (json!("soon"), "`soon`"),
+        (json!("8days"), "`8days`"),
+        (json!("10"), "`10`"),
+        (json!(true), "bool"),
+        (json!([60]), "list"),
+        (json!("é".repeat(2_000)), "…`"),
+    ] {
+        let error = head_start("content.p", json!({ "p": value })).unwrap_err();
+        let ExpressionError::HeadStart { got: shown, .. } = &error else { panic!("{error}") };
+        assert!(shown.ends_with(got) && shown.len() < 100, "{error}");
+        let text = error.to_string();
+        assert!(text.contains("`content.p`") && text.contains("from 0 to 604800 (7days)"), "{text}");
+    }
+    assert!(matches!(head_start("content.p", json!({})), Err(ExpressionError::Evaluation { .. })));
+}

@@ -8,10 +8,11 @@ use uuid::Uuid;
 use super::Tasks;
 use super::record::{Record, Standing, State};
 use crate::aws::StoreError;
-use crate::grouping::{BundleState, Load};
+use crate::grouping::{BundleState, Load, Rank};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::RETENTION;
+use crate::policy::HeadStart;
 
 /// A task that is dropped, because another one has its key.
 #[derive(Clone, Debug)]
@@ -67,10 +68,10 @@ impl Tasks {
     /// The table cannot be written.
     pub async fn insert_duplicates(&self, duplicates: &[Duplicate]) -> Result<HashSet<usize>, StoreError> {
         let now = self.table.world.now();
-        let ttl = Some(now.plus(RETENTION).seconds());
+        let (ttl, rank) = (Some(now.plus(RETENTION).seconds()), Rank::new(now, HeadStart::NONE));
         let item = |task: &Duplicate| {
             let standing = Standing { id: task.id, lane: task.lane.clone(), state: State::Duplicate(task.of), ttl };
-            Record { standing, content: None, key: None, load: Load::default(), created_at: now }.encode()
+            Record { standing, content: None, key: None, load: Load::default(), rank }.encode()
         };
         let items = duplicates.iter().map(item).collect();
         let refused = self.table.insert_each("storing duplicates", items, |_| {}).await?;

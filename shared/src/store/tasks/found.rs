@@ -1,6 +1,6 @@
 //! What waits in a lane, as its next leader finds it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use uuid::Uuid;
 
@@ -8,7 +8,7 @@ use super::record::PENDING;
 use super::{Pending, PendingRecord, Tasks};
 use crate::aws::{Part, StoreError};
 use crate::clock::Timestamp;
-use crate::grouping::{Bundle, BundleState};
+use crate::grouping::{Bundle, BundleState, Rank};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::{BUNDLES_PER_READ, KEYS_PER_READ_MAX};
@@ -37,7 +37,8 @@ impl WaitingRecord {
 /// What waits in a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Records to claim from: first those of the index, oldest first, then the other named ones.
+    /// Records to claim from: first those of the index, in the order of the lane, then the other named ones. By rank: all of them in
+    /// the order of the lane.
     pub records: Vec<WaitingRecord>,
     /// Bundles that the index shows and that may be stuck: they fill, or are dead.
     pub unfilled: Vec<Bundle>,
@@ -54,21 +55,22 @@ impl Found {
 
 impl Tasks {
     /// Finds what waits in a lane: the named records, which the index may not show yet, and, if these are fewer than `enough`
-    /// tasks, records that the index shows. Bundles are read strongly consistent.
+    /// tasks, records that the index shows. Bundles are read strongly consistent. `by_rank`: a named one may have been overtaken, so
+    /// the index is read in any case, and all that is found comes in the order of the lane.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn find(&self, lane: &Lane, named: &Waiting, enough: usize) -> Result<Found, StoreError> {
+    pub async fn find(&self, lane: &Lane, named: &Waiting, enough: usize, by_rank: bool) -> Result<Found, StoreError> {
         let mut found = Found::default();
-        let mut seen = HashSet::new();
+        let mut seen = HashMap::new();
         let part = Part::all(PENDING, lane);
         let mut start = None;
-        while named.len() < enough {
+        while by_rank || named.len() < enough {
             let (items, next) = self.table.page(&part, KEYS_PER_READ_MAX, start).await?;
             let records = items.iter().map(Pending::decode).collect::<Result<Vec<_>, _>>()?;
-            found.newest = records.last().map(|pending| pending.created_at).max(found.newest);
+            found.newest = records.iter().map(Pending::created_at).max().max(found.newest);
+            seen.extend(records.iter().map(|pending| (pending.record, pending.rank)));
             let records: Vec<PendingRecord> = records.into_iter().map(|pending| pending.record).collect();
-            seen.extend(records.iter().copied());
             self.look(lane, &records, enough, &mut found).await?;
             start = next;
             if start.is_none() || found.waiting() >= enough {
@@ -77,9 +79,36 @@ impl Tasks {
         }
         let tasks = named.tasks.ids().iter().copied().map(PendingRecord::Task);
         let bundles = named.bundles.keys().copied().map(PendingRecord::Bundle);
-        let beside: Vec<PendingRecord> = tasks.chain(bundles).filter(|record| !seen.contains(record)).collect();
+        let beside: Vec<PendingRecord> = tasks.chain(bundles).filter(|record| !seen.contains_key(record)).collect();
         self.look(lane, &beside, usize::MAX, &mut found).await?;
+        if by_rank && found.records.len() > 1 {
+            self.order(&mut found.records, seen).await?;
+        }
         Ok(found)
+    }
+
+    /// Puts records in the order of their lane. `seen`: what the index showed of them. Of the others only so many are read as one
+    /// request can: the index shows the rest before long.
+    async fn order(
+        &self,
+        records: &mut [WaitingRecord],
+        mut seen: HashMap<PendingRecord, Rank>,
+    ) -> Result<(), StoreError> {
+        let unseen = records.iter().filter_map(|record| match record {
+            WaitingRecord::Task(id) => Some(*id).filter(|id| !seen.contains_key(&PendingRecord::Task(*id))),
+            WaitingRecord::Bundle(_) => None,
+        });
+        let unseen: Vec<TaskId> = unseen.take(KEYS_PER_READ_MAX).collect();
+        let ranks = self.ranks(&unseen).await?;
+        seen.extend(ranks.into_iter().map(|(id, rank)| (PendingRecord::Task(id), rank)));
+        records.sort_by_key(|record| {
+            let rank = match record {
+                WaitingRecord::Task(id) => seen.get(&PendingRecord::Task(*id)).copied(),
+                WaitingRecord::Bundle(bundle) => Some(bundle.rank()),
+            };
+            (rank.is_none(), rank)
+        });
+        Ok(())
     }
 
     /// Adds records until there are enough tasks.

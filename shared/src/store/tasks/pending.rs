@@ -6,19 +6,21 @@ use uuid::Uuid;
 
 use super::record::{self, ID, PENDING};
 use super::{Tasks, bundles, cancel};
-use crate::aws::attributes::{Reader, item, number, text};
+use crate::aws::attributes::{Reader, item, text};
 use crate::aws::{Item, Looked, Part, Segment, StoreError};
 use crate::clock::Timestamp;
+use crate::grouping::Rank;
 use crate::ids::TaskId;
 use crate::lane::Lane;
+use crate::policy::HeadStart;
 
 /// A record as the index of what waits shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// What it is.
     pub record: PendingRecord,
-    /// When it was registered.
-    pub created_at: Timestamp,
+    /// Its place in the order of its lane.
+    pub rank: Rank,
 }
 
 /// A record that waits.
@@ -42,13 +44,19 @@ impl PendingRecord {
 }
 
 impl Pending {
+    /// When it was registered.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.rank.created_at
+    }
+
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("tasks", ID, item);
         let record = match reader.text(ID)?.strip_prefix(bundles::PREFIX) {
             None => PendingRecord::Task(reader.parsed(ID)?),
             Some(id) => PendingRecord::Bundle(id.parse().map_err(|error| reader.corrupt(ID, error))?),
         };
-        Ok(Self { record, created_at: Timestamp(reader.number(record::CREATED_AT)?) })
+        Ok(Self { record, rank: record::decode_rank(&reader)? })
     }
 }
 
@@ -56,7 +64,16 @@ impl Pending {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PendingCursor {
     lane: Lane,
+    /// When it was registered, and its id.
     after: (u64, String),
+    /// Its head start, in seconds.
+    #[serde(default, skip_serializing_if = "is_none")]
+    head_start: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none(head_start: &u32) -> bool {
+    *head_start == 0
 }
 
 impl PendingCursor {
@@ -67,7 +84,8 @@ impl PendingCursor {
             PendingRecord::Task(id) => id.to_string(),
             PendingRecord::Bundle(id) => bundles::record_id(id),
         };
-        Self { lane: lane.clone(), after: (pending.created_at.0, id) }
+        let Rank { created_at, head_start } = pending.rank;
+        Self { lane: lane.clone(), after: (created_at.0, id), head_start: head_start.seconds() }
     }
 
     /// The lane of that record.
@@ -78,8 +96,9 @@ impl PendingCursor {
 
     fn start(&self) -> Item {
         let (created_at, id) = &self.after;
-        let (lane, created_at, id) = (text(&self.lane), number(*created_at), text(id));
-        item([(PENDING, Some(lane)), (record::CREATED_AT, Some(created_at)), (ID, Some(id))])
+        let rank = Rank::new(Timestamp(*created_at), HeadStart::stored(self.head_start).min(HeadStart::MAX));
+        let (lane, rank, id) = (text(&self.lane), record::encode_rank(rank), text(id));
+        item([(PENDING, Some(lane)), (record::CREATED_AT, Some(rank)), (ID, Some(id))])
     }
 }
 
@@ -108,7 +127,7 @@ impl Tasks {
         self.table.look_through(Some(PENDING), pages, visit).await
     }
 
-    /// A page of the records that wait in a lane, oldest first, as the index shows them.
+    /// A page of the records that wait in a lane, in its order, as the index shows them.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -166,5 +185,37 @@ impl Tasks {
         };
         self.table.scan(Some(PENDING), segment, visit).await?;
         Ok(notes)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grouping::any_rank;
+    use crate::store::testing::{any_id, any_lane};
+
+    proptest! {
+        #[test]
+        fn a_page_goes_on_where_one_ended(id in any_id(), lane in any_lane(), rank in any_rank()) {
+            let pending = Pending { record: PendingRecord::Bundle(id), rank };
+            let cursor = PendingCursor::after(&pending, &lane);
+            let read: PendingCursor = serde_json::from_str(&serde_json::to_string(&cursor).unwrap()).unwrap();
+            prop_assert_eq!(&read, &cursor);
+            let start = read.start();
+            prop_assert_eq!(&start[record::CREATED_AT], &record::encode_rank(rank));
+            prop_assert_eq!(Pending::decode(&start).unwrap(), pending);
+        }
+    }
+
+    #[test]
+    fn a_cursor_that_was_given_out_before_there_were_head_starts_is_read() {
+        let old = r#"{"lane":"parcel:0:NY","after":[1800000000123,"bundle:00000000-0000-0000-0000-000000000001"]}"#;
+        let cursor: PendingCursor = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&cursor).unwrap(), old);
+        let far = PendingCursor { head_start: u32::MAX, after: (5, "x".to_owned()), ..cursor };
+        assert_eq!(far.start()[record::CREATED_AT].as_n().unwrap(), "5", "anybody may send one");
     }
 }

@@ -1,16 +1,18 @@
 //! A task, and how it is stored.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::aws::attributes::{Reader, binary, item, number, text, time};
+use crate::aws::attributes::{Reader, binary, item, number, text};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
-use crate::grouping::{Columns, Load, Loads};
+use crate::grouping::{Columns, Load, Loads, Rank};
 use crate::ids::TaskId;
 use crate::lane::Lane;
 
 const CONTENT: &str = "content";
-/// When the task was registered, or the bundle begun: the sort key of the index of what waits.
+/// The [`Rank`] of the task or the bundle, by which the index of what waits is sorted. Without a head start it is when the task was
+/// registered, or the bundle begun.
 pub(super) const CREATED_AT: &str = "created_at";
 /// The lane.
 pub(super) const LANE: &str = "lane";
@@ -38,6 +40,8 @@ pub(super) const OF_LOADS: [&str; 6] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FL
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
 /// The attributes of a [`Standing`], except its time to live.
 pub(super) const OF_STANDING: [&str; 6] = [ID, LANE, STATUS, BUNDLE, BATCH, OF];
+/// The attributes of a [`Rank`].
+pub(super) const OF_RANK: [&str; 2] = [ID, CREATED_AT];
 /// Attributes that must be unchanged for a task to be claimed.
 pub(super) const SAME_LANE: [&str; 3] = [ID, STATUS, LANE];
 /// Attributes that must be unchanged for a task to be freed from its bundle, or kept with it.
@@ -172,7 +176,8 @@ pub(super) struct Record {
     pub(super) key: Option<String>,
     /// What it takes of a batch.
     pub(super) load: Load,
-    pub(super) created_at: Timestamp,
+    /// When it was registered, and with which head start.
+    pub(super) rank: Rank,
 }
 
 impl Record {
@@ -180,7 +185,7 @@ impl Record {
         let rest = item([
             (CONTENT, self.content.as_ref().map(text)),
             (KEY, self.key.as_ref().map(text)),
-            (CREATED_AT, Some(time(self.created_at))),
+            (CREATED_AT, Some(encode_rank(self.rank))),
         ]);
         let loads = encode_loads(&Loads::from_iter([self.load]));
         self.standing.encode().into_iter().chain(rest).chain(loads).collect()
@@ -193,7 +198,7 @@ impl Record {
             content: reader.optional_text(CONTENT)?.map(str::to_owned),
             key: reader.optional_text(KEY)?.map(str::to_owned),
             load: decode_loads(&reader)?.get(0),
-            created_at: Timestamp(reader.number(CREATED_AT)?),
+            rank: decode_rank(&reader)?,
         })
     }
 }
@@ -203,9 +208,25 @@ impl Content {
     pub(super) fn decode(item: &Item) -> Result<Option<(TaskId, Self)>, StoreError> {
         let reader = reader(item);
         let Some(json) = reader.optional_text(CONTENT)? else { return Ok(None) };
-        let content = Self { json: json.to_owned(), created_at: Timestamp(reader.number(CREATED_AT)?) };
+        let content = Self { json: json.to_owned(), created_at: decode_rank(&reader)?.created_at };
         Ok(Some((reader.parsed(ID)?, content)))
     }
+}
+
+/// A place in the order of a lane.
+pub(super) fn encode_rank(rank: Rank) -> AttributeValue {
+    AttributeValue::N(rank.to_string())
+}
+
+/// Reads a place in the order of a lane.
+pub(super) fn decode_rank(reader: &Reader<'_>) -> Result<Rank, StoreError> {
+    Ok(reader.parsed_number(CREATED_AT)?.unwrap_or_default())
+}
+
+/// The place of a task in the order of its lane, with its id.
+pub(super) fn decode_ranked(item: &Item) -> Result<(TaskId, Rank), StoreError> {
+    let reader = reader(item);
+    Ok((reader.parsed(ID)?, decode_rank(&reader)?))
 }
 
 /// The columns of loads.
@@ -245,8 +266,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grouping::any_loads;
-    use crate::store::testing::{any_id, any_lane, any_task, any_time};
+    use crate::grouping::{any_loads, any_rank};
+    use crate::store::testing::{any_id, any_lane, any_task};
 
     fn any_state() -> impl Strategy<Value = State> {
         prop_oneof![
@@ -264,15 +285,16 @@ mod tests {
             (id, lane, state, loads) in (any_task(), any_lane(), any_state(), any_loads()),
             ttl: Option<u64>,
             [content, key] in prop::array::uniform2(prop::option::of(".{0,9}")),
-            created_at in any_time(),
+            rank in any_rank(),
         ) {
-            let record = Record { standing: Standing { id, lane, state, ttl }, content, key, load: loads.get(0), created_at };
+            let record = Record { standing: Standing { id, lane, state, ttl }, content, key, load: loads.get(0), rank };
             let item = record.encode();
             prop_assert_eq!(&Record::decode(&item).unwrap(), &record);
             let waits = matches!(state, State::Created | State::Bundled(_));
             let load = Load { flushes: record.load.flushes && waits, ..record.load };
             prop_assert_eq!(decode_load(&item).unwrap(), (id, load));
-            let content = record.content.map(|json| (id, Content { json, created_at }));
+            prop_assert_eq!(decode_ranked(&item).unwrap(), (id, rank));
+            let content = record.content.map(|json| (id, Content { json, created_at: rank.created_at }));
             prop_assert_eq!(Content::decode(&item).unwrap(), content);
         }
     }

@@ -189,6 +189,7 @@ async fn another_task_may_have_its_key() {
 #[tokio::test(start_paused = true)]
 async fn tasks_of_bundles_that_fill_or_are_dead() {
     use fanfold::grouping::{Bundle, BundleState, Load, Loads};
+    use fanfold::policy::HeadStart;
     use fanfold::store::tasks::NewTask;
     let stack = TestStack::with(json!({})).await;
     let ids: Vec<TaskId> = (1..5).map(single).collect();
@@ -202,6 +203,7 @@ async fn tasks_of_bundles_that_fill_or_are_dead() {
         content: "{}".to_owned(),
         key: None,
         load: Load::default(),
+        head_start: HeadStart::NONE,
         bundle: Some(bundle.id),
     };
     stack.tasks.insert(&ids[..3].iter().map(new).collect::<Vec<_>>()).await.unwrap();

@@ -7,7 +7,7 @@ use fanfold::grouping::{Bundle, Load, Loads};
 use fanfold::ids::TaskId;
 use fanfold::limits::{CONTENT_BYTES_MAX, MEMBER_BYTES};
 use fanfold::members::Members;
-use fanfold::policy::Weight;
+use fanfold::policy::{HeadStart, Weight};
 use fanfold::store::tasks::NewTask;
 use fanfold_register::RegisterError;
 use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, changed, policy};
@@ -131,6 +131,7 @@ async fn tasks_of_a_dead_bundle_keep_their_weights() {
         content: json!({"depot": "117", "kg": n + 3}).to_string(),
         key: None,
         load: load(n),
+        head_start: HeadStart::NONE,
         bundle: Some(bundle.id),
     };
     stack.tasks.insert(&ids.ids().iter().enumerate().map(task).collect::<Vec<_>>()).await.unwrap();

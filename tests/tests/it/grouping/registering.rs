@@ -109,7 +109,7 @@ async fn a_request_with_a_bad_task_stores_nothing() {
     let error = stack.register.register(vec![order(None, "117", 1), bad], "a").await.unwrap_err();
     assert!(error.to_string().contains("tasks[1].target"), "{error}");
     assert_eq!(stack.backlog().await, 0);
-    let found = stack.tasks.find(&"parcel:0:117".parse().unwrap(), &Waiting::default(), 10).await.unwrap();
+    let found = stack.tasks.find(&"parcel:0:117".parse().unwrap(), &Waiting::default(), 10, false).await.unwrap();
     assert_eq!(found, Found::default());
 }
 

@@ -44,6 +44,8 @@ fn updates_of_values(id: &str) -> Vec<Value> {
         update(id, "", "", &[], none.clone()),
         update(id, "", "attribute_exists(id)", &[], none.clone()),
         update(id, "SET #a = :a", "", &[("a", "holder")], json!({ "a": s("you") })),
+        update(id, "SET #a = :a", "", &[("a", "at")], json!({ "a": { "N": "1799999400123.0006" } })),
+        update(id, "SET #a = :a", "", &[("a", "at")], json!({ "a": { "N": "1799999400123.000601" } })),
         update(id, "SET #a = :a", "#a = :b", &[("a", "holder")], json!({ "a": s("me"), "b": s("you") })),
         update(id, "SET #a = :a", "attribute_not_exists(#a)", &[("a", "holder")], json!({ "a": s("new") })),
         update(

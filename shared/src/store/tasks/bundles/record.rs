@@ -5,11 +5,13 @@ use uuid::Uuid;
 use crate::aws::attributes::{Reader, binary, bits, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::clock::Timestamp;
-use crate::grouping::{Bundle, BundleState};
+use crate::grouping::{Bundle, BundleState, Rank};
 use crate::limits::BUNDLED_RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
-use crate::store::tasks::record::{CREATED_AT, ID, LANE, PENDING, TTL, decode_loads, encode_loads};
+use crate::store::tasks::record::{
+    CREATED_AT, ID, LANE, PENDING, TTL, decode_loads, decode_rank, encode_loads, encode_rank,
+};
 
 const CLAIMS: &str = "claims";
 const FREE: &str = "free";
@@ -41,7 +43,7 @@ pub(in crate::store::tasks) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
         (FREE, bits(&bundle.free)),
         (CLAIMS, (!bundle.claims.is_empty()).then(|| binary(&bundle.claims.pack()))),
         (KEPT_UNTIL, bundle.kept_until.map(time)),
-        (CREATED_AT, Some(time(bundle.created_at))),
+        (CREATED_AT, Some(encode_rank(bundle.rank()))),
         (PENDING, (!taken).then(|| text(&bundle.lane))),
         (TTL, taken.then(|| expiry(now, BUNDLED_RETENTION))),
     ]);
@@ -52,6 +54,7 @@ pub(in crate::store::tasks) fn decode(item: &Item) -> Result<Bundle, StoreError>
     let reader = Reader::new("bundles", ID, item);
     let id = reader.text(ID)?;
     let state = reader.text(STATE)?;
+    let Rank { created_at, head_start } = decode_rank(&reader)?;
     Ok(Bundle {
         id: id
             .strip_prefix(PREFIX)
@@ -64,7 +67,8 @@ pub(in crate::store::tasks) fn decode(item: &Item) -> Result<Bundle, StoreError>
         free: reader.bits(FREE)?,
         claims: Masks::unpack(reader.bytes(CLAIMS)?).map_err(|error| reader.corrupt(CLAIMS, error))?,
         kept_until: reader.time(KEPT_UNTIL)?,
-        created_at: Timestamp(reader.number(CREATED_AT)?),
+        created_at,
+        head_start,
     })
 }
 
@@ -74,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grouping::any_loads;
+    use crate::grouping::{any_loads, any_rank};
     use crate::store::testing::{any_bits, any_id, any_lane, any_task, any_time};
 
     proptest! {
@@ -85,10 +89,11 @@ mod tests {
             members in prop::collection::vec(any_task(), 0..9),
             claims in prop::collection::vec((any_id(), any_bits()), 0..4),
             kept_until in prop::option::of(any_time()),
-            created_at in any_time(),
+            rank in any_rank(),
         ) {
             let (members, claims) = (members.into_iter().collect(), claims.into_iter().collect());
-            let bundle = Bundle { id, lane, state, members, loads, free, claims, kept_until, created_at };
+            let Rank { created_at, head_start } = rank;
+            let bundle = Bundle { id, lane, state, members, loads, free, claims, kept_until, created_at, head_start };
             prop_assert_eq!(decode(&encode(&bundle, created_at)).unwrap(), bundle);
         }
     }
