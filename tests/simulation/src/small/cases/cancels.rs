@@ -22,7 +22,10 @@ pub(super) fn cancel(stage: &Stage) -> Actor {
             if let (Ok(_), Some(model)) = (&cancelled, lock(&hands.sim.model).fanouts.get_mut(&fanout())) {
                 model.cancelled_at.get_or_insert_with(Instant::now);
             }
-            matches!(cancelled, Ok(_) | Err(TrackingError::Ended { state: FanoutState::Completed, .. }))
+            matches!(
+                cancelled,
+                Ok(_) | Err(TrackingError::Ended { state: FanoutState::Completed | FanoutState::Failed, .. })
+            )
         }
         .boxed()
     })

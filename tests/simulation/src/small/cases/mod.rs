@@ -3,6 +3,7 @@
 mod acks;
 mod cancels;
 mod counts;
+mod fails;
 mod groups;
 mod handles;
 mod looks;
@@ -27,9 +28,9 @@ const KIND: &str = "kind0";
 /// Every case.
 #[must_use]
 pub fn cases() -> Vec<Case> {
-    let all =
-        [registers::CASES, groups::CASES, handles::CASES, acks::CASES, cancels::CASES, counts::CASES, looks::CASES];
-    all.concat()
+    let of_tasks = [registers::CASES, groups::CASES, handles::CASES];
+    let of_fanouts = [acks::CASES, cancels::CASES, fails::CASES, counts::CASES, looks::CASES];
+    [of_tasks.concat(), of_fanouts.concat()].concat()
 }
 
 /// The policy of the kind, with these fields beside what all have.
@@ -105,7 +106,12 @@ fn fanout() -> Uuid {
 
 /// Opens the fan-out. Returns its items.
 async fn open(stage: &Stage, items: u32, seal: bool, notify: Option<Destination>) -> Result<Vec<ItemId>, String> {
-    let request = OpenRequest { items, seal, user_key: Some("fanout".to_owned()), notify, ..OpenRequest::default() };
+    open_as(stage, OpenRequest { items, seal, notify, ..OpenRequest::default() }).await
+}
+
+/// The same with other fields.
+async fn open_as(stage: &Stage, request: OpenRequest) -> Result<Vec<ItemId>, String> {
+    let request = OpenRequest { user_key: Some("fanout".to_owned()), ..request };
     let open = move |hands: Hands| {
         let request = request.clone();
         async move {
@@ -114,6 +120,7 @@ async fn open(stage: &Stage, items: u32, seal: bool, notify: Option<Destination>
                 user_key: "fanout".to_owned(),
                 notify: request.notify.is_some(),
                 sealing: request.seal,
+                tolerated: request.tolerated_failures,
                 items: expand(opened.fanout.id, &opened.groups).collect(),
                 opened: true,
                 ..FanoutModel::default()
@@ -158,10 +165,18 @@ fn seal(stage: &Stage) -> Actor {
 
 /// A message that acks items as succeeded: somebody has sent it.
 fn ack(stage: &Stage, id: &str, items: &[ItemId]) -> Actor {
+    ack_as(stage, id, items, false)
+}
+
+/// A message that acks items.
+fn ack_as(stage: &Stage, id: &str, items: &[ItemId], failed: bool) -> Actor {
     if let Some(model) = lock(&stage.sim.model).fanouts.get_mut(&fanout()) {
-        model.acked.extend(items.iter().map(|item| (*item, false)));
+        model.acked.extend(items.iter().map(|item| (*item, failed)));
     }
-    let body = json!(AckRequest { items: items.iter().copied().map(Into::into).collect(), ..AckRequest::default() })
-        .to_string();
-    Actor::message("AckQueue", (id.to_owned(), body))
+    let entries = items.iter().copied().map(Into::into).collect();
+    let acks = match failed {
+        true => AckRequest { failed: entries, ..AckRequest::default() },
+        false => AckRequest { items: entries, ..AckRequest::default() },
+    };
+    Actor::message("AckQueue", (id.to_owned(), json!(acks).to_string()))
 }
