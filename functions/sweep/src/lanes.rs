@@ -48,11 +48,13 @@ impl Sweep {
     async fn remind_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
         let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
-        for lock in locks {
+        for lock in locks.iter().filter(|lock| lock.holder.is_some()) {
             let hold = round.switches.hold(&lock.lane);
-            let linger = if hold.draining { Duration::ZERO } else { self.linger(&lock.lane.kind).await };
+            let known = round.known.has(&lock.lane.kind);
+            let lingers = known && !hold.draining;
+            let linger = if lingers { self.linger(&lock.lane.kind).await } else { Duration::ZERO };
             let Some(message) = remind(lock, linger, patience, self.world.now()) else { continue };
-            if hold.paused || !round.known.has(&lock.lane.kind) {
+            if hold.paused || !known {
                 resting.insert(message.batch);
             }
             silent.push((lock, message));

@@ -168,10 +168,16 @@ impl Tasks {
         Ok(loads)
     }
 
-    /// The places of tasks in the order of their lane, strongly consistent; unknown ones are left out.
-    pub(super) async fn ranks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Rank>, StoreError> {
+    /// The places of tasks in the order of their lane, strongly consistent; none for those that do not wait there on their own.
+    /// Unknown ones are left out.
+    pub(super) async fn ranks(&self, ids: &[TaskId], lane: &Lane) -> Result<HashMap<TaskId, Option<Rank>>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        self.table.get_many(ID, &keys, &OF_RANK, true).await?.iter().map(record::decode_ranked).collect()
+        self.table
+            .get_many(ID, &keys, &OF_RANK, true)
+            .await?
+            .iter()
+            .map(|item| record::decode_ranked(item, lane))
+            .collect()
     }
 
     /// Whether anything is stored under a task's id: the task, or that it was dropped as a duplicate.

@@ -79,7 +79,8 @@ def fanout_lost(server, id, fanout):
         return [f"fan-out {id} was cancelled, it is {shown}"]
     if (shown["state"] != "open") != fanout["sealed"]:
         return [f"fan-out {id}: sealed is {fanout['sealed']}, it is {shown}"]
-    if total > ITEMS:
+    # Its producer seals it, if its source can be reached.
+    if total > ITEMS or "producer" in shown:
         return []
     server.call("POST", f"/fanouts/{id}/seal")
     items = [f"{id}:{group}:{index}" for group, upto in fanout["groups"].items() for index in range(upto)]

@@ -81,17 +81,18 @@ impl Tasks {
         let bundles = named.bundles.keys().copied().map(PendingRecord::Bundle);
         let beside: Vec<PendingRecord> = tasks.chain(bundles).filter(|record| !seen.contains_key(record)).collect();
         self.look(lane, &beside, usize::MAX, &mut found).await?;
-        if by_rank && found.records.len() > 1 {
-            self.order(&mut found.records, seen).await?;
+        if by_rank {
+            self.order(lane, &mut found.records, seen).await?;
         }
         Ok(found)
     }
 
-    /// Puts records in the order of their lane. `seen`: what the index showed of them. Of the others only so many are read as one
-    /// request can: the index shows the rest before long.
+    /// Puts records in the order of their lane, without those that are found not to wait. `seen`: what the index showed of them.
+    /// Of the others only so many are read as one request can: the index shows the rest before long.
     async fn order(
         &self,
-        records: &mut [WaitingRecord],
+        lane: &Lane,
+        records: &mut Vec<WaitingRecord>,
         mut seen: HashMap<PendingRecord, Rank>,
     ) -> Result<(), StoreError> {
         let unseen = records.iter().filter_map(|record| match record {
@@ -99,8 +100,12 @@ impl Tasks {
             WaitingRecord::Bundle(_) => None,
         });
         let unseen: Vec<TaskId> = unseen.take(KEYS_PER_READ_MAX).collect();
-        let ranks = self.ranks(&unseen).await?;
-        seen.extend(ranks.into_iter().map(|(id, rank)| (PendingRecord::Task(id), rank)));
+        let ranks = self.ranks(&unseen, lane).await?;
+        records.retain(|record| match record {
+            WaitingRecord::Task(id) => ranks.get(id).is_none_or(Option::is_some),
+            WaitingRecord::Bundle(_) => true,
+        });
+        seen.extend(ranks.into_iter().filter_map(|(id, rank)| Some((PendingRecord::Task(id), rank?))));
         records.sort_by_key(|record| {
             let rank = match record {
                 WaitingRecord::Task(id) => seen.get(&PendingRecord::Task(*id)).copied(),

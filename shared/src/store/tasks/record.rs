@@ -40,8 +40,8 @@ pub(super) const OF_LOADS: [&str; 6] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FL
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
 /// The attributes of a [`Standing`], except its time to live.
 pub(super) const OF_STANDING: [&str; 6] = [ID, LANE, STATUS, BUNDLE, BATCH, OF];
-/// The attributes of a [`Rank`].
-pub(super) const OF_RANK: [&str; 2] = [ID, CREATED_AT];
+/// The attributes of a [`Rank`], and whether the task still has it.
+pub(super) const OF_RANK: [&str; 4] = [ID, STATUS, LANE, CREATED_AT];
 /// Attributes that must be unchanged for a task to be claimed.
 pub(super) const SAME_LANE: [&str; 3] = [ID, STATUS, LANE];
 /// Attributes that must be unchanged for a task to be freed from its bundle, or kept with it.
@@ -223,10 +223,11 @@ pub(super) fn decode_rank(reader: &Reader<'_>) -> Result<Rank, StoreError> {
     Ok(reader.parsed_number(CREATED_AT)?.unwrap_or_default())
 }
 
-/// The place of a task in the order of its lane, with its id.
-pub(super) fn decode_ranked(item: &Item) -> Result<(TaskId, Rank), StoreError> {
+/// The place of a task in the order of its lane, with its id; none, if it does not wait on its own in this lane.
+pub(super) fn decode_ranked(item: &Item, lane: &Lane) -> Result<(TaskId, Option<Rank>), StoreError> {
     let reader = reader(item);
-    Ok((reader.parsed(ID)?, decode_rank(&reader)?))
+    let waits = reader.text(STATUS)? == State::Created.status() && reader.parsed::<Lane>(LANE)? == *lane;
+    Ok((reader.parsed(ID)?, waits.then_some(decode_rank(&reader)?)))
 }
 
 /// The columns of loads.
@@ -293,7 +294,8 @@ mod tests {
             let waits = matches!(state, State::Created | State::Bundled(_));
             let load = Load { flushes: record.load.flushes && waits, ..record.load };
             prop_assert_eq!(decode_load(&item).unwrap(), (id, load));
-            prop_assert_eq!(decode_ranked(&item).unwrap(), (id, rank));
+            let lane = record.standing.lane.clone();
+            prop_assert_eq!(decode_ranked(&item, &lane).unwrap(), (id, (state == State::Created).then_some(rank)));
             let content = record.content.map(|json| (id, Content { json, created_at: rank.created_at }));
             prop_assert_eq!(Content::decode(&item).unwrap(), content);
         }
