@@ -73,6 +73,12 @@ pub(crate) struct Sim {
     violations: Mutex<Vec<String>>,
 }
 
+/// How often the acks in a message were sent on, if they were.
+fn sent_on(body: &str) -> Option<u32> {
+    let body: serde_json::Value = serde_json::from_str(body).ok()?;
+    u32::try_from(body.get("gathered")?.as_u64()?).ok()
+}
+
 /// Acks that few messages bring are sent on, as otherwise those of thousands are.
 fn gathering(dice: &Dice) -> Option<Gathering> {
     let (bytes, groups) = (dice.pick(&[0, 0, 2_048]), dice.pick(&[1, 1, 2]));
@@ -269,7 +275,11 @@ impl Sim {
             self.trace.line(&id, &format!("LOST on its way to {queue}: {body}"));
             return id;
         }
-        if body.contains("\"gathered\"") {
+        if let Some(times) = sent_on(&body) {
+            // Without limits of its own, nothing here is so much that it is sent on.
+            if self.gathering.as_ref().is_none_or(|gathering| times > gathering.times) {
+                self.violate(format!("acks are sent on for the time {times}: {body}"));
+            }
             self.count("acks sent on");
         }
         let late = if self.post.chance(self.rate(self.plan.message_late)) {
