@@ -41,6 +41,14 @@ async fn assert_batched(stack: &TestStack, tasks: &[TaskId]) {
     assert_eq!(stack.claimed(tasks).await, tasks.len());
 }
 
+/// Lets everything be done, and what a worker that died has left be healed. Each task ends in one batch.
+async fn heal(stack: &TestStack, tasks: &[TaskId], max_batch: usize) {
+    stack.drain().await;
+    stack.sweep().await;
+    stack.drain().await;
+    stack.assert_settled(tasks, max_batch).await;
+}
+
 /// A field of each member of a call.
 fn members(call: &Call, field: &str) -> Vec<Value> {
     let content = |content: &str| serde_json::from_str::<Value>(content).unwrap()[field].take();

@@ -8,7 +8,7 @@ use fanfold_register::RegisterError;
 use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, changed, policy};
 use serde_json::{Value, json};
 
-use super::{calls, parcel, register, register_each};
+use super::{calls, heal, parcel, register, register_each};
 
 fn apart(changes: Value) -> Value {
     changed(json!({"distinct": "content.account", "max_batch": 4, "max_in_flight": 2}), changes)
@@ -81,10 +81,7 @@ async fn run(crash: Crash) -> Option<String> {
     let stack = TestStack::new(policy(apart(json!({}))), ScriptedApi::always_succeeds(), crash).await;
     let mut tasks = register(&stack, "together", parcels(&[1, 1, 2])).await;
     tasks.extend(register_each(&stack, "apart", parcels(&[2, 3])).await);
-    stack.drain().await;
-    stack.sweep().await;
-    stack.drain().await;
-    stack.assert_settled(&tasks, 4).await;
+    heal(&stack, &tasks, 4).await;
     assert_all_differ(&stack);
     stack.crash.struck()
 }

@@ -7,7 +7,7 @@ use fanfold::limits::POLICY_CACHE_MAX;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, policy};
 use serde_json::{Value, json};
 
-use super::{assert_batched, calls, parcel, register, register_each};
+use super::{assert_batched, calls, heal, parcel, register, register_each};
 
 /// A policy whose batches have five members, or have waited for ten minutes beside the linger.
 fn enough(changes: Value) -> Value {
@@ -189,10 +189,7 @@ async fn run(crash: Crash) -> Option<String> {
     tasks.extend(parcels(&stack, "four", 4).await);
     stack.seconds(18).await;
     tasks.extend(parcels(&stack, "one", 1).await);
-    stack.drain().await;
-    stack.sweep().await;
-    stack.drain().await;
-    stack.assert_settled(&tasks, 8).await;
+    heal(&stack, &tasks, 8).await;
     stack.crash.struck()
 }
 

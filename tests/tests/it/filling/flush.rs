@@ -8,7 +8,7 @@ use fanfold_register::RegisterError;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, policy};
 use serde_json::{Value, json};
 
-use super::{assert_batched, calls, parcel, register, register_each};
+use super::{assert_batched, calls, heal, parcel, register, register_each};
 
 /// A policy whose leaders linger for ten minutes, unless the last parcel of a truck is there.
 fn flushing(changes: Value) -> Value {
@@ -220,10 +220,7 @@ async fn run(crash: Crash) -> Option<String> {
     stack.seconds(240).await;
     assert!(calls(&stack, "n").into_iter().flatten().count() >= claimed, "nor does it wait to be called");
     tasks.extend(register(&stack, "more", [parcels(2), last()].concat()).await);
-    stack.drain().await;
-    stack.sweep().await;
-    stack.drain().await;
-    stack.assert_settled(&tasks, 4).await;
+    heal(&stack, &tasks, 4).await;
     stack.crash.struck()
 }
 

@@ -14,7 +14,7 @@ use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, cha
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{calls, parcel, register, register_each};
+use super::{calls, heal, parcel, register, register_each};
 
 /// Trucks that bear ten kilograms.
 fn weighing(changes: Value) -> Value {
@@ -164,10 +164,7 @@ async fn run(crash: Crash) -> Option<String> {
     let stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), crash).await;
     let mut tasks = register(&stack, "together", parcels(&[4.0, 4.0, 4.0, 11.0])).await;
     tasks.extend(register_each(&stack, "apart", parcels(&[7.0, 7.0])).await);
-    stack.drain().await;
-    stack.sweep().await;
-    stack.drain().await;
-    stack.assert_settled(&tasks, 4).await;
+    heal(&stack, &tasks, 4).await;
     assert_none_is_overloaded(&stack, 10.0);
     stack.crash.struck()
 }

@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{assert_batched, calls, parcel, register, register_each};
+use super::{assert_batched, calls, heal, parcel, register, register_each};
 
 /// A policy of small batches, one at a time, by which parcels may have a head start.
 fn ahead(changes: Value) -> Value {
@@ -291,10 +291,7 @@ async fn run(crash: Crash) -> Option<String> {
     let mixed = [parcels(6..9, json!(60)), parcels(9..11, json!(null)), parcels([11], json!("1h"))].concat();
     tasks.extend(register(&stack, "mixed", mixed).await);
     tasks.extend(register_each(&stack, "each", parcels(12..14, json!(90))).await);
-    stack.drain().await;
-    stack.sweep().await;
-    stack.drain().await;
-    stack.assert_settled(&tasks, 4).await;
+    heal(&stack, &tasks, 4).await;
     stack.crash.struck()
 }
 

@@ -7,7 +7,7 @@ use fanfold::limits::POLICY_CACHE_MAX;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, policy};
 use serde_json::{Value, json};
 
-use super::{assert_batched, calls, parcel, register};
+use super::{assert_batched, calls, heal, parcel, register};
 
 /// A policy whose leaders linger for ten minutes, unless nothing comes for ten seconds.
 fn quiet(changes: Value) -> Value {
@@ -112,10 +112,7 @@ async fn a_leader_whose_message_is_lost_is_reminded() {
 async fn run(crash: Crash) -> Option<String> {
     let stack = TestStack::new(policy(quiet(json!({"linger": 18}))), ScriptedApi::always_succeeds(), crash).await;
     let tasks = trickle(&stack, "all", 4).await;
-    stack.drain().await;
-    stack.sweep().await;
-    stack.drain().await;
-    stack.assert_settled(&tasks, 100).await;
+    heal(&stack, &tasks, 100).await;
     stack.crash.struck()
 }
 
