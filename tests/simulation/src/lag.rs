@@ -90,7 +90,7 @@ impl Lag {
             aged += 1;
         }
         if aged > 0 {
-            let sort = part.as_ref().map_or("created_at", |part| part.sort);
+            let sort = part.as_ref().map_or("rank", |part| part.sort);
             items.sort_by_key(|item| sortable(&item[sort]));
             if request.body["ScanIndexForward"] == false {
                 items.reverse();
@@ -127,7 +127,7 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     fn of(request: &'a Request) -> Option<Self> {
         let (names, values) = (&request.body["ExpressionAttributeNames"], &request.body["ExpressionAttributeValues"]);
-        Some(Self { key: names["#key"].as_str()?, sort: names["#sort"].as_str().unwrap_or("created_at"), values })
+        Some(Self { key: names["#key"].as_str()?, sort: names["#sort"].as_str().unwrap_or("rank"), values })
     }
 
     fn has(&self, item: &Value) -> bool {
@@ -155,7 +155,7 @@ fn sortable(value: &Value) -> Vec<u8> {
 }
 
 fn keys_only(table: &str, index: &str, part: Option<&Part<'_>>, item: &Value) -> Value {
-    let (key, sort) = part.map_or((index, "created_at"), |part| (part.key, part.sort));
+    let (key, sort) = part.map_or((index, "rank"), |part| (part.key, part.sort));
     let names = [key_name(table), index, key, sort, "created_at", "size"];
     let kept = names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(*name)?.clone())));
     Value::Object(kept.collect::<Map<_, _>>())

@@ -141,7 +141,7 @@ fn tasks((_, id): &Record, item: &Value) -> Vec<String> {
 
 /// When a record was registered: the head start is in what the index sorts by, before the point, and after it in millionths.
 fn created_at(item: &Value) -> u64 {
-    let number = item["created_at"]["N"].as_str().unwrap_or("");
+    let number = item["rank"]["N"].as_str().unwrap_or("");
     let (from, parts) = number.split_once('.').unwrap_or((number, "0"));
     let seconds = format!("{parts:0<6}").parse::<u64>().unwrap_or(0);
     from.parse().unwrap_or(0) + seconds * 1_000

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Tasks;
 use super::bundles::{SAME_SLOTS, decode, encode};
-use super::record::{CREATED_AT, ID, PENDING, SAME_LANE, Standing, State, TTL};
+use super::record::{ID, PENDING, RANK, SAME_LANE, Standing, State, TTL};
 use crate::aws::attributes::{Reader, binary, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -46,7 +46,7 @@ fn note(id: Uuid, tasks: &Members, created_at: Timestamp, closed: Option<Timesta
     item([
         (ID, Some(text(format_args!("{PREFIX}{id}")))),
         (MEMBERS, Some(binary(&tasks.pack()))),
-        (CREATED_AT, Some(time(created_at))),
+        (RANK, Some(time(created_at))),
         (PENDING, closed.is_none().then(|| text(CANCELLING))),
         (TTL, closed.map(|at| expiry(at, RETENTION))),
     ])
@@ -73,7 +73,7 @@ impl Tasks {
         let Some(item) = items.first().filter(|item| item.contains_key(PENDING)) else { return Ok(None) };
         let reader = Reader::new("tasks", ID, item);
         let tasks = Members::unpack(reader.bytes(MEMBERS)?).map_err(|error| reader.corrupt(MEMBERS, error))?;
-        Ok(Some(CancelNote { tasks, created_at: Timestamp(reader.number(CREATED_AT)?) }))
+        Ok(Some(CancelNote { tasks, created_at: Timestamp(reader.number(RANK)?) }))
     }
 
     /// Closes a note: everything is done.

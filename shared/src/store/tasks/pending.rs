@@ -98,7 +98,7 @@ impl PendingCursor {
         let (created_at, id) = &self.after;
         let rank = Rank::new(Timestamp(*created_at), HeadStart::stored(self.head_start).min(HeadStart::MAX));
         let (lane, rank, id) = (text(&self.lane), record::encode_rank(rank), text(id));
-        item([(PENDING, Some(lane)), (record::CREATED_AT, Some(rank)), (ID, Some(id))])
+        item([(PENDING, Some(lane)), (record::RANK, Some(rank)), (ID, Some(id))])
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
             let read: PendingCursor = serde_json::from_str(&serde_json::to_string(&cursor).unwrap()).unwrap();
             prop_assert_eq!(&read, &cursor);
             let start = read.start();
-            prop_assert_eq!(&start[record::CREATED_AT], &record::encode_rank(rank));
+            prop_assert_eq!(&start[record::RANK], &record::encode_rank(rank));
             prop_assert_eq!(Pending::decode(&start).unwrap(), pending);
         }
     }
@@ -216,6 +216,6 @@ mod tests {
         let cursor: PendingCursor = serde_json::from_str(old).unwrap();
         assert_eq!(serde_json::to_string(&cursor).unwrap(), old);
         let far = PendingCursor { head_start: u32::MAX, after: (5, "x".to_owned()), ..cursor };
-        assert_eq!(far.start()[record::CREATED_AT].as_n().unwrap(), "5", "anybody may send one");
+        assert_eq!(far.start()[record::RANK].as_n().unwrap(), "5", "anybody may send one");
     }
 }

@@ -13,7 +13,7 @@ use crate::lane::Lane;
 const CONTENT: &str = "content";
 /// The [`Rank`] of the task or the bundle, by which the index of what waits is sorted. Without a head start it is when the task was
 /// registered, or the bundle begun.
-pub(super) const CREATED_AT: &str = "created_at";
+pub(super) const RANK: &str = "rank";
 /// The lane.
 pub(super) const LANE: &str = "lane";
 const STATUS: &str = "status";
@@ -37,11 +37,11 @@ pub(crate) const FLUSHES: &str = "flushes";
 /// The attributes of loads.
 pub(super) const OF_LOADS: [&str; 6] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FLUSHES];
 /// The attributes of a [`Content`].
-pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, CREATED_AT];
+pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, RANK];
 /// The attributes of a [`Standing`], except its time to live.
 pub(super) const OF_STANDING: [&str; 6] = [ID, LANE, STATUS, BUNDLE, BATCH, OF];
 /// The attributes of a [`Rank`], and whether the task still has it.
-pub(super) const OF_RANK: [&str; 4] = [ID, STATUS, LANE, CREATED_AT];
+pub(super) const OF_RANK: [&str; 4] = [ID, STATUS, LANE, RANK];
 /// Attributes that must be unchanged for a task to be claimed.
 pub(super) const SAME_LANE: [&str; 3] = [ID, STATUS, LANE];
 /// Attributes that must be unchanged for a task to be freed from its bundle, or kept with it.
@@ -185,7 +185,7 @@ impl Record {
         let rest = item([
             (CONTENT, self.content.as_ref().map(text)),
             (KEY, self.key.as_ref().map(text)),
-            (CREATED_AT, Some(encode_rank(self.rank))),
+            (RANK, Some(encode_rank(self.rank))),
         ]);
         let loads = encode_loads(&Loads::from_iter([self.load]));
         self.standing.encode().into_iter().chain(rest).chain(loads).collect()
@@ -220,7 +220,7 @@ pub(super) fn encode_rank(rank: Rank) -> AttributeValue {
 
 /// Reads a place in the order of a lane.
 pub(super) fn decode_rank(reader: &Reader<'_>) -> Result<Rank, StoreError> {
-    Ok(reader.parsed_number(CREATED_AT)?.unwrap_or_default())
+    Ok(reader.parsed_number(RANK)?.unwrap_or_default())
 }
 
 /// The place of a task in the order of its lane, with its id; none, if it does not wait on its own in this lane.

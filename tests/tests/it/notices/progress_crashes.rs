@@ -17,7 +17,7 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     for few in ids.chunks(5) {
         stack.ack(&done(few)).await;
         for _ in 0..2 {
-            run_for(&stack, MINUTE / 2, Duration::from_secs(5)).await;
+            run_for(&stack, MINUTE / 2, Duration::from_secs(15)).await;
             stack.sweep().await;
         }
     }

@@ -9,9 +9,7 @@ use crate::grouping::{Bundle, BundleState, Rank};
 use crate::limits::BUNDLED_RETENTION;
 use crate::masks::Masks;
 use crate::members::Members;
-use crate::store::tasks::record::{
-    CREATED_AT, ID, LANE, PENDING, TTL, decode_loads, decode_rank, encode_loads, encode_rank,
-};
+use crate::store::tasks::record::{ID, LANE, PENDING, RANK, TTL, decode_loads, decode_rank, encode_loads, encode_rank};
 
 const CLAIMS: &str = "claims";
 const FREE: &str = "free";
@@ -43,7 +41,7 @@ pub(in crate::store::tasks) fn encode(bundle: &Bundle, now: Timestamp) -> Item {
         (FREE, bits(&bundle.free)),
         (CLAIMS, (!bundle.claims.is_empty()).then(|| binary(&bundle.claims.pack()))),
         (KEPT_UNTIL, bundle.kept_until.map(time)),
-        (CREATED_AT, Some(encode_rank(bundle.rank()))),
+        (RANK, Some(encode_rank(bundle.rank()))),
         (PENDING, (!taken).then(|| text(&bundle.lane))),
         (TTL, taken.then(|| expiry(now, BUNDLED_RETENTION))),
     ]);
