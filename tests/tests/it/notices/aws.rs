@@ -2,7 +2,7 @@
 
 mod endpoint;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use fanfold::clock::Timestamp;
 use fanfold::config::Surroundings;
 use fanfold::delivery::Step;
+use fanfold::ids::TaskId;
 use fanfold::messages::{About, NotifyMessage};
 use fanfold::notice::{Event, Notice};
 use fanfold::policy::NoticesQueue;
@@ -27,6 +28,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::batches::failing_to;
 use super::*;
 use endpoint::{Aws, Heard};
 
@@ -151,6 +153,51 @@ async fn a_queue_of_the_users_gets_the_notice() {
     let gone = aws.complete(json!({"sqs": "arn:aws:sqs:us-east-1:000000000000:none"})).await;
     let header = aws.next_try(gone).await;
     assert!(!header.notice.over() && header.notice.due.is_some(), "somebody may make it: {:?}", header.notice);
+}
+
+/// Of very many failures there are several notices, each of which fits a message.
+#[tokio::test(start_paused = true)]
+async fn a_queue_of_the_users_gets_failed_tasks() {
+    // The queue of notices stands for one of the user's: it has a URL like any other.
+    let url = TestStack::with(json!({})).await.url(QueueName::Notices).to_owned();
+    let (stack, batch) = failing_to(2_000, json!({"sqs": url})).await;
+    stack.drain().await;
+    let messages = stack.take(QueueName::Notices).await;
+    let got: Vec<Notice> = messages.iter().map(|message| serde_json::from_str(&message.body).unwrap()).collect();
+    assert!(got.len() > 1, "{} notices", got.len());
+    assert_eq!(got.iter().map(|notice| notice.id).collect::<BTreeSet<_>>().len(), got.len(), "each once");
+    let mut failed: Vec<TaskId> = Vec::new();
+    for notice in &got {
+        let Event::TasksFailed(part) = &notice.event else { panic!("of failures: {notice:?}") };
+        assert_eq!((part.batch, notice.source.clone()), (batch.id, format!("/batches/{}", batch.id)));
+        failed.extend(part.failures.iter().map(|failure| failure.id));
+    }
+    assert_eq!(failed, batch.members.ids());
+    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.delivered.is_some());
+    stack.assert_locks_free().await;
+}
+
+#[tokio::test]
+async fn an_event_bus_gets_failed_tasks() {
+    let (stack, batch) = failing_to(3, json!({"event_bus": "mine"})).await;
+    let taken = json!({"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]});
+    let aws = Aws::over(stack, Arc::default(), [(200, taken)]).await;
+    aws.stack.clock.skip(5 * MINUTE);
+    let deliveries = aws.stack.take(QueueName::Notify).await;
+    assert!(aws.notify.deliver(deliveries).await.is_empty());
+    let heard = aws.heard();
+    assert_eq!((heard.len(), heard[0].header("x-amz-target")), (1, "AWSEvents.PutEvents"));
+    let notice = aws.stack.batches.get(batch.id).await.unwrap().unwrap().notice;
+    assert!(heard[0].is_signed_for("events", notice.delivered.unwrap()));
+    let entry = heard[0].json()["Entries"][0].clone();
+    let named = (&entry["EventBusName"], &entry["DetailType"], &entry["Resources"][0]);
+    assert_eq!(named, (&json!("mine"), &json!("tasks.failed"), &json!(format!("/batches/{}", batch.id))));
+    let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
+    let ids: Vec<Value> = batch.members.ids().iter().map(|id| json!(id)).collect();
+    let failures: Vec<Value> = detail["failures"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+    assert_eq!((&detail["batch"], failures), (&json!(batch.id), ids));
+    assert!(detail["notice"].as_str().is_some_and(|id| id.parse::<Uuid>().is_ok()));
+    aws.stack.assert_locks_free().await;
 }
 
 /// The task waits no more: no further try can be better.
