@@ -19,8 +19,8 @@ use fanfold::delivery::Step;
 use fanfold::ids::TaskId;
 use fanfold::messages::{About, NotifyMessage};
 use fanfold::notice::{Event, Notice};
-use fanfold::policy::NoticesQueue;
-use fanfold::store::fanouts::NotifyOn;
+use fanfold::policy::{NoticesQueue, Span};
+use fanfold::store::fanouts::{IdleLimit, NotifyOn, Tolerance};
 use fanfold_local::{Fate, Interceptor, ServiceRequest};
 use fanfold_notify::Notify;
 use fanfold_tests::message;
@@ -54,13 +54,17 @@ async fn a_task_of_step_functions_succeeds_when_its_fanout_completes() {
 
 #[tokio::test]
 async fn a_task_of_step_functions_fails_when_its_fanout_ends_otherwise() {
-    let aws = Aws::answering([]).await;
-    let fanout = aws.cancel(json!({"task_token": "AAAA"})).await;
-    assert!(aws.next_try(fanout).await.notice.delivered.is_some());
-    let heard = aws.heard();
-    assert_eq!(heard[0].header("x-amz-target"), "AWSStepFunctions.SendTaskFailure");
-    let cause = format!("of 3 items 1 succeeded, 0 failed, 0 were duplicates and 2 were not done (/fanouts/{fanout})");
-    assert_eq!(heard[0].json(), json!({"taskToken": "AAAA", "error": "fanout.cancelled", "cause": cause}));
+    let (aws, token) = (Aws::answering([]).await, json!({"task_token": "AAAA"}));
+    let cancelled = (aws.cancel(token.clone()).await, "fanout.cancelled", "1 succeeded, 0 failed");
+    let failed = (aws.fail(token.clone()).await, "fanout.failed", "0 succeeded, 1 failed");
+    let expired = (aws.expire(token).await, "fanout.expired", "1 succeeded, 0 failed");
+    for (fanout, error, counts) in [cancelled, failed, expired] {
+        assert!(aws.next_try(fanout).await.notice.delivered.is_some(), "{error}");
+        let heard = aws.heard().pop().unwrap();
+        assert_eq!(heard.header("x-amz-target"), "AWSStepFunctions.SendTaskFailure");
+        let cause = format!("of 3 items {counts}, 0 were duplicates and 2 were not done (/fanouts/{fanout})");
+        assert_eq!(heard.json(), json!({"taskToken": "AAAA", "error": error, "cause": cause}));
+    }
 }
 
 #[tokio::test]
