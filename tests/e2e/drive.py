@@ -18,6 +18,7 @@ from report import HEAD, Figures, table
 from scenarios.batching import batching
 from scenarios.face import latency, refusals
 from scenarios.ingestion import ingestion
+from scenarios.notices import notices
 from scenarios.poison import poison
 from scenarios.privilege import denials, privilege
 from scenarios.sweeping import Lost
@@ -56,7 +57,9 @@ def run(stack, api, scenario):
 
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
-    scenarios = (refusals, lost.losing, latency, batching, tracking, workers, ingestion, poison, lost.sweeping, privilege)
+    scenarios = (
+        refusals, lost.losing, latency, batching, tracking, notices, workers, ingestion, poison, lost.sweeping, privilege,
+    )
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]
     print("\nscenarios")

@@ -25,6 +25,7 @@ def serve():
     do_not_wait_for_logs()
     ask_as_aws_does()
     log_denials()
+    know_durable_functions()
     sys.argv = sys.argv[:1]
     main()
 
@@ -80,6 +81,19 @@ def log_denials():
         return denied
 
     iam_evaluator.enforce = logged
+
+
+def know_durable_functions():
+    """It takes a function for durable if its configuration says `Enabled`, which AWS's does not have."""
+    from ministack.services import lambda_svc
+
+    build = lambda_svc._build_config
+
+    def built(name, data, *code):
+        durable = data.get("DurableConfig")
+        return build(name, {**data, "DurableConfig": {"Enabled": True, **durable}} if durable else data, *code)
+
+    lambda_svc._build_config = built
 
 
 def wait(process):

@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSRequest
 
 class Stack:
     def __init__(self, name, mode):
-        self.mode = mode
+        self.name, self.mode = name, mode
         self.session = boto3.Session()
         cloudformation = self.session.client("cloudformation")
         self.sqs, self.lambdas = self.session.client("sqs"), self.session.client("lambda")

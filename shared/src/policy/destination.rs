@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::PolicyError;
 use super::check::Faults;
-use crate::limits::{CALLBACK_ID_BYTES_MAX, EVENT_BUS_BYTES_MAX, TASK_TOKEN_BYTES_MAX};
+use super::url::is_callable;
+use crate::limits::{CALLBACK_ID_BYTES_MAX, EVENT_BUS_BYTES_MAX, TASK_TOKEN_BYTES_MAX, URL_BYTES_MAX};
 
 /// Where notices go: exactly one of these.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +36,10 @@ pub enum NoticesQueue {
     Notices,
 }
 
-/// The URL or ARN of a standard queue: the names of others end in `.fifo`.
-pub(crate) const QUEUE: &str =
-    "^(https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)[A-Za-z0-9_-]{1,80}$";
+/// The URL or ARN of a standard queue: the names of others end in `.fifo`. As for other URLs, `http` is for this very machine
+/// only, here also by the names under which emulators show their queues: `….localhost` is reserved for it (RFC 6761), and that
+/// of LocalStack is an address of it.
+pub(crate) const QUEUE: &str = "^((https://[A-Za-z0-9.-]+|http://(([A-Za-z0-9-]+\\.)*localhost(\\.localstack\\.cloud)?|127\\.0\\.0\\.1|\\[::1\\]))(:[0-9]{1,5})?/[0-9]{12}/|arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:)[A-Za-z0-9_-]{1,80}$";
 
 /// The name or ARN of a bus (API reference of `PutEvents`).
 pub(crate) const EVENT_BUS: &str = "^(arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[/._A-Za-z0-9-]+$";
@@ -64,8 +66,11 @@ impl Destination {
             Self::Queue(NoticesQueue::Notices) => return,
             Self::Url(url) => return faults.url(&format!("{field}.url"), url),
             Self::Sqs(queue) => {
-                let allowed = "the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME) or ARN of a standard queue is";
-                ("sqs", queue, QUEUE, usize::MAX, allowed.to_owned())
+                let allowed = "the URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or http:// on localhost) or ARN of a standard \
+                               queue is";
+                // Of a host the pattern knows the characters only.
+                let most = if !queue.starts_with("https:") || is_callable(queue) { URL_BYTES_MAX } else { 0 };
+                ("sqs", queue, QUEUE, most, allowed.to_owned())
             }
             Self::EventBus(bus) => {
                 let allowed = format!("the name or ARN of an event bus, at most {EVENT_BUS_BYTES_MAX} bytes, is");
@@ -147,6 +152,10 @@ mod tests {
             json!({"queue": "notices"}),
             json!({"sqs": "https://sqs.eu-west-1.amazonaws.com/123456789012/ends"}),
             json!({"sqs": "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/a_b-c"}),
+            json!({"sqs": "http://localhost:4566/000000000000/ends"}),
+            json!({"sqs": "http://127.0.0.1:4566/000000000000/ends"}),
+            json!({"sqs": "http://[::1]:4566/000000000000/ends"}),
+            json!({"sqs": "http://sqs.localhost:80/000000000000/ends"}),
             json!({"sqs": "arn:aws-us-gov:sqs:us-gov-west-1:123456789012:ends"}),
             json!({"event_bus": "default"}),
             json!({"event_bus": "aws.partner/example.com/x"}),
@@ -164,6 +173,12 @@ mod tests {
                     "ends".to_owned(),
                     "https://sqs.eu-west-1.amazonaws.com/123456789012/ends.fifo".to_owned(),
                     "https://sqs.eu-west-1.amazonaws.com/12/ends".to_owned(),
+                    "https://sqs..amazonaws.com/123456789012/ends".to_owned(),
+                    "https://sqs.eu-west-1.amazonaws.com:65536/123456789012/ends".to_owned(),
+                    "http://sqs.eu-west-1.amazonaws.com/123456789012/ends".to_owned(),
+                    "http://localhost.example.com/123456789012/ends".to_owned(),
+                    "http://notlocalhost/123456789012/ends".to_owned(),
+                    "http://10.0.0.7:4566/123456789012/ends".to_owned(),
                     "arn:aws:sns:us-east-1:123456789012:ends".to_owned(),
                     format!("arn:aws:sqs:us-east-1:123456789012:{}", "x".repeat(81)),
                 ],

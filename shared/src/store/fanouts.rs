@@ -20,10 +20,10 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use uuid::Uuid;
 
-use super::groups::{Cleared, GroupRecord, TASKS};
+use super::groups::{CHILDREN, Cleared, GroupRecord, TASKS, mark};
 use super::notices::Notices;
 use super::shards::shard;
-use crate::aws::attributes::{Reader, binary, count, flag, number, text, time};
+use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{Change, RefusedWrite, Segment, StoreError, Table, Write};
 
 use self::estimated::MODE;
@@ -197,8 +197,15 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be written.
     pub(crate) async fn mark(&self, id: Uuid) -> Result<(), StoreError> {
-        let change = self.table.change("id", id).set(TASKS, flag()).when_present("id").when_absent(TASKS);
-        change.send().await.map(|_| ())
+        mark(&self.table, id, TASKS).await
+    }
+
+    /// Notes that fan-outs are opened under items of a small one.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn mark_parent(&self, id: Uuid) -> Result<(), StoreError> {
+        mark(&self.table, id, CHILDREN).await
     }
 
     /// Cuts a fan-out short: of several workers, one decides. Returns the fan-out as written, which has ended if nothing of it

@@ -13,10 +13,16 @@ use crate::ids::ItemGroup;
 pub use self::clear::{Cleared, Mask, clear, close};
 pub use self::record::GroupRecord;
 use self::record::OPEN;
-pub(super) use self::record::TASKS;
+pub(super) use self::record::{CHILDREN, TASKS};
 
 /// The sort key of groups that were added to a fan-out after it was opened, and the index of them.
 const LISTED: &str = "listed";
+
+/// Sets a mark of a group, or small fan-out, unless it is set or the record is gone.
+pub(super) async fn mark(table: &Table, id: Uuid, mark: &'static str) -> Result<(), StoreError> {
+    let change = table.change("id", id).set(mark, flag()).when_present("id").when_absent(mark);
+    change.send().await.map(|_| ())
+}
 
 /// The item groups.
 #[derive(Clone, Debug)]
@@ -65,8 +71,15 @@ impl Groups {
     /// # Errors
     /// The table cannot be written.
     pub(crate) async fn mark(&self, id: Uuid) -> Result<(), StoreError> {
-        let change = self.table.change("id", id).set(TASKS, flag()).when_present("id").when_absent(TASKS);
-        change.send().await.map(|_| ())
+        mark(&self.table, id, TASKS).await
+    }
+
+    /// Notes that fan-outs are opened under items of a group.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) async fn mark_parent(&self, id: Uuid) -> Result<(), StoreError> {
+        mark(&self.table, id, CHILDREN).await
     }
 
     /// The groups that were added to a fan-out after it was opened, in the order of their ids, from the one after `after`: at

@@ -23,6 +23,8 @@ struct Size {
     items: u32,
     /// Whether it is marked as having tasks, or is finished.
     marked: bool,
+    /// Whether it is marked as having fan-outs under it, or is finished.
+    parent: bool,
 }
 
 impl Sizes {
@@ -67,7 +69,10 @@ impl Tracking {
     /// The tables cannot be read, or a record is corrupt.
     pub async fn sizes(&self, items: &[ItemId]) -> Result<Sizes, StoreError> {
         let groups = self.groups_named(items).await?;
-        let size = |group: GroupRecord| Size { items: group.size, marked: group.tasks || group.pending.is_zero() };
+        let size = |group: GroupRecord| {
+            let done = group.pending.is_zero();
+            Size { items: group.size, marked: group.tasks || done, parent: group.children || done }
+        };
         Ok(Sizes(groups.into_iter().map(|(name, group)| (name, size(group))).collect()))
     }
 
@@ -83,6 +88,20 @@ impl Tracking {
             if fanout == group { self.fanouts.mark(fanout).await } else { self.groups.mark(group).await }
         };
         stream::iter(new.map(mark)).buffer_unordered(ACKS_AT_ONCE_MAX).try_collect().await
+    }
+
+    /// Marks the group of an item as having fan-outs under it, before one is opened: from then on, it may be idle for as long as
+    /// they may take. One write per group, once.
+    ///
+    /// # Errors
+    /// The tables cannot be written.
+    pub(super) async fn mark_parent(&self, sizes: &Sizes, item: &ItemId) -> Result<(), StoreError> {
+        let ItemId { fanout, group, .. } = *item;
+        match sizes.0.get(&(fanout, group)) {
+            Some(size) if !size.parent && fanout == group => self.fanouts.mark_parent(fanout).await,
+            Some(size) if !size.parent => self.groups.mark_parent(group).await,
+            _ => Ok(()),
+        }
     }
 
     /// Whether some of these items wait for their ack, strongly consistent. Those that do not exist wait for nothing.

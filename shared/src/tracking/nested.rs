@@ -19,8 +19,8 @@ impl Tracking {
         Ok(self.fanouts.get(derived::fanout(key)).await?.is_some())
     }
 
-    /// Checks that the items exist that the end acks, or registers a task for. The new fan-out's own items do not exist yet, so
-    /// it cannot be its own parent.
+    /// Checks that the items exist that the end acks, or registers a task for, and marks the parent's group. The new fan-out's own
+    /// items do not exist yet, so it cannot be its own parent.
     pub(super) async fn check_follow(&self, request: &OpenRequest) -> Result<(), TrackingError> {
         if let Some(then) = &request.then {
             check_then(then, request.parent)?;
@@ -36,9 +36,13 @@ impl Tracking {
         let items: Vec<ItemId> = named.iter().map(|(_, item)| *item).collect();
         let sizes = self.sizes(&items).await?;
         let refused = named.iter().find_map(|(field, item)| Some((*field, item, sizes.refusal(item)?)));
-        refused.map_or(Ok(()), |(field, item, refusal)| {
-            Err(TrackingError::Follow { field, problem: problem(item, &refusal) })
-        })
+        if let Some((field, item, refusal)) = refused {
+            return Err(TrackingError::Follow { field, problem: problem(item, &refusal) });
+        }
+        match &request.parent {
+            Some(parent) => Ok(self.mark_parent(&sizes, parent).await?),
+            None => Ok(()),
+        }
     }
 }
 

@@ -5,14 +5,12 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT / "clients" / "python" / "src"))
+from fanfold import Fanfold, SqsAcks, sqs_consumer
 
-from fanfold import Fanfold, SqsAcks, sqs_consumer  # noqa: E402
+ROOT = Path(__file__).parents[3]
 
 BAD = 7
 """Every seventh job fails whenever it comes."""

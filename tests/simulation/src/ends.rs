@@ -90,6 +90,13 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, tasks: En
             if missing && called_for(batches, item) && sim.gate.is_some() {
                 sim.violate(format!("item {item} is missing, although its call ended: {end:?}"));
             }
+            // As long as its work may take, its fan-out may be idle.
+            let child = !cut_short && model.child(item).is_some_and(|child| child.opened);
+            if child && group.is_some_and(|group| !group.children) {
+                sim.violate(format!(
+                    "a fan-out was opened under item {item}, which its group does not know: {group:?}"
+                ));
+            }
             outcomes.push(if cut_short && missing { Some(End::Missing) } else { end });
         }
         let count = |end| outcomes.iter().filter(|outcome| **outcome == Some(end)).count() as u64;

@@ -64,7 +64,7 @@ pub(crate) fn expires(sim: &Sim, request: &Request, record: &Record, before: Opt
     known.failing |= text(values, ":state") == "failed";
     if text(values, ":state") != "expired" || state == "expired" {
         // Only what sweeps and notices note of a header changes nothing of it.
-        let noted = values[":updated_at"].is_null() && request.operation == "UpdateItem";
+        let noted = values[":updated_at"].is_null() && values[":state"].is_null() && request.operation == "UpdateItem";
         known.active_at = if noted { active } else { known.active_at };
         return None;
     }

@@ -4,6 +4,7 @@ use aws_smithy_types::base64;
 use fanfold::bits::Bits;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::lane::Lane;
+use fanfold::limits::{IDLE_OPEN, IDLE_SEALED};
 use fanfold::masks::Masks;
 use fanfold::store::fanouts::Tolerance;
 use fanfold::store::places::Party;
@@ -44,7 +45,8 @@ pub(crate) fn check(sim: &Sim, record: &Record, earlier: Option<Option<Value>>, 
             let changed = if text(now, "mode") == "estimated" {
                 estimated::check::transition(sim, key, &earlier, now)
             } else {
-                fanout(&earlier, now).or_else(|| fails(sim, key, &earlier, now))
+                let decided = || fails(sim, key, &earlier, now).or_else(|| expires(sim, key, &earlier, now));
+                fanout(&earlier, now).or_else(decided)
             };
             changed.or_else(|| listed::entry(now))
         }
@@ -210,6 +212,22 @@ fn fanout(earlier: &Value, now: &Value) -> Option<String> {
         return Some("changed after it ended".to_owned());
     }
     within(earlier, now, "pending", "got bits back").or_else(|| within(now, earlier, "missing_items", "found items"))
+}
+
+/// A fan-out expires by the clock of the worker that decides it: no sooner after the last change of its header than it may be idle in
+/// that state.
+fn expires(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
+    if text(now, "state") != "expired" || text(earlier, "state") == "expired" {
+        return None;
+    }
+    let asked = key.parse().ok().and_then(|id: Uuid| lock(&sim.model).fanouts.get(&id)?.idle_limit).unwrap_or_default();
+    let (asked, default) = match text(earlier, "state") {
+        "open" => (asked.open, IDLE_OPEN),
+        _ => (asked.sealed, IDLE_SEALED),
+    };
+    let at = |item: &Value| item["updated_at"]["N"].as_str().and_then(|at| at.parse::<u64>().ok()).unwrap_or(0);
+    let (idle, limit) = (at(now).saturating_sub(at(earlier)), asked.map_or(default, |limit| limit.0));
+    (u128::from(idle) < limit.as_millis()).then(|| format!("expired after {idle} ms, its limit is {limit:?}"))
 }
 
 /// A fan-out fails by the write that finds more failures than it tolerates.

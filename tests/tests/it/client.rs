@@ -4,6 +4,7 @@ mod acks;
 mod consumers;
 mod fanouts;
 mod ids;
+mod readme;
 mod repeats;
 
 use std::sync::Arc;

@@ -126,6 +126,44 @@ async fn tasks_that_wait_do_not_expire() {
     assert!(stack.tracking.expire(looked_at).await.unwrap());
 }
 
+/// The work of fan-outs under items is no activity of theirs, but may take as long as any.
+#[tokio::test(start_paused = true)]
+async fn what_has_children_at_work_does_not_expire() {
+    for small in [true, false] {
+        let stack = stack().await;
+        let (parent, ids) = open(&stack, if small { 2 } else { 0 }, small, None).await;
+        let ids = if small { ids } else { stack.add(parent, 2, "first").await };
+        if !small {
+            stack.tracking.seal(parent).await.unwrap();
+        }
+        let request = OpenRequest { items: 200, seal: true, parent: Some(ids[1]), ..OpenRequest::default() };
+        let (child, leaves) = stack.open_as(&request, "child").await;
+        let mut waited = Duration::ZERO;
+        for leaf in leaves.iter().step_by(20) {
+            stack.ack.apply(&done(&[*leaf])).await.unwrap();
+            after(&stack, IDLE_OPEN).await;
+            waited += IDLE_OPEN;
+            for id in [child, parent] {
+                assert_eq!(stack.header(id).await.state, FanoutState::Sealed, "small: {small}, after {waited:?}");
+            }
+        }
+        assert!(waited > IDLE_SEALED * 2);
+        stack.clock.skip(IDLE_WITH_TASKS);
+        let looked_at = stack.header(parent).await;
+        assert!(stack.tracking.expire(looked_at).await.unwrap(), "once nothing happens for long");
+    }
+}
+
+/// A user's own limit holds all the same.
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_its_own_holds_for_what_has_children() {
+    let stack = stack().await;
+    let (parent, ids) = open(&stack, 2, true, Some([2, 2])).await;
+    stack.open_as(&OpenRequest { items: 2, parent: Some(ids[1]), ..OpenRequest::default() }, "child").await;
+    after(&stack, HOUR * 2).await;
+    assert_eq!(stack.header(parent).await.state, FanoutState::Expired);
+}
+
 #[tokio::test(start_paused = true)]
 async fn activity_between_look_and_decision_keeps_a_fanout() {
     let stack = stack().await;

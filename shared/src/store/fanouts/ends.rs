@@ -72,13 +72,13 @@ impl Fanout {
     fn with_bits(&self, cleared: &Cleared, now: Timestamp) -> Self {
         let Cleared { pending, failed, duplicates, missing, .. } = cleared.clone();
         let last = pending.is_zero();
-        let tasks = self.inline.as_ref().is_some_and(|inline| inline.tasks);
+        let (tasks, children) = self.inline.as_ref().map_or((false, false), |inline| (inline.tasks, inline.children));
         Self {
             state: if last && !self.state.cut_short() { FanoutState::Completed } else { self.state },
             failed: failed.count(),
             duplicates: duplicates.count(),
             missing: missing.count(),
-            inline: Some(Inline { pending, failed, duplicates, missing, tasks }),
+            inline: Some(Inline { pending, failed, duplicates, missing, tasks, children }),
             look_at: self.look_at.filter(|_| !last),
             ended_at: last.then_some(now),
             updated_at: now,

@@ -28,24 +28,25 @@ pub(super) const LOOK_AT: &str = "look_at";
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct IdleLimit {
-    /// While it is open. By default 7 days, or 12 weeks if tasks were registered for items that are not done.
+    /// While it is open. By default 7 days, or 12 weeks if items that are not done have tasks, or fan-outs under them.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::idle_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Span>,
-    /// Once it is sealed. By default 14 days, or 12 weeks if tasks were registered for items that are not done.
+    /// Once it is sealed. By default 14 days, or 12 weeks if items that are not done have tasks, or fan-outs under them.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::idle_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Span>,
 }
 
 impl IdleLimit {
-    /// The limit of a fan-out in this state; `tasks`: if items with tasks are not done, since tasks may wait for long.
-    fn of(self, state: FanoutState, tasks: bool) -> Duration {
+    /// The limit of a fan-out in this state; `long`: if items are not done that have tasks, or fan-outs under them, since these may
+    /// take long.
+    fn of(self, state: FanoutState, long: bool) -> Duration {
         let (limit, default) = match state {
             FanoutState::Open => (self.open, IDLE_OPEN),
             _ => (self.sealed, IDLE_SEALED),
         };
-        limit.map_or(if tasks { IDLE_WITH_TASKS } else { default }, |limit| limit.0)
+        limit.map_or(if long { IDLE_WITH_TASKS } else { default }, |limit| limit.0)
     }
 
     /// The shorter of both: looks at this pace find the end of either in time.
@@ -99,6 +100,6 @@ impl Fanout {
     /// The same as far as an unfinished group shows.
     #[must_use]
     pub(crate) fn active_in(&self, group: &GroupRecord) -> Timestamp {
-        group.updated_at.max(self.updated_at).plus(self.idle_limit.of(self.state, group.tasks))
+        group.updated_at.max(self.updated_at).plus(self.idle_limit.of(self.state, group.tasks || group.children))
     }
 }

@@ -16,7 +16,7 @@ use crate::ids::{ItemGroup, ItemId};
 use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
 use crate::producing::Producer;
-use crate::store::groups::{GroupRecord, TASKS};
+use crate::store::groups::{CHILDREN, GroupRecord, TASKS};
 use crate::store::notices::NoticeProgress;
 use crate::store::shards::{few, shard};
 
@@ -33,6 +33,8 @@ pub struct Inline {
     pub missing: Bits,
     /// Whether tasks were registered for items.
     pub tasks: bool,
+    /// Whether fan-outs were opened under items.
+    pub children: bool,
 }
 
 /// The header of a fan-out.
@@ -100,7 +102,7 @@ impl Fanout {
     /// The bitfield of a small fan-out, as the group it is.
     #[must_use]
     pub fn inline_group(&self) -> Option<GroupRecord> {
-        let Inline { pending, failed, duplicates, missing, tasks } = self.inline.clone()?;
+        let Inline { pending, failed, duplicates, missing, tasks, children } = self.inline.clone()?;
         let size = u32::try_from(self.total).unwrap_or(0);
         let (id, updated_at) = (self.id, self.updated_at);
         Some(GroupRecord {
@@ -112,6 +114,7 @@ impl Fanout {
             duplicates,
             missing,
             tasks,
+            children,
             counted: false,
             added: None,
             updated_at,
@@ -133,6 +136,7 @@ impl Fanout {
                 duplicates: reader.bits("duplicate_items")?,
                 missing: reader.bits("missing_items")?,
                 tasks: reader.has(TASKS),
+                children: reader.has(CHILDREN),
             })
         };
         let inline = reader.has("pending").then(inline).transpose()?;
@@ -196,6 +200,7 @@ impl Fanout {
             ("duplicate_items", inline.and_then(|inline| bits(&inline.duplicates))),
             ("missing_items", inline.and_then(|inline| bits(&inline.missing))),
             (TASKS, inline.filter(|inline| inline.tasks).map(|_| flag())),
+            (CHILDREN, inline.filter(|inline| inline.children).map(|_| flag())),
             ("user_key", self.user_key.as_ref().map(text)),
             (NAMES, self.user_key.as_ref().map(few)),
             (NAMED, self.user_key.as_ref().map(|key| binary(&sort_key(key, self.created_at, self.id)))),
@@ -243,8 +248,8 @@ mod tests {
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
-    fn inline_of(([pending, failed, duplicates, missing], tasks): ([Bits; 4], bool)) -> Inline {
-        Inline { pending, failed, duplicates, missing, tasks }
+    fn inline_of(([pending, failed, duplicates, missing], [tasks, children]): ([Bits; 4], [bool; 2])) -> Inline {
+        Inline { pending, failed, duplicates, missing, tasks, children }
     }
 
     fn any_producer() -> Producer {
@@ -259,7 +264,7 @@ mod tests {
         (
             (any_id(), state, prop::option::of(".{0,9}"), notify, any_notice()),
             any::<[u64; 9]>(),
-            prop::option::of((prop::array::uniform4(any_bits()), any::<bool>())),
+            prop::option::of((prop::array::uniform4(any_bits()), any::<[bool; 2]>())),
             prop::array::uniform2(any_time()),
             prop::array::uniform2(prop::option::of(any_time())),
         )

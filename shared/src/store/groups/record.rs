@@ -12,6 +12,10 @@ use crate::limits::RETENTION;
 /// The mark of a group, or small fan-out, that has tasks. It is set before the first of them is stored, and stays.
 pub(in crate::store) const TASKS: &str = "tasks";
 
+/// The mark of a group, or small fan-out, under whose items fan-outs were opened. It is set before the first of them is opened,
+/// and stays.
+pub(in crate::store) const CHILDREN: &str = "children";
+
 /// The mark of a group that has pending items, and the index of those groups of a fan-out: a sort key, as short as can be.
 pub(super) const OPEN: &str = "open";
 const OPEN_MARK: &str = "1";
@@ -36,6 +40,8 @@ pub struct GroupRecord {
     pub missing: Bits,
     /// Whether tasks were registered for items of it: some may be in progress.
     pub tasks: bool,
+    /// Whether fan-outs were opened under items of it: their work may take long.
+    pub children: bool,
     /// Whether each of its failures is counted in the fan-out's header by the write that clears its bit.
     pub counted: bool,
     /// The number of items that the whole call added: noted in the first group of a call with an idempotency key.
@@ -57,6 +63,7 @@ impl GroupRecord {
             duplicates: Bits::default(),
             missing: Bits::default(),
             tasks: false,
+            children: false,
             counted: false,
             added: None,
             updated_at: now,
@@ -82,6 +89,7 @@ impl GroupRecord {
             ("duplicates", bits(&self.duplicates)),
             ("missing", bits(&self.missing)),
             (TASKS, self.tasks.then(flag)),
+            (CHILDREN, self.children.then(flag)),
             ("counted", self.counted.then(flag)),
             ("added", self.added.map(number)),
             ("updated_at", Some(time(self.updated_at))),
@@ -100,6 +108,7 @@ impl GroupRecord {
             duplicates: reader.bits("duplicates")?,
             missing: reader.bits("missing")?,
             tasks: reader.has(TASKS),
+            children: reader.has(CHILDREN),
             counted: reader.has("counted"),
             added: if reader.has("added") { Some(reader.small("added")?) } else { None },
             updated_at: Timestamp(reader.number("updated_at")?),
@@ -122,12 +131,11 @@ mod tests {
             fanout in any_id(),
             size: u32,
             [pending, failed, duplicates, missing] in prop::array::uniform4(any_bits()),
-            tasks: bool,
-            counted: bool,
+            [tasks, children, counted]: [bool; 3],
             added: Option<u32>,
             updated_at in any_time(),
         ) {
-            let group = GroupRecord { id, fanout, size, pending, failed, duplicates, missing, tasks, counted, added, updated_at };
+            let group = GroupRecord { id, fanout, size, pending, failed, duplicates, missing, tasks, children, counted, added, updated_at };
             prop_assert_eq!(GroupRecord::decode(&group.encode()).unwrap(), group);
         }
     }

@@ -1,6 +1,7 @@
 //! One schedule's world: a cluster behind a gate, the workers of the case, and how it comes to rest after them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use fanfold::delivery::Delivery;
@@ -149,6 +150,8 @@ pub(crate) struct Stage {
     pub(crate) gate: Arc<Gate>,
     pub(crate) cluster: Arc<Cluster>,
     clients: Arc<Clients>,
+    /// How long ago what prepares a case happens, in milliseconds.
+    ago: AtomicI64,
 }
 
 impl Stage {
@@ -157,7 +160,12 @@ impl Stage {
         let workers = ground.scenario.workers;
         let cluster = Arc::new(Cluster::new(&sim, &ground.engine, workers, ground.scenario.mood.clone())?);
         let clients = Clients::new(&cluster, ground.scenario.clone());
-        Ok(Self { sim, gate, cluster, clients })
+        Ok(Self { sim, gate, cluster, clients, ago: AtomicI64::new(0) })
+    }
+
+    /// What prepares the case from now on happens so long ago.
+    pub(crate) fn long_ago(&self, ago: Duration) {
+        self.ago.store(i64::try_from(ago.as_millis()).unwrap_or(0), Ordering::Relaxed);
     }
 
     /// How things are.
@@ -178,6 +186,7 @@ impl Stage {
     /// Does some work while nobody else works.
     pub(crate) async fn alone(&self, actor: Actor) -> Result<(), String> {
         let lease = self.lease().await?;
+        self.cluster.worker(&lease).clock.set(-self.ago.load(Ordering::Relaxed));
         match run(Arc::clone(&self.cluster), lease, actor).await {
             Some(true) => Ok(()),
             ended => Err(format!("what prepares a case ended as {ended:?}: {:?}", self.sim.violations())),

@@ -90,6 +90,18 @@ async fn a_url_that_can_not_be_called_is_refused() {
         let reply = server.put("/policies/letter", policy).await;
         assert_eq!(reply.problem(422, "invalid_policy").1, ["batch_api.url"], "{url}");
     }
+    // A queue's URL, too; others are given by their ARN.
+    let queue = |host| json!({"sqs": format!("{host}/123456789012/ends")});
+    for host in ["http://sqs.eu-west-1.amazonaws.com", "http://10.0.0.7:4566", "https://sqs..amazonaws.com"] {
+        let reply = server.post("/fanouts", json!({"notify": queue(host)})).await;
+        assert_eq!(reply.problem(422, "invalid_destination").1, ["notify.sqs"], "{host}");
+        let policy = json!({"target": "kind", "batch_api": {"url": "https://example.com/"}, "notify": queue(host)});
+        let reply = server.put("/policies/letter", policy).await;
+        assert_eq!(reply.problem(422, "invalid_policy").1, ["notify.sqs"], "{host}");
+    }
+    for host in ["https://sqs.eu-west-1.amazonaws.com", "http://localhost:4566", "http://sqs.eu-west-1.localhost:80"] {
+        server.post("/fanouts", json!({"notify": queue(host)})).await.ok(201);
+    }
     for url in ["https://example.com:65535/", "http://[::1]:8080/x", "https://user@example.com/x?y"] {
         server.post("/fanouts", json!({"notify": {"url": url}})).await.ok(201);
     }

@@ -2,7 +2,7 @@
 
 mod endpoint;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
@@ -16,10 +16,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use fanfold::clock::Timestamp;
 use fanfold::config::Surroundings;
 use fanfold::delivery::Step;
+use fanfold::ids::TaskId;
 use fanfold::messages::{About, NotifyMessage};
 use fanfold::notice::{Event, Notice};
-use fanfold::policy::NoticesQueue;
-use fanfold::store::fanouts::NotifyOn;
+use fanfold::policy::{NoticesQueue, Span};
+use fanfold::store::fanouts::{IdleLimit, NotifyOn, Tolerance};
 use fanfold_local::{Fate, Interceptor, ServiceRequest};
 use fanfold_notify::Notify;
 use fanfold_tests::message;
@@ -27,6 +28,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::batches::failing_to;
 use super::*;
 use endpoint::{Aws, Heard};
 
@@ -52,13 +54,17 @@ async fn a_task_of_step_functions_succeeds_when_its_fanout_completes() {
 
 #[tokio::test]
 async fn a_task_of_step_functions_fails_when_its_fanout_ends_otherwise() {
-    let aws = Aws::answering([]).await;
-    let fanout = aws.cancel(json!({"task_token": "AAAA"})).await;
-    assert!(aws.next_try(fanout).await.notice.delivered.is_some());
-    let heard = aws.heard();
-    assert_eq!(heard[0].header("x-amz-target"), "AWSStepFunctions.SendTaskFailure");
-    let cause = format!("of 3 items 1 succeeded, 0 failed, 0 were duplicates and 2 were not done (/fanouts/{fanout})");
-    assert_eq!(heard[0].json(), json!({"taskToken": "AAAA", "error": "fanout.cancelled", "cause": cause}));
+    let (aws, token) = (Aws::answering([]).await, json!({"task_token": "AAAA"}));
+    let cancelled = (aws.cancel(token.clone()).await, "fanout.cancelled", "1 succeeded, 0 failed");
+    let failed = (aws.fail(token.clone()).await, "fanout.failed", "0 succeeded, 1 failed");
+    let expired = (aws.expire(token).await, "fanout.expired", "1 succeeded, 0 failed");
+    for (fanout, error, counts) in [cancelled, failed, expired] {
+        assert!(aws.next_try(fanout).await.notice.delivered.is_some(), "{error}");
+        let heard = aws.heard().pop().unwrap();
+        assert_eq!(heard.header("x-amz-target"), "AWSStepFunctions.SendTaskFailure");
+        let cause = format!("of 3 items {counts}, 0 were duplicates and 2 were not done (/fanouts/{fanout})");
+        assert_eq!(heard.json(), json!({"taskToken": "AAAA", "error": error, "cause": cause}));
+    }
 }
 
 #[tokio::test]
@@ -151,6 +157,51 @@ async fn a_queue_of_the_users_gets_the_notice() {
     let gone = aws.complete(json!({"sqs": "arn:aws:sqs:us-east-1:000000000000:none"})).await;
     let header = aws.next_try(gone).await;
     assert!(!header.notice.over() && header.notice.due.is_some(), "somebody may make it: {:?}", header.notice);
+}
+
+/// Of very many failures there are several notices, each of which fits a message.
+#[tokio::test(start_paused = true)]
+async fn a_queue_of_the_users_gets_failed_tasks() {
+    // The queue of notices stands for one of the user's: it has a URL like any other.
+    let url = TestStack::with(json!({})).await.url(QueueName::Notices).to_owned();
+    let (stack, batch) = failing_to(2_000, json!({"sqs": url})).await;
+    stack.drain().await;
+    let messages = stack.take(QueueName::Notices).await;
+    let got: Vec<Notice> = messages.iter().map(|message| serde_json::from_str(&message.body).unwrap()).collect();
+    assert!(got.len() > 1, "{} notices", got.len());
+    assert_eq!(got.iter().map(|notice| notice.id).collect::<BTreeSet<_>>().len(), got.len(), "each once");
+    let mut failed: Vec<TaskId> = Vec::new();
+    for notice in &got {
+        let Event::TasksFailed(part) = &notice.event else { panic!("of failures: {notice:?}") };
+        assert_eq!((part.batch, notice.source.clone()), (batch.id, format!("/batches/{}", batch.id)));
+        failed.extend(part.failures.iter().map(|failure| failure.id));
+    }
+    assert_eq!(failed, batch.members.ids());
+    assert!(stack.batches.get(batch.id).await.unwrap().unwrap().notice.delivered.is_some());
+    stack.assert_locks_free().await;
+}
+
+#[tokio::test]
+async fn an_event_bus_gets_failed_tasks() {
+    let (stack, batch) = failing_to(3, json!({"event_bus": "mine"})).await;
+    let taken = json!({"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]});
+    let aws = Aws::over(stack, Arc::default(), [(200, taken)]).await;
+    aws.stack.clock.skip(5 * MINUTE);
+    let deliveries = aws.stack.take(QueueName::Notify).await;
+    assert!(aws.notify.deliver(deliveries).await.is_empty());
+    let heard = aws.heard();
+    assert_eq!((heard.len(), heard[0].header("x-amz-target")), (1, "AWSEvents.PutEvents"));
+    let notice = aws.stack.batches.get(batch.id).await.unwrap().unwrap().notice;
+    assert!(heard[0].is_signed_for("events", notice.delivered.unwrap()));
+    let entry = heard[0].json()["Entries"][0].clone();
+    let named = (&entry["EventBusName"], &entry["DetailType"], &entry["Resources"][0]);
+    assert_eq!(named, (&json!("mine"), &json!("tasks.failed"), &json!(format!("/batches/{}", batch.id))));
+    let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
+    let ids: Vec<Value> = batch.members.ids().iter().map(|id| json!(id)).collect();
+    let failures: Vec<Value> = detail["failures"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+    assert_eq!((&detail["batch"], failures), (&json!(batch.id), ids));
+    assert!(detail["notice"].as_str().is_some_and(|id| id.parse::<Uuid>().is_ok()));
+    aws.stack.assert_locks_free().await;
 }
 
 /// The task waits no more: no further try can be better.

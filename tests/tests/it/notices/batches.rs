@@ -9,11 +9,17 @@ use fanfold::store::batches::Batch;
 use fanfold::store::places::{Party, Place, Places};
 use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{QueueName, WebhookAnswer, order};
+use serde_json::Value;
 
 use super::*;
 
 /// A stack whose tasks all fail, with so long an error each, and `tasks` of them in one batch.
 async fn failing(tasks: usize) -> (TestStack, Batch) {
+    failing_to(tasks, json!({"url": URL})).await
+}
+
+/// The same with notices to there.
+pub(super) async fn failing_to(tasks: usize, notify: Value) -> (TestStack, Batch) {
     let script = |call: &Call| -> Result<Answer, CallError> {
         let failed = |(n, member): (usize, &fanfold_batch_api::CallMember)| {
             let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
@@ -22,7 +28,7 @@ async fn failing(tasks: usize) -> (TestStack, Batch) {
         Ok(Answer::Members(call.members.iter().enumerate().map(failed).collect()))
     };
     let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]},
-        "max_batch": 2_000, "notify": {"url": URL}});
+        "max_batch": 2_000, "notify": notify});
     let stack = TestStack::new(policy, ScriptedApi::new(script), Crash::never()).await;
     stack.webhooks.answer(|_, _| WebhookAnswer::Refuses(500));
     stack.register((0..tasks).map(|n| order(None, "117", n)).collect()).await;

@@ -22,10 +22,8 @@ pub(super) fn cancel(stage: &Stage) -> Actor {
             if let (Ok(_), Some(model)) = (&cancelled, lock(&hands.sim.model).fanouts.get_mut(&fanout())) {
                 model.cancelled_at.get_or_insert_with(Instant::now);
             }
-            matches!(
-                cancelled,
-                Ok(_) | Err(TrackingError::Ended { state: FanoutState::Completed | FanoutState::Failed, .. })
-            )
+            let ended = |state| matches!(state, FanoutState::Completed | FanoutState::Failed | FanoutState::Expired);
+            cancelled.is_ok() || matches!(cancelled, Err(TrackingError::Ended { state, .. }) if ended(state))
         }
         .boxed()
     })

@@ -3,6 +3,7 @@
 mod acks;
 mod cancels;
 mod counts;
+mod expires;
 mod fails;
 mod groups;
 mod handles;
@@ -29,7 +30,7 @@ const KIND: &str = "kind0";
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let of_tasks = [registers::CASES, groups::CASES, handles::CASES];
-    let of_fanouts = [acks::CASES, cancels::CASES, fails::CASES, counts::CASES, looks::CASES];
+    let of_fanouts = [acks::CASES, cancels::CASES, fails::CASES, counts::CASES, looks::CASES, expires::CASES];
     [of_tasks.concat(), of_fanouts.concat()].concat()
 }
 
@@ -121,6 +122,7 @@ async fn open_as(stage: &Stage, request: OpenRequest) -> Result<Vec<ItemId>, Str
                 notify: request.notify.is_some(),
                 sealing: request.seal,
                 tolerated: request.tolerated_failures,
+                idle_limit: request.idle_limit,
                 items: expand(opened.fanout.id, &opened.groups).collect(),
                 opened: true,
                 ..FanoutModel::default()

@@ -100,12 +100,17 @@ impl Aws {
 
     /// The same with these notices.
     pub(super) async fn open_on(&self, destination: Value, on: Value) -> (Uuid, Vec<ItemId>) {
+        self.open_as(destination, on, OpenRequest::default()).await
+    }
+
+    /// The same with other fields.
+    async fn open_as(&self, destination: Value, on: Value, other: OpenRequest) -> (Uuid, Vec<ItemId>) {
         let (notify, on): (Destination, NotifyOn) =
             (serde_json::from_value(destination).unwrap(), serde_json::from_value(on).unwrap());
         notify.check("notify").unwrap();
         on.check(Some(&notify)).unwrap();
         let (notify, notify_on) = (Some(notify), Some(on));
-        let request = OpenRequest { items: 3, seal: true, notify, notify_on, ..OpenRequest::default() };
+        let request = OpenRequest { items: 3, seal: true, notify, notify_on, ..other };
         let opened = self.stack.tracking.open(request, None).await.unwrap();
         (opened.fanout.id, expand(opened.fanout.id, &opened.groups).collect())
     }
@@ -123,6 +128,26 @@ impl Aws {
         let (fanout, ids) = self.open(destination).await;
         self.stack.ack.apply(&done(&ids[..1])).await.unwrap();
         self.stack.tracking.cancel(fanout).await.unwrap();
+        fanout
+    }
+
+    /// One of whose items one failed, which is more than it tolerates.
+    pub(super) async fn fail(&self, destination: Value) -> Uuid {
+        let other = OpenRequest { tolerated_failures: Some(Tolerance::Count(0)), ..OpenRequest::default() };
+        let (fanout, ids) = self.open_as(destination, json!({}), other).await;
+        let request = AckRequest { failed: done(&ids[..1]).items, ..AckRequest::default() };
+        self.stack.ack.apply(&request).await.unwrap();
+        fanout
+    }
+
+    /// One that expires, of whose items one succeeded.
+    pub(super) async fn expire(&self, destination: Value) -> Uuid {
+        let limit = IdleLimit { open: None, sealed: Some(Span::from_secs(60)) };
+        let other = OpenRequest { idle_limit: Some(limit), ..OpenRequest::default() };
+        let (fanout, ids) = self.open_as(destination, json!({}), other).await;
+        self.stack.ack.apply(&done(&ids[..1])).await.unwrap();
+        self.stack.clock.skip(5 * MINUTE);
+        assert!(self.stack.tracking.expire(self.stack.header(fanout).await).await.unwrap());
         fanout
     }
 
