@@ -48,7 +48,8 @@ impl FileRows {
         }
         let number = match ask.cursor.as_u64() {
             Some(number) => usize::try_from(number).ok(),
-            None => self.pages.first(ask.partition),
+            None if ask.cursor.is_null() => self.pages.first(ask.partition),
+            None => return Err(SourceError::for_good(format!("there is no page {}", ask.cursor))),
         };
         let Some((number, page)) = number.and_then(|number| Some((number, self.pages.get(number)?))) else {
             return Ok(Answer::default());
