@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
-use crate::run::{Broken, EndsRun, FileRows};
+use crate::run::{EndsRun, FileRows, Turns};
 use crate::say::say;
 use crate::sources::LocalFolder;
 use crate::stop::Stop;
@@ -62,8 +62,8 @@ pub(crate) struct OfRun {
     pub(crate) fanout: Uuid,
     /// Its file.
     pub(crate) file: Arc<FileRows>,
-    /// Learns why its rows cannot be registered.
-    pub(crate) broken: Broken,
+    /// Learns when its rows are registered, and why they cannot be.
+    pub(crate) turns: Turns,
     /// Once it is reached no batch is handled any more.
     pub(crate) limit: Option<Arc<FailFast>>,
 }
@@ -153,7 +153,7 @@ impl EmbeddedStack {
                     step = Arc::new(Limited::new(step, Arc::clone(limit)));
                 }
                 (Some(run), PRODUCE) => {
-                    step = Arc::new(EndsRun::new(Arc::clone(&steps.produce), run.fanout, run.broken.clone()));
+                    step = Arc::new(EndsRun::new(Arc::clone(&steps.produce), run.fanout, run.turns.clone()));
                     // However slow the machine is: nobody else would register the page sooner.
                     source.timeout = Duration::MAX;
                 }

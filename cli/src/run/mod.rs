@@ -33,7 +33,7 @@ use crate::say::say;
 use crate::serve;
 use crate::stop::Stop;
 use progress::How;
-pub(crate) use source::{Broken, EndsRun, FileRows};
+pub(crate) use source::{EndsRun, FileRows, Turns};
 use summary::{Ended, Summary};
 use take_up::Plan;
 use waiting::Waiting;

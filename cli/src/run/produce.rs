@@ -10,14 +10,15 @@ use fanfold::producing::{Producer, Producing, RunRows, Source};
 use fanfold::store::fanouts::{Fanout, FanoutState, IdleLimit};
 use fanfold::store::producers::PartitionState;
 use fanfold::tracking::{OpenRequest, Tracking, TrackingError};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::begin::Begun;
-use super::source::Broken;
+use super::source::Turns;
 use crate::failure::Failure;
 
-/// Between two looks at how far the partitions are.
-const LOOK: Duration = Duration::from_millis(20);
+/// Between two looks at how far the partitions are, if no turn ends.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Why a run cannot go on whose fan-out was opened otherwise.
 const OTHER_VERSION: &str =
@@ -71,9 +72,13 @@ impl Opening {
 }
 
 /// Waits until every row is registered; the run's meter follows.
-pub(super) async fn all_registered(begun: &Begun, broken: &Broken) -> Result<(), Failure> {
+pub(super) async fn all_registered(begun: &Begun, turns: &Turns) -> Result<(), Failure> {
     let partitions = begun.pages.partitions();
+    let mut ends = turns.ends();
     loop {
+        if let Some(reason) = &ends.borrow_and_update().broken {
+            return Err(Failure::Produce(reason.clone()));
+        }
         let found = begun.auditor.partitions(begun.fanout, partitions).await?;
         begun.meter.registered.store(found.iter().map(|it| it.rows).sum(), Ordering::Relaxed);
         if found.len() == partitions as usize && found.iter().all(|it| it.state == PartitionState::Done) {
@@ -86,9 +91,7 @@ pub(super) async fn all_registered(begun: &Begun, broken: &Broken) -> Result<(),
             }
             return Err(Failure::Rows(failed.error.clone().unwrap_or_default()));
         }
-        tokio::select! {
-            reason = broken.reason() => return Err(Failure::Produce(reason)),
-            () = tokio::time::sleep(LOOK) => {}
-        }
+        // Either way: the next look shows.
+        let _ = timeout(LOOK, ends.changed()).await;
     }
 }

@@ -87,25 +87,30 @@ impl FileRows {
     }
 }
 
-/// Why the producer of a run cannot be moved on, if it cannot. Clones share it.
+/// What became of the turns in which the step reads the run's partitions. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Broken(watch::Sender<Option<String>>);
+pub(crate) struct Turns(watch::Sender<Turn>);
 
-impl Broken {
+/// The last turn that ended.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Why the partition could not be moved on.
+    pub(super) broken: Option<String>,
+}
+
+impl Turns {
     pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(None))
+        Self(watch::Sender::default())
     }
 
-    /// Waits until it is broken.
-    pub(crate) async fn reason(&self) -> String {
-        let mut broken = self.0.subscribe();
-        let reason = broken.wait_for(Option::is_some).await.map(|reason| reason.clone().unwrap_or_default());
-        // The sender is here.
-        reason.unwrap_or_default()
+    /// Changes at the end of each turn.
+    pub(super) fn ends(&self) -> watch::Receiver<Turn> {
+        self.0.subscribe()
     }
 
-    fn set(&self, error: &ProduceError) {
-        self.0.send_replace(Some(error.to_string()));
+    /// One ended. That one was broken is not forgotten when the next one ends.
+    fn end(&self, result: Result<(), ProduceError>) {
+        self.0.send_modify(|turn| turn.broken = turn.broken.take().or(result.err().map(|error| error.to_string())));
     }
 }
 
@@ -114,12 +119,12 @@ impl Broken {
 pub(crate) struct EndsRun {
     produce: Arc<Produce>,
     fanout: Uuid,
-    broken: Broken,
+    turns: Turns,
 }
 
 impl EndsRun {
-    pub(crate) fn new(produce: Arc<Produce>, fanout: Uuid, broken: Broken) -> Self {
-        Self { produce, fanout, broken }
+    pub(crate) fn new(produce: Arc<Produce>, fanout: Uuid, turns: Turns) -> Self {
+        Self { produce, fanout, turns }
     }
 }
 
@@ -128,13 +133,14 @@ impl Step for EndsRun {
         async move {
             let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
             for (delivery, message) in messages {
-                if let Err(error) = self.produce.turn(message).await {
-                    if message.fanout == self.fanout {
-                        self.broken.set(&error);
-                    } else {
-                        tracing::error!(%error, ?message, "a partition could not be moved on");
-                    }
+                let result = self.produce.turn(message).await;
+                if result.is_err() {
                     failures.push(delivery.message_id);
+                }
+                match result {
+                    result if message.fanout == self.fanout => self.turns.end(result),
+                    Err(error) => tracing::error!(%error, ?message, "a partition could not be moved on"),
+                    Ok(()) => {}
                 }
             }
             failures
