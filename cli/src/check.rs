@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::failure::Failure;
 use crate::fault::{Fault, Faults};
 use crate::job::Job;
+use crate::pages::Pages;
 use crate::rows::other_json;
 
 /// What a check found out.
@@ -22,8 +23,9 @@ pub(crate) struct Checked {
 const LOOK: u64 = 10_000;
 
 /// Checks every task: it can be read, has a target and a key, and is not too large. `so_far` gets the number
-/// of rows so far.
-pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<Checked, Failure> {
+/// of rows so far. Returns in which pages they are read, too.
+pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<(Checked, Pages), Failure> {
+    let mut pages = Pages::default();
     let mut checked = Checked { tasks: 0, fingerprint: Uuid::nil() };
     let mut faults = Faults::default();
     let columns = job.input.columns();
@@ -41,6 +43,7 @@ pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<Checked, Failure>
         match content::encode(&row.content) {
             Ok(text) => {
                 checked.tasks += 1;
+                pages.add(&row, text.len());
                 checked.fingerprint = derived::file_fingerprint(checked.fingerprint, &text);
             }
             Err(error) => {
@@ -55,7 +58,7 @@ pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<Checked, Failure>
         }
     }
     faults.check()?;
-    Ok(checked)
+    Ok((checked, pages))
 }
 
 /// What else helps to see why an expression has no value for a task.

@@ -8,7 +8,6 @@ use fanfold::aws::{QueueError, StoreError};
 use fanfold::config::ConfigError;
 use fanfold::tracking::TrackingError;
 use fanfold_local::{EngineError, TemplateError};
-use fanfold_register::RegisterError;
 use fanfold_sweep::SweepError;
 
 use crate::client::Refusal;
@@ -34,8 +33,10 @@ pub(crate) enum Failure {
     Queue(#[from] QueueError),
     #[error(transparent)]
     Tracking(#[from] TrackingError),
-    #[error(transparent)]
-    Register(#[from] RegisterError),
+    #[error("the tasks cannot be registered: {0}")]
+    Produce(String),
+    #[error("{0}")]
+    Rows(String),
     #[error(transparent)]
     Sweep(#[from] SweepError),
     #[error("{what}: {source}")]
@@ -70,7 +71,7 @@ impl Failure {
     /// The exit status for this sort of failure.
     pub(crate) fn exit(&self) -> ExitCode {
         match self {
-            Self::Unusable(_) => ExitCode::from(2),
+            Self::Unusable(_) | Self::Rows(_) => ExitCode::from(2),
             Self::Refused(refusal) if refusal.is_of_what_was_given() => ExitCode::from(2),
             Self::Stopped { by, .. } => ExitCode::from(*by),
             _ => ExitCode::FAILURE,

@@ -13,6 +13,7 @@ mod guard;
 mod job;
 mod latencies;
 mod log;
+mod pages;
 mod policies;
 mod rows;
 mod run;

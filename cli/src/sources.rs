@@ -1,23 +1,28 @@
-//! Sources of producers that only this machine has: files, and programs.
+//! Sources of producers that only this machine has: files, programs, and the file that is run.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fanfold::limits::{SOURCE_ANSWER_BYTES_MAX, SOURCE_TIMEOUT};
+use fanfold::producing::RunRows;
 use fanfold_batch_api::Cause;
 use fanfold_produce::{Answer, Ask, Asking, LocalSources, SourceError};
 
 use crate::batch_api::{Input, LocalPrograms};
+use crate::run::FileRows;
 
 /// Files and programs of a folder.
 #[derive(Debug)]
 pub(crate) struct LocalFolder {
     folder: PathBuf,
     programs: LocalPrograms,
+    /// The file that is run, if one is.
+    rows: Option<Arc<FileRows>>,
 }
 
 impl LocalFolder {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { programs: LocalPrograms::new(folder.clone()), folder }
+    pub(crate) fn new(folder: PathBuf, rows: Option<Arc<FileRows>>) -> Self {
+        Self { programs: LocalPrograms::new(folder.clone()), folder, rows }
     }
 
     /// Runs a program for one question. A failed run is repeated, unless it said too much.
@@ -41,5 +46,16 @@ impl LocalSources for LocalFolder {
 
     fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a Ask) -> Asking<'a> {
         Box::pin(self.run(command, ask))
+    }
+
+    fn ask_rows<'a>(&'a self, rows: &'a RunRows, ask: &'a Ask) -> Asking<'a> {
+        Box::pin(async move {
+            match &self.rows {
+                Some(file) => file.ask(rows, ask).await,
+                None => {
+                    Err(SourceError::for_good("the rows of a run can be read only by `fanfold run` with its --data"))
+                }
+            }
+        })
     }
 }

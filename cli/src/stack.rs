@@ -8,16 +8,18 @@ use std::time::Duration;
 use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold_batch_api::Caller;
-use fanfold_local::{Engine, InvocationMeter, Invocations, Pump, PumpHandle, Template};
+use fanfold_local::{Engine, Invocations, Pump, PumpHandle, Template};
 use fanfold_notify::HttpWebhooks;
 use fanfold_produce::AllSources;
 use fanfold_stack::{Outside, Steps};
 use fanfold_sweep::SweepRequest;
 use futures::FutureExt;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
+use crate::run::{EndsRun, FileRows, Turns};
 use crate::say::say;
 use crate::sources::LocalFolder;
 use crate::stop::Stop;
@@ -28,6 +30,12 @@ const TEMPLATE: &str = include_str!("../../template.yaml");
 
 /// The function that forms batches.
 const GROUP: &str = "GroupFunction";
+
+/// The function that reads producers' sources.
+const PRODUCE: &str = "ProduceFunction";
+
+/// How long it may take to end.
+const SOON: Duration = Duration::from_millis(50);
 
 /// How long invocations may take to end before a line shows what is waited for.
 const QUIET: Duration = Duration::from_secs(1);
@@ -45,6 +53,19 @@ pub(crate) struct EmbeddedStack {
     pub(crate) engine: Engine,
     template: Template,
     world: World,
+}
+
+/// What a run adds to its stack.
+#[derive(Debug)]
+pub(crate) struct OfRun {
+    /// Its fan-out.
+    pub(crate) fanout: Uuid,
+    /// Its file.
+    pub(crate) file: Arc<FileRows>,
+    /// Learns when its rows are registered, and why they cannot be.
+    pub(crate) turns: Turns,
+    /// Once it is reached no batch is handled any more.
+    pub(crate) limit: Option<Arc<FailFast>>,
 }
 
 /// The steps of a stack at work.
@@ -78,11 +99,6 @@ impl EmbeddedStack {
         surroundings(engine, &self.template, &self.world, function)
     }
 
-    /// Counts the invocations of a function that has its memory of the template.
-    pub(crate) fn invocation_meter(&self, function: &str) -> InvocationMeter {
-        InvocationMeter::new(self.template.function(function).map_or(0, |function| function.memory))
-    }
-
     /// Its clock and randomness.
     pub(crate) fn world(&self) -> &World {
         &self.world
@@ -110,31 +126,40 @@ impl EmbeddedStack {
         }
     }
 
-    /// Sets every step to work. Before that, every message that died with an earlier process is made again. Once `limit` is
-    /// reached no batch is handled any more. `folder`: where files and programs that are sources of producers are looked for.
-    /// `commands`: whether the HTTP API takes policies and producers that name programs or files.
+    /// Sets every step to work. Before that, every message that died with an earlier process is made again. `folder`: where files
+    /// and programs that are sources of producers are looked for. `commands`: whether the HTTP API takes policies and producers
+    /// that name programs or files.
     pub(crate) async fn start(
         &self,
         batch_apis: Arc<dyn Caller>,
         folder: &Path,
-        limit: Option<Arc<FailFast>>,
+        run: Option<OfRun>,
         commands: bool,
     ) -> Result<Running, Failure> {
         let sources = AllSources::from_environment(&self.surroundings("ProduceFunction"));
-        let sources = Arc::new(sources.with_local(Arc::new(LocalFolder::new(folder.to_owned()))));
+        let file = run.as_ref().map(|run| Arc::clone(&run.file));
+        let sources = Arc::new(sources.with_local(Arc::new(LocalFolder::new(folder.to_owned(), file))));
         let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"))?);
         let steps =
             Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, sources, commands })?;
         steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();
         for source in self.template.event_sources() {
+            let mut source = source.clone();
             let missing = || Failure::Internal(format!("no step goes by the name {}", source.function));
-            let step = steps.behind(&source.function).ok_or_else(missing)?;
-            let step = match &limit {
-                Some(limit) if source.function == "HandleFunction" => Arc::new(Limited::new(step, Arc::clone(limit))),
-                _ => step,
-            };
-            pumps.push(Pump::start(self.engine.sqs(), source.clone(), step));
+            let mut step = steps.behind(&source.function).ok_or_else(missing)?;
+            match (&run, source.function.as_str()) {
+                (Some(OfRun { limit: Some(limit), .. }), "HandleFunction") => {
+                    step = Arc::new(Limited::new(step, Arc::clone(limit)));
+                }
+                (Some(run), PRODUCE) => {
+                    step = Arc::new(EndsRun::new(Arc::clone(&steps.produce), run.fanout, run.turns.clone()));
+                    // However slow the machine is: nobody else would register the page sooner.
+                    source.timeout = Duration::MAX;
+                }
+                _ => {}
+            }
+            pumps.push(Pump::start(self.engine.sqs(), source, step));
         }
         let sweeping =
             Sweeping::new(Arc::clone(&steps.sweep), &self.surroundings("SweepFunction"), self.engine.clone())?;
@@ -160,7 +185,20 @@ impl Running {
             }
         }
         .shared();
-        let stop = async |pump: PumpHandle| (pump.function().to_owned(), pump.stop_or(cut.clone()).await);
+        // Pages that are being registered call nobody, and whoever goes on begins with them: they are cut off after a moment, in which
+        // invocations that are through can end.
+        let cut_soon = async {
+            tokio::time::sleep(SOON).await;
+        }
+        .shared();
+        let stop = async |pump: PumpHandle| {
+            let function = pump.function().to_owned();
+            let invoked = match function == PRODUCE {
+                true => pump.stop_or(cut_soon.clone()).await,
+                false => pump.stop_or(cut.clone()).await,
+            };
+            (function, invoked)
+        };
         futures::future::join_all(self.pumps.into_iter().map(stop)).await.into_iter().collect()
     }
 }

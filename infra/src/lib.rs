@@ -30,4 +30,4 @@ pub use template::{
     EventSource, Function, Index, Key, Projection, QueueResource, Redrive, Route, Schedule, TableResource, Template,
     TemplateError,
 };
-pub use usage::{InvocationMeter, Invocations, OperationUsage, Usage};
+pub use usage::{Invocations, OperationUsage, Usage};

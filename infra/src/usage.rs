@@ -37,27 +37,26 @@ pub struct Invocations {
 
 /// Counts the invocations of a function.
 #[derive(Debug)]
-pub struct InvocationMeter {
+pub(crate) struct InvocationMeter {
     gigabytes: f64,
     counts: Mutex<Invocations>,
 }
 
 impl InvocationMeter {
     /// Counts from zero; `memory`: MB of the function.
-    #[must_use]
-    pub fn new(memory: u32) -> Self {
+    pub(crate) fn new(memory: u32) -> Self {
         Self { gigabytes: f64::from(memory) / 1_024.0, counts: Mutex::default() }
     }
 
     /// Counts an invocation that has ended.
-    pub fn add(&self, took: Duration) {
+    pub(crate) fn add(&self, took: Duration) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.count += 1;
         counts.gb_seconds += took.as_secs_f64() * self.gigabytes;
     }
 
     /// What was counted so far.
-    pub fn counted(&self) -> Invocations {
+    pub(crate) fn counted(&self) -> Invocations {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,7 +37,7 @@ impl TestStack {
         let policy: Policy = serde_json::from_value(policy).unwrap();
         policy.check().unwrap();
         let table = self.surroundings().table("POLICIES_TABLE").unwrap();
-        Policies::new(table).put(&policy).await.unwrap();
+        self.insist(async || Policies::new(table.clone()).put(&policy).await).await;
         tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
     }
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-use ::csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
+use ::csv::{ErrorKind, Position, Reader, ReaderBuilder, StringRecord};
 use fanfold_rows::csv;
 
-use super::{BEGIN_BYTES, Row, Rows};
+use super::{BEGIN_BYTES, Begin, Row, Rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -43,8 +43,16 @@ fn check_columns(file: &Path, reader: &mut Reader<impl Read>) -> Result<Vec<Stri
     Ok(columns)
 }
 
-pub(super) fn rows(file: &Path) -> Result<Rows, Failure> {
-    records(file, reader(file)?)
+/// The rows of a file, from one of them on.
+pub(super) fn rows(file: &Path, begin: Option<Begin>) -> Result<Rows, Failure> {
+    let mut reader = reader(file)?;
+    let columns = check_columns(file, &mut reader)?;
+    if let Some(Begin { byte, line }) = begin {
+        let mut position = Position::new();
+        position.set_byte(byte).set_line(line);
+        reader.seek(position).map_err(|error| fault(file, line, &error))?;
+    }
+    Ok(records(file, reader, columns))
 }
 
 /// The rows of an input.
@@ -52,25 +60,28 @@ pub(super) fn stream(name: &Path, input: Box<dyn Read + Send>) -> Result<Rows, F
     let (mut input, mut line) = (BufReader::new(input), Vec::new());
     (&mut input).take(BEGIN_BYTES).read_until(b'\n', &mut line).map_err(|error| Fault::new(name.display(), error))?;
     let delimiter = csv::delimiter(&line).map_or(b',', |(byte, _)| byte);
-    let reader = ReaderBuilder::new().delimiter(delimiter).from_reader(Cursor::new(line).chain(input));
-    records(name, reader)
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(Cursor::new(line).chain(input));
+    let columns = check_columns(name, &mut reader)?;
+    Ok(records(name, reader, columns))
 }
 
-fn records(file: &Path, mut reader: Reader<impl Read + Send + 'static>) -> Result<Rows, Failure> {
-    let columns = check_columns(file, &mut reader)?;
+fn records(file: &Path, reader: Reader<impl Read + Send + 'static>, columns: Vec<String>) -> Rows {
     let file = file.to_owned();
     let records = reader.into_records();
-    Ok(Box::new(records.map(move |record| match record {
-        Ok(record) => Ok(Row { line: line(&record), content: csv::content(&columns, &record) }),
+    Box::new(records.map(move |record| match record {
+        Ok(record) => {
+            let begin = begin(&record);
+            Ok(Row { line: begin.line, begin, content: csv::content(&columns, &record) })
+        }
         Err(error) => {
-            let line = error.position().map_or(0, ::csv::Position::line);
+            let line = error.position().map_or(0, Position::line);
             Err(fault(&file, line, &error))
         }
-    })))
+    }))
 }
 
-fn line(record: &StringRecord) -> u64 {
-    record.position().map_or(0, ::csv::Position::line)
+fn begin(record: &StringRecord) -> Begin {
+    record.position().map_or(Begin { byte: 0, line: 0 }, |at| Begin { byte: at.byte(), line: at.line() })
 }
 
 fn fault(file: &Path, line: u64, error: &::csv::Error) -> Fault {

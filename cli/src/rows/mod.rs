@@ -6,6 +6,7 @@ mod ndjson;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 pub(crate) use fanfold_rows::ndjson::is_spread;
 use fanfold_rows::without_mark;
@@ -22,7 +23,7 @@ pub(crate) const FORMATS: [&str; 3] = ["csv", "ndjson", "jsonl"];
 const BEGIN_BYTES: u64 = 64 * 1_024;
 
 /// A file of tasks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Input {
     /// The file.
     pub(crate) file: PathBuf,
@@ -55,9 +56,28 @@ impl Format {
 pub(crate) struct Row {
     /// Its line; the first of several for a CSV row with line breaks in it.
     pub(crate) line: u64,
+    /// Where it begins, to go on from there.
+    pub(crate) begin: Begin,
     /// The object or row.
     pub(crate) content: Value,
 }
+
+/// A place in a file from which on rows can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begin {
+    /// Bytes before it.
+    pub(crate) byte: u64,
+    /// The number of the line that begins there.
+    pub(crate) line: u64,
+}
+
+impl Begin {
+    /// The beginning of a file.
+    const FIRST: Self = Self { byte: 0, line: 1 };
+}
+
+/// What changes when a file does: its size, and when it was last changed.
+pub(crate) type Version = (u64, Option<SystemTime>);
 
 /// The tasks of a file.
 pub(crate) type Rows = Box<dyn Iterator<Item = Result<Row, Fault>> + Send>;
@@ -77,10 +97,32 @@ impl Input {
     /// Reads the tasks from the beginning. After a fault there may be more.
     pub(crate) fn rows(&self) -> Result<Rows, Failure> {
         let rows = match self.format {
-            Format::Csv => csv::rows(&self.file)?,
-            Format::Ndjson => ndjson::rows(&self.file)?,
+            Format::Csv => csv::rows(&self.file, None)?,
+            Format::Ndjson => ndjson::rows(&self.file, Begin::FIRST)?,
         };
         Ok(Box::new(rows.take(self.limit)))
+    }
+
+    /// Reads the tasks from one of them on, without a limit.
+    pub(crate) fn rows_from(&self, begin: Begin) -> Result<Rows, Failure> {
+        match self.format {
+            Format::Csv => csv::rows(&self.file, Some(begin)),
+            Format::Ndjson => ndjson::rows(&self.file, begin),
+        }
+    }
+
+    /// The file's version.
+    pub(crate) fn version(&self) -> Result<Version, Failure> {
+        let about = std::fs::metadata(&self.file).map_err(|error| Fault::new(self.file.display(), error))?;
+        Ok((about.len(), about.modified().ok()))
+    }
+
+    /// Refuses a file of another version.
+    pub(crate) fn check_version(&self, version: Version) -> Result<(), Failure> {
+        match self.version()? == version {
+            true => Ok(()),
+            false => Err(Fault::new(self.file.display(), "was changed while it was read").into()),
+        }
     }
 
     /// What had to be guessed about the file, for people.
@@ -108,7 +150,7 @@ pub(crate) fn stream(name: &Path, format: Format, input: Box<dyn Read + Send>) -
             let advice =
                 "One JSON value per line is expected; convert a value with `jq -c .`, and a list with `jq -c '.[]'`"
                     .to_owned();
-            Ok(ndjson::stream(name, BufReader::new(input), advice))
+            Ok(ndjson::stream(name, BufReader::new(input), Begin::FIRST, advice))
         }
     }
 }
@@ -131,4 +173,35 @@ fn begins_as_array(file: &Path) -> bool {
     let mut begin = Vec::new();
     let read = File::open(file).and_then(|file| file.take(BEGIN_BYTES).read_to_end(&mut begin));
     read.is_ok() && without_mark(&begin).trim_ascii_start().starts_with(b"[")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Rows from each one on are the same as from the beginning, with the same lines.
+    #[test]
+    fn rows_can_be_read_from_each_of_them_on() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text, rows) in [
+            ("a.csv", "\u{feff}a;b\r\n1;\"x\r\ny\"\r\n\r\n2;\"\"\"\"\r\n3;\u{e4}\r\n", 3),
+            ("b.csv", "a,b\n1,\"x\n\n\"\n\n\n2,\n3,y", 3),
+            ("c.ndjson", "\u{feff}{\"a\": 1}\r\n\r\n \n[2]\n\"\u{e4}\"", 3),
+            ("d.jsonl", "\n1\n2\n", 2),
+            ("e.csv", "a\n", 0),
+        ] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            let input = Input::new(file, None).unwrap();
+            let all: Vec<Row> = input.rows().unwrap().map(Result::unwrap).collect();
+            assert_eq!(all.len(), rows, "{name}");
+            for (at, row) in all.iter().enumerate() {
+                let rest: Vec<Row> = input.rows_from(row.begin).unwrap().map(Result::unwrap).collect();
+                assert_eq!(rest, all[at..], "{name} from row {at} on");
+            }
+            let limited = Input::new(input.file.clone(), Some(1)).unwrap();
+            assert_eq!(limited.rows().unwrap().count(), rows.min(1));
+        }
+    }
 }

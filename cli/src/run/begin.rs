@@ -1,21 +1,24 @@
-//! Takes a run up: its fan-out is open, and what earlier processes did of it is known.
+//! Takes a run up: what earlier processes did of it is known, and how its fan-out is opened.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use fanfold::config::variables;
+use fanfold::ids::derived;
 use fanfold::store::gates::Gates;
 use fanfold::store::policies::Policies;
 use fanfold::tracking::Tracking;
+use uuid::Uuid;
 
 use super::Run;
 use super::meter::Meter;
-use super::produce::{self, Opened};
+use super::produce::Opening;
 use super::record::Record;
 use super::take_up::take_up;
 use super::tally::Auditor;
 use crate::counters::Counters;
 use crate::failure::Failure;
+use crate::pages::Pages;
 use crate::stack::EmbeddedStack;
 
 /// A run that was taken up.
@@ -25,9 +28,11 @@ pub(super) struct Begun {
     pub(super) record: Record,
     pub(super) tracking: Tracking,
     pub(super) gates: Gates,
-    pub(super) opened: Opened,
+    pub(super) fanout: Uuid,
+    pub(super) opening: Opening,
+    pub(super) pages: Arc<Pages>,
     pub(super) auditor: Auditor,
-    pub(super) meter: Meter,
+    pub(super) meter: Arc<Meter>,
     /// Tasks that were done when this process went on with an earlier one's run.
     pub(super) done_before: u64,
 }
@@ -40,23 +45,34 @@ impl Run<'_> {
         Policies::new(surroundings.table(variables::POLICIES_TABLE)?).put(&self.job.policy.policy).await?;
         let tracking = Tracking::from_environment(&surroundings)?;
         let counters = Counters::install();
-        let opened = produce::open(&tracking, record.key, &self.job.name(), self.checked.tasks).await?;
+        let fanout = derived::fanout(&record.key.to_string());
+        let pages = Arc::clone(&self.pages);
+        let rows = Pages::source(&self.job.policy.policy.kind, self.checked.fingerprint);
+        let opening = Opening::new(&surroundings, (record.key, self.job.name()), rows, pages.partitions())?;
         let auditor = Auditor::new(&stack)?;
-        let before = auditor.tally(opened.fanout.id).await?;
-        let (_, progress) = tracking.progress(opened.fanout.clone()).await?;
-        let done_before = if resumed { before.settled + progress.duplicates } else { 0 };
-        let meter = Meter {
+        let before = auditor.tally(fanout).await?;
+        // What earlier processes did is counted before the steps are at work.
+        let (done, duplicates) = match tracking.fanouts.get(fanout).await? {
+            Some(found) => {
+                let (_, progress) = tracking.progress(found).await?;
+                (progress.done, progress.duplicates)
+            }
+            None => (0, 0),
+        };
+        let done_before = if resumed { before.settled + duplicates } else { 0 };
+        let registered_before = auditor.partitions(fanout, pages.partitions()).await?.iter().map(|it| it.rows).sum();
+        let meter = Arc::new(Meter {
             counters,
-            registered: Arc::new(AtomicU64::new(opened.fanout.cursor)),
-            registered_before: opened.fanout.cursor,
+            registered: Arc::new(AtomicU64::new(registered_before)),
+            registered_before,
             before,
-            acked_before: progress.done,
-            duplicates_before: progress.duplicates,
+            acked_before: done,
+            duplicates_before: duplicates,
             total: self.checked.tasks,
             resumed,
             how: self.how,
-        };
+        });
         let gates = Gates::new(surroundings.table(variables::LOCKS_TABLE)?);
-        Ok(Begun { stack, record, tracking, gates, opened, auditor, meter, done_before })
+        Ok(Begun { stack, record, tracking, gates, fanout, opening, pages, auditor, meter, done_before })
     }
 }

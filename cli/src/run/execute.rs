@@ -1,4 +1,4 @@
-//! Registers the tasks, has them handled, and waits for the end: the notice that the last one is done, a limit that is
+//! Has the tasks registered and handled, and waits for the end: the notice that the last one is done, a limit that is
 //! reached, or Ctrl-C.
 
 use std::collections::BTreeMap;
@@ -17,21 +17,19 @@ use super::notices::Notices;
 use super::record::Place;
 use super::report::{End, Report, receiver};
 use super::summary::{Ended, Summary};
-use super::{Run, produce, progress, standing};
+use super::{FileRows, Run, Turns, produce, progress, standing};
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
 use crate::count::count;
 use crate::fail_fast::FailFast;
 use crate::failure::Failure;
+use crate::pages::Pages;
 use crate::say::say;
 use crate::serve;
-use crate::stack::{EmbeddedStack, Running};
+use crate::stack::{EmbeddedStack, OfRun, Running};
 
 /// How long notices that are still to be delivered are waited for after the fan-out is complete.
 const LAST_NOTICES: Duration = Duration::from_secs(30);
-
-/// The function that a deployed stack registers tasks with. Here they are handed to its step, without a message.
-const REGISTER: &str = "RegisterFunction";
 
 /// Between two looks at whether every task has its outcome.
 const LOOK: Duration = Duration::from_millis(50);
@@ -51,13 +49,20 @@ impl Run<'_> {
         let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
         let commands = listener.as_ref().is_some_and(serve::takes_commands);
         let callers = batch_api::local(self.job.folder.clone());
-        let running = begun.stack.start(callers, &self.job.folder, limit.clone(), commands).await?;
+        let turns = Turns::new();
+        let of_run = OfRun {
+            fanout: begun.fanout,
+            file: Arc::new(self.file(&begun)),
+            turns: turns.clone(),
+            limit: limit.clone(),
+        };
+        let running = begun.stack.start(callers, &self.job.folder, Some(of_run), commands).await?;
         let served = listener.map(|listener| serve::start(listener, &running)).transpose()?;
-        let mut notices = Notices::of(&begun.stack, &begun.opened.fanout)?;
-        let registrations = begun.stack.invocation_meter(REGISTER);
+        let mut notices = Notices::of(&begun.stack, begun.fanout)?;
         let alone = served.is_none();
         let work = async {
-            produce::register(self.job, &begun, &running.steps.register, &registrations).await?;
+            notices.found(&begun.opening.open().await?);
+            produce::all_registered(&begun, &turns).await?;
             if alone {
                 begun.stack.drain().await;
             }
@@ -69,8 +74,7 @@ impl Run<'_> {
             () = hasten(&running, &begun.meter) => Err(Failure::Internal("looking at the end ended".to_owned())),
         };
         let wall = began.elapsed();
-        let (end, mut invocations) = self.end(result, running, &begun.stack).await?;
-        invocations.insert(REGISTER.to_owned(), registrations.counted());
+        let (end, invocations) = self.end(result, running, &begun.stack).await?;
         drop(served);
         let count = notices.count().await?;
         let report = Report { job: self.job, begun: &begun, invocations };
@@ -84,6 +88,17 @@ impl Run<'_> {
             (Ended::Completed, None) => {}
         }
         Ok(summary)
+    }
+
+    /// The file as the source of its fan-out.
+    fn file(&self, begun: &Begun) -> FileRows {
+        FileRows {
+            input: self.job.input.clone(),
+            version: self.version,
+            pages: Arc::clone(&self.pages),
+            meter: Arc::clone(&begun.meter),
+            rows: Pages::source(&self.job.policy.policy.kind, self.checked.fingerprint),
+        }
     }
 
     /// Waits for whatever ends the run first, and shows how far it has come.

@@ -8,6 +8,7 @@ mod produce;
 mod progress;
 mod record;
 mod report;
+mod source;
 mod standing;
 mod summary;
 mod take_up;
@@ -15,6 +16,7 @@ mod tally;
 mod waiting;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
@@ -25,10 +27,13 @@ use crate::count::count;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::job::Job;
+use crate::pages::Pages;
+use crate::rows::Version;
 use crate::say::say;
 use crate::serve;
 use crate::stop::Stop;
 use progress::How;
+pub(crate) use source::{EndsRun, FileRows, Turns};
 use summary::{Ended, Summary};
 use take_up::Plan;
 use waiting::Waiting;
@@ -47,13 +52,15 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
         Some(listen) => Some(serve::bind(listen).await?),
         None => None,
     };
-    let checked = {
+    // Before it is read: a change meanwhile is seen.
+    let version = job.input.version()?;
+    let (checked, pages) = {
         let waiting = Waiting::begin("checking every task", how);
         check(&job, |rows| waiting.show(&format!("checking every task, {rows} so far")))?
     };
     let stop = Stop::listen()?;
     let mut process = None;
-    let run = Run { args: &args, how, job: &job, checked, stop: &stop };
+    let run = Run { args: &args, how, job: &job, checked, version, pages: Arc::new(pages), stop: &stop };
     let result = run.go(listener, &mut process).await;
     // Printed before anything is waited for.
     let printed = match &result {
@@ -76,6 +83,9 @@ struct Run<'a> {
     how: How,
     job: &'a Job,
     checked: Checked,
+    /// The version of the file that was checked, and how its rows are read.
+    version: Version,
+    pages: Arc<Pages>,
     stop: &'a Stop,
 }
 

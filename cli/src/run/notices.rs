@@ -24,19 +24,21 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    pub(crate) fn of(stack: &EmbeddedStack, fanout: &Fanout) -> Result<Self, Failure> {
-        let mut notices = Self {
+    pub(crate) fn of(stack: &EmbeddedStack, fanout: Uuid) -> Result<Self, Failure> {
+        Ok(Self {
             sqs: stack.engine.sqs(),
             url: stack.surroundings("NotifyFunction").variable(variables::NOTICES_QUEUE_URL)?,
-            fanout: fanout.id,
+            fanout,
             completed: None,
             ids: BTreeSet::new(),
-        };
-        // An earlier process received it, and died before it wrote that down.
+        })
+    }
+
+    /// Takes the notice of a fan-out that has ended: an earlier process received it, and died before it wrote that down.
+    pub(crate) fn found(&mut self, fanout: &Fanout) {
         if fanout.complete() && fanout.notice.delivered.is_some() {
-            notices.take(Notice::ended(fanout));
+            self.take(Notice::ended(fanout));
         }
-        Ok(notices)
     }
 
     /// The completion notice, once it is there.

@@ -1,152 +1,97 @@
-//! Brings the tasks of a file into a fan-out.
+//! Opens the fan-out of a run, whose producer brings in the rows of its file, and waits until they are all registered.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use fanfold::ids::{ItemGroup, ItemId, TaskId, expand};
-use fanfold::limits::ITEMS_PER_ADD_MAX;
-use fanfold::messages::TaskRequest;
-use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::store::fanouts::Fanout;
-use fanfold::tracking::{OpenRequest, Tracking};
-use fanfold_local::InvocationMeter;
-use fanfold_register::Register;
-use futures::{StreamExt, TryStreamExt, stream};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use fanfold::config::Surroundings;
+use fanfold::limits::IDLE_WITH_TASKS;
+use fanfold::policy::{Destination, NoticesQueue, Span};
+use fanfold::producing::{Producer, Producing, RunRows, Source};
+use fanfold::store::fanouts::{Fanout, FanoutState, IdleLimit};
+use fanfold::store::producers::PartitionState;
+use fanfold::tracking::{OpenRequest, Tracking, TrackingError};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::begin::Begun;
-use super::meter::Meter;
+use super::source::Turns;
 use crate::failure::Failure;
-use crate::fault::Fault;
-use crate::job::Job;
 
-/// Registrations under way at once: while one is stored, the next is read.
-const REGISTRATIONS: usize = 2;
+/// Between two looks at how far the partitions are, if no turn ends.
+const LOOK: Duration = Duration::from_millis(500);
 
-/// Tasks in one registration: the more there are of a lane, the fewer bundles they take, and bundles are what is written
-/// beside the tasks themselves.
-const REGISTRATION_TASKS: usize = 25_000;
+/// Why a run cannot go on whose fan-out was opened otherwise.
+const OTHER_VERSION: &str =
+    "another version of fanfold began the run in this data folder; finish it with that version, or use another folder";
 
-/// Bytes of contents in one registration, give or take a task.
-const REGISTRATION_BYTES: usize = 8 * 1_024 * 1_024;
-
-/// Registered tasks without an outcome from which on the next ones wait: what waits is named by messages, which are kept in memory.
-const AHEAD_MAX: u64 = 400_000;
-
-/// How long they wait at most: where nothing is handled, nothing is lost by registering slowly.
-const AHEAD_WAIT: Duration = Duration::from_secs(5);
-
-/// Between two looks at that.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// An opened fan-out with room for every task.
+/// What opens the fan-out of a run.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) fanout: Fanout,
-    pub(crate) groups: Vec<ItemGroup>,
+pub(super) struct Opening {
+    producing: Producing,
+    tracking: Tracking,
+    key: Uuid,
+    request: OpenRequest,
 }
 
-/// Opens the fan-out of a run with as many items as there are tasks, or finds it again.
-pub(crate) async fn open(tracking: &Tracking, key: Uuid, name: &str, tasks: u64) -> Result<Opened, Failure> {
-    let key = key.to_string();
-    let mut left = tasks;
-    let mut take = || {
-        let items = u32::try_from(left).unwrap_or(u32::MAX).min(ITEMS_PER_ADD_MAX);
-        left -= u64::from(items);
-        (items, left == 0)
-    };
-    let (items, seal) = take();
-    let notify = Some(Destination::Queue(NoticesQueue::Notices));
-    let request = OpenRequest { items, seal, user_key: Some(name.to_owned()), notify, ..OpenRequest::default() };
-    let opened = tracking.open(request, Some(&key)).await?;
-    let (mut fanout, mut groups) = (opened.fanout, opened.groups);
-    let mut sealed = seal;
-    while !sealed {
-        let (items, last) = take();
-        // The key of an add is unique within its fan-out.
-        groups.extend(tracking.add(fanout.id, items, Some(&groups.len().to_string())).await?);
-        sealed = last;
-        if sealed {
-            fanout = tracking.seal(fanout.id).await?;
-        }
-    }
-    Ok(Opened { fanout, groups })
-}
-
-/// Registers the tasks that are not registered yet. The run's meter and `invocations` follow: deployed, each registration is an
-/// invocation of its function.
-pub(super) async fn register(
-    job: &Job,
-    begun: &Begun,
-    register: &Arc<Register>,
-    invocations: &InvocationMeter,
-) -> Result<(), Failure> {
-    let opened = &begun.opened;
-    let done = usize::try_from(opened.fanout.cursor).unwrap_or(usize::MAX);
-    let items = expand(opened.fanout.id, &opened.groups);
-    let rows = job.input.rows()?.zip(items).skip(done);
-    let kind = &job.policy.policy.kind;
-    let chunks = Chunks { rows: rows.map(|(row, item)| Ok((row?.content, item))), kind };
-    let stored = stream::iter(chunks).map(|chunk: Result<Vec<TaskRequest>, Fault>| async {
-        let tasks = chunk?;
-        keep_behind(&begun.meter).await;
-        let count = tasks.len() as u64;
-        // Tasks are known by their items, so the request needs no id of its own.
-        let began = Instant::now();
-        let register = Arc::clone(register);
-        // In a task of its own, for the threads to share the work; it ends with this future.
-        let mut stored = JoinSet::new();
-        stored.spawn(async move { register.register(tasks, "").await });
-        match stored.join_next().await {
-            Some(Ok(stored)) => stored?,
-            _ => return Err(Failure::Internal("a registration ended before it was through".to_owned())),
+impl Opening {
+    pub(super) fn new(
+        surroundings: &Surroundings,
+        (key, name): (Uuid, String),
+        rows: RunRows,
+        partitions: u32,
+    ) -> Result<Self, Failure> {
+        let producer = Producer { source: Source::Rows(rows), partitions, key: None, tolerated_bad_rows: None };
+        // A run that was stopped may be resumed after weeks, whether or not all its rows are registered.
+        let idle_limit = IdleLimit { open: Some(Span(IDLE_WITH_TASKS)), sealed: None };
+        let request = OpenRequest {
+            user_key: Some(name),
+            notify: Some(Destination::Queue(NoticesQueue::Notices)),
+            idle_limit: Some(idle_limit),
+            producer: Some(producer),
+            ..OpenRequest::default()
         };
-        invocations.add(began.elapsed());
-        Ok::<u64, Failure>(count)
-    });
-    let mut stored = stored.buffered(REGISTRATIONS);
-    let mut cursor = opened.fanout.cursor;
-    while let Some(count) = stored.try_next().await? {
-        cursor += count;
-        begun.meter.registered.store(cursor, Ordering::Relaxed);
-        begun.tracking.fanouts.advance(opened.fanout.id, cursor).await?;
+        let (producing, tracking) =
+            (Producing::from_environment(surroundings)?, Tracking::from_environment(surroundings)?);
+        Ok(Self { producing, tracking, key, request })
     }
-    Ok(())
-}
 
-/// Waits while far more tasks are registered than handled.
-async fn keep_behind(meter: &Meter) {
-    let until = Instant::now() + AHEAD_WAIT;
-    while meter.ahead() >= AHEAD_MAX && Instant::now() < until {
-        sleep(LOOK).await;
-    }
-}
-
-/// Tasks in portions for one registration each.
-struct Chunks<'a, R> {
-    rows: R,
-    kind: &'a str,
-}
-
-impl<R: Iterator<Item = Result<(serde_json::Value, ItemId), Fault>>> Iterator for Chunks<'_, R> {
-    type Item = Result<Vec<TaskRequest>, Fault>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut tasks = Vec::new();
-        let mut bytes = 0;
-        while tasks.len() < REGISTRATION_TASKS && bytes < REGISTRATION_BYTES {
-            match self.rows.next() {
-                None => break,
-                Some(Err(fault)) => return Some(Err(fault)),
-                Some(Ok((content, item))) => {
-                    bytes += content.to_string().len();
-                    tasks.push(TaskRequest { id: Some(TaskId::Item(item)), kind: self.kind.to_owned(), content });
-                }
-            }
+    /// Opens it, or finds it again. Steps must be at work before that: they begin with messages for partitions that they find, and
+    /// opening sends some, too.
+    pub(super) async fn open(&self) -> Result<Fanout, Failure> {
+        let opened = match self.producing.open(&self.tracking, self.request.clone(), Some(&self.key.to_string())).await
+        {
+            Err(TrackingError::KeyReused(_)) => return Err(Failure::Rows(OTHER_VERSION.to_owned())),
+            opened => opened?,
+        };
+        // The file was changed in the middle of an earlier run. By now it is as it was: it was checked.
+        if !opened.new && opened.fanout.state == FanoutState::Open {
+            self.producing.resume(&opened.fanout).await.map_err(|error| Failure::Produce(error.to_string()))?;
         }
-        (!tasks.is_empty()).then_some(Ok(tasks))
+        Ok(opened.fanout)
+    }
+}
+
+/// Waits until every row is registered; the run's meter follows.
+pub(super) async fn all_registered(begun: &Begun, turns: &Turns) -> Result<(), Failure> {
+    let partitions = begun.pages.partitions();
+    let mut ends = turns.ends();
+    loop {
+        if let Some(reason) = &ends.borrow_and_update().broken {
+            return Err(Failure::Produce(reason.clone()));
+        }
+        let found = begun.auditor.partitions(begun.fanout, partitions).await?;
+        begun.meter.registered.store(found.iter().map(|it| it.rows).sum(), Ordering::Relaxed);
+        if found.len() == partitions as usize && found.iter().all(|it| it.state == PartitionState::Done) {
+            return Ok(());
+        }
+        if let Some(failed) = found.iter().find(|it| it.state == PartitionState::Failed) {
+            // Somebody cancelled it by the HTTP API.
+            if begun.tracking.fanouts.get(begun.fanout).await?.is_some_and(|fanout| fanout.state.cut_short()) {
+                return Ok(());
+            }
+            return Err(Failure::Rows(failed.error.clone().unwrap_or_default()));
+        }
+        // Either way: the next look shows.
+        let _ = timeout(LOOK, ends.changed()).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Makes a run's summary, and prints it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use fanfold::notice::Notice;
 use fanfold::policy::Destination;
 use fanfold_local::prices::{self, Cost};
 use fanfold_local::{Invocations, OperationUsage};
-use uuid::Uuid;
 
 use super::begin::Begun;
 use super::summary::{Dollars, Ended, FailedTask, Operation, Summary, Undelivered, WAYS};
@@ -60,9 +59,9 @@ impl Counts {
 impl Report<'_> {
     /// Sums up.
     pub(super) async fn summary(&self, end: End, notices: usize, wall: Duration) -> Result<Summary, Failure> {
-        let Begun { stack, opened, auditor, meter, done_before, .. } = self.begun;
+        let Begun { stack, fanout, auditor, meter, done_before, .. } = self.begun;
         let usage = stack.engine.usage();
-        let tally = auditor.tally(opened.fanout.id).await?;
+        let tally = auditor.tally(*fanout).await?;
         let (ended, counts, notice) = match end {
             End::Completed(notice) => (Ended::Completed, Counts::of(&notice)?, Some(*notice)),
             End::FailFast => (Ended::FailFast, self.counts(&tally).await?, None),
@@ -75,7 +74,7 @@ impl Report<'_> {
         let cost = Cost::of(&usage, self.invocations.values());
         Ok(Summary {
             name: self.job.name(),
-            fanout: opened.fanout.id,
+            fanout: *fanout,
             ended,
             shown_again: false,
             total: counts.total,
@@ -111,9 +110,9 @@ impl Report<'_> {
     /// What became of the tasks of a run that ended early. The batches know more than the fan-out: not every outcome is acked
     /// yet.
     async fn counts(&self, tally: &Tally) -> Result<Counts, Failure> {
-        let Begun { opened, auditor, meter, .. } = self.begun;
+        let Begun { fanout, auditor, meter, .. } = self.begun;
         // An earlier process dropped some, too.
-        let duplicates = if meter.resumed { auditor.duplicates(opened.fanout.id).await? } else { meter.duplicates() };
+        let duplicates = if meter.resumed { auditor.duplicates(*fanout).await? } else { meter.duplicates() };
         let (total, failed) = (meter.total, tally.failed.len() as u64);
         let open = total.saturating_sub(tally.settled + duplicates);
         Ok(Counts { total, succeeded: tally.settled - failed, failed, duplicates, open })
@@ -138,12 +137,7 @@ impl Report<'_> {
     async fn failed_tasks(&self, failed: &BTreeMap<ItemId, String>) -> Result<Vec<FailedTask>, Failure> {
         let ids: Vec<TaskId> = failed.keys().copied().map(TaskId::Item).collect();
         let contents = self.begun.auditor.contents(&ids).await?;
-        let mut before = 0;
-        let mut starts: HashMap<Uuid, u64> = HashMap::new();
-        for group in &self.begun.opened.groups {
-            starts.insert(group.id, before);
-            before += u64::from(group.upto);
-        }
+        let starts = self.begun.pages.rows_before_groups(self.begun.fanout);
         let task = |(item, error): (&ItemId, &String)| FailedTask {
             id: item.to_string(),
             row: starts.get(&item.group).copied().unwrap_or_default() + u64::from(item.index) + 1,

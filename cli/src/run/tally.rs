@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Select};
 use fanfold::config::variables;
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
+use fanfold::store::producers::{Partition, Producers};
 use fanfold::store::tasks::{Content, DUPLICATE, Tasks};
 use fanfold_local::{Engine, Interceptor};
 use uuid::Uuid;
@@ -38,6 +39,7 @@ pub(crate) struct Auditor {
     batches_table: String,
     tasks: Tasks,
     tasks_table: String,
+    producers: Producers,
 }
 
 /// Lets everything pass; requests seen by it are metered apart.
@@ -55,6 +57,9 @@ impl Auditor {
             batches_table: surroundings.variable(variables::BATCHES_TABLE)?,
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             tasks_table: surroundings.variable(variables::TASKS_TABLE)?,
+            producers: Producers::new(
+                stack.surroundings_in(&engine, "ProduceFunction").table(variables::PRODUCERS_TABLE)?,
+            ),
             engine,
         })
     }
@@ -99,6 +104,11 @@ impl Auditor {
                 return Ok(count);
             }
         }
+    }
+
+    /// The partitions of a fan-out's producer.
+    pub(crate) async fn partitions(&self, fanout: Uuid, of: u32) -> Result<Vec<Partition>, Failure> {
+        Ok(self.producers.all(fanout, of).await?)
     }
 
     /// The contents of tasks.

@@ -39,7 +39,7 @@ fn every_row_is_handled_once() {
     let services = ["dynamodb_writes", "dynamodb_reads", "sqs", "lambda"].map(|of| dollars[of].as_f64().unwrap());
     assert!(services.iter().all(|dollars| *dollars > 0.0), "{dollars}");
     assert!((services.iter().sum::<f64>() - dollars["total"].as_f64().unwrap()).abs() < 1e-9, "{dollars}");
-    assert_eq!(summary["invocations"]["RegisterFunction"], 1);
+    assert_eq!(summary["invocations"]["ProduceFunction"], 1);
     assert!(summary["invocations"]["HandleFunction"].as_u64().unwrap() > 0);
 }
 
@@ -113,6 +113,22 @@ fn outcomes_are_reported_by_row_and_reason() {
         summary["failed_tasks"].as_array().unwrap().iter().map(|task| (&task["row"], &task["key"])).collect();
     assert_eq!(named, [(&json!(4), &json!("3")), (&json!(8), &json!("7"))]);
     assert_eq!(summary["retries"], 1);
+}
+
+/// Several pages of the file: its rows are brought in by two partitions.
+#[test]
+fn rows_of_a_large_file_are_named_by_their_numbers() {
+    let folder = Folder::new();
+    let row = |n: usize| format!("{}\n", json!({"n": n, "shop": n % 3, "pad": "x".repeat(100_000)}));
+    folder.write("rows.ndjson", (1..=200).map(row).collect::<String>());
+    let policy = policy("content.shop", "cat >/dev/null; echo no >&2; exit 1").replace("content.ref", "content.n");
+    folder.write("policy.yaml", policy.replace("max_attempts: 4", "max_attempts: 1"));
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["total"], &summary["failed"]), (&json!(200), &json!(200)));
+    let tasks = summary["failed_tasks"].as_array().unwrap();
+    let named: Vec<(Value, Value)> = tasks.iter().map(|task| (task["row"].clone(), task["key"].clone())).collect();
+    assert_eq!(named, (1..=200).map(|n| (json!(n), json!(n.to_string()))).collect::<Vec<_>>());
+    assert_eq!(summary["invocations"]["ProduceFunction"], 2);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fanfold::clock::Timestamp;
 use fanfold::config::Surroundings;
-use fanfold::producing::Source;
+use fanfold::producing::{RunRows, Source};
 use fanfold_http_client::aws::Aws;
 use futures::FutureExt;
 use futures::future::ready;
@@ -22,6 +22,11 @@ pub trait LocalSources: Send + Sync {
 
     /// Runs a program, with its arguments, for one question.
     fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a Ask) -> Asking<'a>;
+
+    /// Reads a page of the file that is run, for runners that run one. The same question has the same rows.
+    fn ask_rows<'a>(&'a self, _: &'a RunRows, _: &'a Ask) -> Asking<'a> {
+        ready(Err(SourceError::for_good("`producer.source.rows` can be read by `fanfold run` only"))).boxed()
+    }
 }
 
 /// Asks each source in its own way.
@@ -56,6 +61,8 @@ impl Sources for AllSources {
             (Source::S3(objects), _) => self.s3.ask(objects, ask, now).boxed(),
             (Source::File(file), Some(local)) => files::ask(local.folder(), file, ask).boxed(),
             (Source::Command(command), Some(local)) => local.ask_program(command, ask),
+            (Source::Rows(rows), Some(local)) => local.ask_rows(rows, ask),
+            (Source::Rows(_), None) => ready(Err(only_local("rows"))).boxed(),
             (Source::File(_), None) => ready(Err(only_local("file"))).boxed(),
             (Source::Command(_), None) => ready(Err(only_local("command"))).boxed(),
         }

@@ -2,7 +2,8 @@
 //! partition on.
 //!
 //! A page is stored before it is used, by a conditional write under the partition's page number: the first stored answer
-//! counts, even if other workers read the source again and it answers otherwise. All that follows is the same if it is
+//! counts, even if other workers read the source again and it answers otherwise. Where it cannot, because the cursor names the
+//! version of what is read, no page is stored: it is all of its rows, whenever it is read. All that follows is the same if it is
 //! repeated: the items' ids follow from (fan-out, partition, page), a task is stored once under its item, and the partition
 //! moves on from a page once.
 
@@ -50,17 +51,23 @@ impl std::fmt::Debug for Produce {
 
 /// A partition could not be moved on; the message is delivered again.
 #[derive(Debug, thiserror::Error)]
-enum ProduceError {
+pub enum ProduceError {
+    /// A table could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A message could not be sent.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// Items could not be added.
     #[error(transparent)]
     Tracking(#[from] TrackingError),
+    /// Tasks could not be registered.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// The partition or its fan-out does not exist (any more).
     #[error("there is no partition {} of fan-out {}", .0.partition, .0.fanout)]
     Unknown(ProduceMessage),
+    /// The source gave no page. The partition notes that, and waits or fails.
     #[error(transparent)]
     Source(#[from] SourceError),
 }

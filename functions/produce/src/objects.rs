@@ -1,5 +1,9 @@
 //! Pages of objects: rows of CSV or NDJSON, from where the cursor says. One plain object is read by all partitions, each in its own
 //! part of it; packed objects, and several objects, are read as a whole by one partition each.
+//!
+//! Pages are not kept, so the same question must have the same rows. A page that begins with an object has none: its cursor
+//! names the version that it found, in which the next page begins. How a version is cut into pages must not change, either,
+//! while one may be under way: by the limits, which are the constants used here.
 
 mod cursor;
 
@@ -11,7 +15,7 @@ use fanfold::share::share;
 use fanfold_rows::csv::{Columns, EMPTY};
 use fanfold_rows::{Form, Limits, Part, Taken, split};
 use flate2::read::MultiGzDecoder;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -92,10 +96,10 @@ impl<S: Store> Pages<'_, S> {
             Some(Cursor::Within(within)) => (None, Some(within)),
         };
         if let Some(key) = &self.objects.key {
-            return self.of_object(key, within).await;
+            return self.of_object(key, within.as_ref()).await;
         }
-        if let Some(key) = within.as_ref().and_then(|within| within.key.clone()) {
-            return self.of_object(&key, within).await;
+        if let Some(key) = within.as_ref().and_then(|within| within.key.as_ref()) {
+            return self.of_object(key, within.as_ref()).await;
         }
         let prefix = self.objects.prefix.as_deref().unwrap_or_default();
         let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
@@ -118,23 +122,49 @@ impl<S: Store> Pages<'_, S> {
         self.objects.key.is_some()
     }
 
-    async fn of_object(&self, name: &str, within: Option<Within>) -> Result<Answer, SourceError> {
+    async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<Answer, SourceError> {
         let named = is_packed(name);
         if self.is_single() && named && !self.is_mine(name) {
             return Ok(Answer::default());
         }
-        let head = self.store.head(name, within.as_ref().map(|within| within.etag.as_str())).await?;
+        let head = self.store.head(name, within.map(|within| within.etag.as_str())).await?;
         let packed = named || head.packed;
         if self.is_single() && packed && !self.is_mine(name) {
             return Ok(Answer::default());
         }
         let wrong = |problem: String| SourceError::for_good(format!("{}: {problem}", self.shown(name)));
         let (form, begin) = self.form(&head, packed).map_err(wrong)?;
-        let taken = match form {
-            Some(form) => self.rows(Object { name, head: &head, packed }, &form, begin, within).await?,
-            None => Taken::default(),
+        let taken = match (form, within) {
+            (None, _) => Taken::default(),
+            (Some(_), None) => Taken { next: self.first(&head, packed, begin), ..Taken::default() },
+            (Some(form), Some(within)) => self.rows(Object { name, head: &head, packed }, &form, within).await?,
         };
         Ok(self.answer(name, &head, taken))
+    }
+
+    /// Which bytes of an object are this partition's: rows that begin there. The last are behind those, and whether others read other
+    /// parts.
+    fn part_of(&self, head: &Head, packed: bool) -> (u64, u64, bool) {
+        let divided = self.is_single() && !packed && self.ask.of > 1;
+        match (divided, packed) {
+            (true, _) => {
+                let (start, end) = split(head.size, self.ask.partition, self.ask.of);
+                (start, end, true)
+            }
+            (false, true) => (0, u64::MAX, false),
+            (false, false) => (0, head.size, false),
+        }
+    }
+
+    /// Where this partition begins to read an object, and the number of the line, if it is known. None: nothing there is its own.
+    fn first(&self, head: &Head, packed: bool, begin: Begin) -> Option<(u64, Option<u64>)> {
+        let (start, end, _) = self.part_of(head, packed);
+        let (at, line) = match start <= begin.at {
+            true => (begin.at, Some(begin.lines + 1)),
+            // The byte before tells whether a row begins there.
+            false => (start - 1, None),
+        };
+        (start < end && at < end).then_some((at, line))
     }
 
     /// How the rows are written, and where the first one begins, behind so many lines. None: there is none.
@@ -153,31 +183,12 @@ impl<S: Store> Pages<'_, S> {
         }
     }
 
-    async fn rows(
-        &self,
-        object: Object<'_>,
-        form: &Form,
-        begin: Begin,
-        within: Option<Within>,
-    ) -> Result<Taken, SourceError> {
+    async fn rows(&self, object: Object<'_>, form: &Form, within: &Within) -> Result<Taken, SourceError> {
         let Object { name, head, packed } = object;
-        let divided = self.is_single() && !packed && self.ask.of > 1;
-        let (start, end) = match (divided, packed) {
-            (true, _) => split(head.size, self.ask.partition, self.ask.of),
-            (false, true) => (0, u64::MAX),
-            (false, false) => (0, head.size),
-        };
-        let (at, line, inside) = match within {
-            Some(Within { at, line, .. }) => (at, line, false),
-            None if start <= begin.at => (begin.at, Some(begin.lines + 1), false),
-            // The byte before tells whether a row begins there.
-            None => (start - 1, None, true),
-        };
-        if start >= end || at >= end {
-            return Ok(Taken::default());
-        }
+        let (start, end, divided) = self.part_of(head, packed);
+        let (at, line) = (within.at, within.line);
         let Bytes { bytes, last } = self.part(object, at).await?;
-        let part = Part { bytes: &bytes, at, line, within: inside, last, end, divided };
+        let part = Part { bytes: &bytes, at, line, within: at < start, last, end, divided };
         let beside = self.objects.kind.as_ref().map_or(0, String::len) + 8;
         let limits = Limits { rows: TASKS_PER_REQUEST_MAX, bytes: OBJECT_PAGE_BYTES, beside };
         part.take(form, limits).map_err(|error| SourceError::for_good(format!("{}: {error}", self.shown(name))))
@@ -207,11 +218,10 @@ impl<S: Store> Pages<'_, S> {
     /// What was taken, as the answer of a source.
     fn answer(&self, name: &str, head: &Head, taken: Taken) -> Answer {
         let object: Option<Arc<str>> = (!self.is_single()).then(|| name.into());
+        let kind: Option<Arc<str>> = self.objects.kind.as_deref().map(Arc::from);
         let given = |(place, row): (Place, Result<Value, String>)| Given {
-            row: row.map(|row| match &self.objects.kind {
-                Some(kind) => json!({"kind": kind, "content": row}),
-                None => row,
-            }),
+            kind: kind.clone(),
+            row,
             at: Some(Place { object: object.clone(), ..place }),
         };
         let cursor = match taken.next {

@@ -1,45 +1,100 @@
-//! Reading a page: asks the source, takes the rows of this partition, and stores them.
+//! Reading a page: asks the source, and takes the rows of this partition.
 
+use fanfold::ids::{TaskId, expand};
 use fanfold::limits::BAD_ROW_BYTES_MAX;
-use fanfold::producing::{Producer, Sieve, Sifted};
-use fanfold::store::producers::{Page, Partition};
+use fanfold::messages::TaskRequest;
+use fanfold::producing::{BadRow, Given, Producer, Sieve, Whole};
+use fanfold::registering::{CheckedTasks, RegisterError, TaskFault};
+use fanfold::store::producers::{KeptPage, Page, Partition};
 use fanfold::text::shorten;
+use fanfold::tracking::page_groups;
 use serde_json::Value;
 
 use crate::{Answer, Ask, Produce, ProduceError, SourceError};
 
 impl Produce {
-    /// The page that a partition is at. `known`: it may be stored already.
-    pub(crate) async fn page(&self, producer: &Producer, at: &Partition, known: bool) -> Result<Page, ProduceError> {
+    /// The page that a partition is at, as it is kept. `known`: it may be kept already.
+    pub(crate) async fn kept(
+        &self,
+        producer: &Producer,
+        at: &Partition,
+        known: bool,
+    ) -> Result<KeptPage, ProduceError> {
         if known && let Some(page) = self.producing.producers.page(at).await? {
             return Ok(page);
         }
-        let page = self.read(producer, at).await?;
+        let page = self.sift(producer, at).await?;
         Ok(self.producing.producers.take(at, page).await?)
     }
 
-    async fn read(&self, producer: &Producer, at: &Partition) -> Result<Page, ProduceError> {
+    async fn sift(&self, producer: &Producer, at: &Partition) -> Result<KeptPage, ProduceError> {
+        let Answer { rows: given, cursor } = self.ask(producer, at).await?;
+        let policies = self.registrar.policies(&given.iter().filter_map(Given::kind).collect()).await?;
+        let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
+        let sifted = sieve.sift(given, |kind| policies.get(kind).and_then(Option::as_deref));
+        let (bad, rows) = (at.bad + sifted.bad, at.rows + sifted.rows);
+        if producer.too_many_bad(bad, rows, cursor.is_none()) {
+            return Err(SourceError::for_good(too_many(&sifted.bad_rows, bad, rows)).into());
+        }
+        KeptPage::new(sifted, cursor.as_ref()).map_err(|error| SourceError::for_good(error).into())
+    }
+
+    /// The page that a partition is at, of a producer that keeps none: all of its rows, with the ids of their items, as the same
+    /// tasks whenever it is read. Nothing was written, so an error leaves no items without tasks.
+    pub(crate) async fn whole(
+        &self,
+        producer: &Producer,
+        at: &Partition,
+    ) -> Result<(Page, Option<CheckedTasks>), ProduceError> {
+        let Answer { rows: given, cursor } = self.ask(producer, at).await?;
+        let count = given.len() as u64;
+        let page = Page::whole(count, cursor.as_ref()).map_err(SourceError::for_good)?;
+        let mut whole = Whole::new(given, at.rows).map_err(|bad| SourceError::for_good(not_whole(&bad)))?;
+        let tasks = std::mem::take(&mut whole.tasks);
+        if tasks.is_empty() {
+            return Ok((page, None));
+        }
+        let groups = page_groups(at.fanout, at.number, at.page, items(&tasks));
+        let with_id = |(task, item)| TaskRequest { id: Some(TaskId::Item(item)), ..task };
+        let tasks = tasks.into_iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
+        match self.registrar.check(tasks, "").await {
+            Ok(checked) => Ok((page, Some(checked))),
+            Err(RegisterError::Refused(faults)) => {
+                let row =
+                    |fault: &TaskFault| whole.bad_row(fault.index, &format!("`{}`: {}", fault.field, fault.problem));
+                Err(SourceError::for_good(not_whole(&faults.iter().map(row).collect::<Vec<_>>())).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn ask(&self, producer: &Producer, at: &Partition) -> Result<Answer, ProduceError> {
         let cursor = match &at.cursor {
             Some(cursor) => serde_json::from_str(cursor).map_err(SourceError::for_good)?,
             None => Value::Null,
         };
         let ask = Ask { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
-        let Answer { rows: given, cursor } = self.sources.ask(&producer.source, &ask, self.world.now()).await?;
-        let policies = self.registrar.policies(&given.iter().filter_map(Sieve::kind).collect()).await?;
-        let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
-        let sifted = sieve.sift(given, |kind| policies.get(kind).and_then(Option::as_deref));
-        let (bad, rows) = (at.bad + sifted.bad, at.rows + sifted.rows);
-        if producer.too_many_bad(bad, rows, cursor.is_none()) {
-            return Err(SourceError::for_good(too_many(&sifted, bad, rows)).into());
-        }
-        Page::new(sifted, cursor.as_ref()).map_err(|error| SourceError::for_good(error).into())
+        Ok(self.sources.ask(&producer.source, &ask, self.world.now()).await?)
     }
 }
 
+/// How many items the tasks of a page are.
+pub(crate) fn items(tasks: &[TaskRequest]) -> u32 {
+    u32::try_from(tasks.len()).unwrap_or(u32::MAX)
+}
+
 /// Describes the rows that are too many.
-fn too_many(sifted: &Sifted, bad: u64, rows: u64) -> String {
-    let named: Vec<String> =
-        sifted.bad_rows.iter().take(3).map(|bad| format!("row {}: {}", bad.row, bad.problem)).collect();
-    let named = shorten(&named.join("; "), BAD_ROW_BYTES_MAX).into_owned();
-    format!("{bad} of {rows} rows are no tasks, more than `tolerated_bad_rows` allows: {named}")
+fn too_many(bad_rows: &[BadRow], bad: u64, rows: u64) -> String {
+    format!("{bad} of {rows} rows are no tasks, more than `tolerated_bad_rows` allows: {}", named(bad_rows))
+}
+
+/// Describes rows none of which is tolerated.
+fn not_whole(bad_rows: &[BadRow]) -> String {
+    format!("not every row is a task, and `tolerated_bad_rows` allows none that is not: {}", named(bad_rows))
+}
+
+/// Names the first few of them.
+fn named(bad_rows: &[BadRow]) -> String {
+    let named: Vec<String> = bad_rows.iter().take(3).map(|bad| format!("row {}: {}", bad.row, bad.problem)).collect();
+    shorten(&named.join("; "), BAD_ROW_BYTES_MAX).into_owned()
 }

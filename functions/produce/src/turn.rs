@@ -6,18 +6,22 @@ use fanfold::limits::{PRODUCE_TURN, SOURCE_PAUSES, SOURCE_TRIES_MAX};
 use fanfold::messages::{ProduceMessage, TaskRequest};
 use fanfold::metrics::{PARTITIONS_FAILED, ROWS_DROPPED, ROWS_READ, SOURCE_TRIES_FAILED};
 use fanfold::producing::Producer;
-use fanfold::registering::{RegisterError, Registration};
+use fanfold::registering::{CheckedTasks, RegisterError, Registered, Registration};
 use fanfold::store::fanouts::{Fanout, FanoutState};
-use fanfold::store::producers::{Page, Partition, PartitionState};
+use fanfold::store::producers::{KeptPage, Page, Partition, PartitionState};
 use fanfold::tracking::TrackingError;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::read::items;
 use crate::{Produce, ProduceError, SourceError};
 
 impl Produce {
-    /// Goes on with a partition from where its record says.
-    pub(crate) async fn turn(&self, message: ProduceMessage) -> Result<(), ProduceError> {
+    /// Goes on with a partition from where its record says, until its end, or for a while.
+    ///
+    /// # Errors
+    /// Tables or queues cannot be reached. Doing it again is safe.
+    pub async fn turn(&self, message: ProduceMessage) -> Result<(), ProduceError> {
         let until = Instant::now() + PRODUCE_TURN;
         let unknown = || ProduceError::Unknown(message);
         let found = self.producing.producers.get(message.fanout, message.partition).await?;
@@ -57,8 +61,10 @@ impl Produce {
         known: bool,
         worker: Uuid,
     ) -> Result<Write<Partition, Option<Partition>>, ProduceError> {
-        let page = self.page(producer, at, known).await?;
-        let duplicates = self.bring(at, &page).await?;
+        let (page, duplicates) = match producer.keeps_pages() {
+            true => self.bring_kept(self.kept(producer, at, known).await?, at).await?,
+            false => self.bring_whole(self.whole(producer, at).await?, at).await?,
+        };
         let moved = self.producing.producers.advance(at, &page, duplicates, worker).await?;
         if moved.is_done() {
             metrics::counter!(ROWS_READ).increment(page.rows);
@@ -67,18 +73,31 @@ impl Produce {
         Ok(moved)
     }
 
-    /// Adds the items of a page and registers its tasks. Returns how many were dropped as duplicates.
-    async fn bring(&self, at: &Partition, page: &Page) -> Result<u64, ProduceError> {
-        if page.tasks.is_empty() {
-            return Ok(0);
+    /// Adds the items of a page and registers its tasks. Returns how many were dropped as duplicates, too.
+    async fn bring_kept(&self, kept: KeptPage, at: &Partition) -> Result<(Page, u64), ProduceError> {
+        let KeptPage { page, tasks, .. } = kept;
+        if tasks.is_empty() {
+            return Ok((page, 0));
         }
-        let groups = self.tracking.add_page(at, u32::try_from(page.tasks.len()).unwrap_or(u32::MAX)).await?;
-        let with_id = |(task, item): (&TaskRequest, _)| TaskRequest { id: Some(TaskId::Item(item)), ..task.clone() };
-        let tasks = page.tasks.iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
+        let groups = self.tracking.add_page(at, items(&tasks)).await?;
+        let with_id = |(task, item)| TaskRequest { id: Some(TaskId::Item(item)), ..task };
+        let tasks = tasks.into_iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
         // Tasks are known by their items, so the request needs no id of its own.
         let registered = self.registrar.register(tasks, "").await?;
-        let duplicate = |outcome: &Registration| matches!(outcome, Registration::Duplicate { .. });
-        Ok(registered.iter().filter(|task| duplicate(&task.outcome)).count() as u64)
+        Ok((page, duplicates(&registered)))
+    }
+
+    /// The same for a page that is not kept. As its rows are the same whenever it is read, so are their number, their items, and
+    /// the task of each.
+    async fn bring_whole(
+        &self,
+        (page, tasks): (Page, Option<CheckedTasks>),
+        at: &Partition,
+    ) -> Result<(Page, u64), ProduceError> {
+        let Some(tasks) = tasks else { return Ok((page, 0)) };
+        self.tracking.add_page(at, u32::try_from(page.rows).unwrap_or(u32::MAX)).await?;
+        let registered = self.registrar.register_checked(tasks).await?;
+        Ok((page, duplicates(&registered)))
     }
 
     /// Handles a page that could not be registered: the source is asked again later, or the partition fails.
@@ -112,6 +131,10 @@ impl Produce {
         }
         Ok(())
     }
+}
+
+fn duplicates(registered: &[Registered]) -> u64 {
+    registered.iter().filter(|task| matches!(task.outcome, Registration::Duplicate { .. })).count() as u64
 }
 
 fn not_open(fanout: &Fanout) -> String {

@@ -6,10 +6,10 @@ mod spec;
 
 use uuid::Uuid;
 
-pub use self::page::{BadRow, Given, Place, Sieve, Sifted};
+pub use self::page::{BadRow, Given, Place, Sieve, Sifted, Whole};
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
-pub use self::source::{Format, LocalFile, Objects, Source};
+pub use self::source::{Format, LocalFile, Objects, RunRows, Source};
 pub use self::spec::Producer;
 use crate::aws::{Queue, QueueError, StoreError, Write};
 use crate::clock::World;

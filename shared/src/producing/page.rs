@@ -49,7 +49,9 @@ impl fmt::Display for Place {
 /// A row as a source gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
-    /// It, or what is wrong with it if it cannot be read.
+    /// The kind of the task, if the row is only its content.
+    pub kind: Option<Arc<str>>,
+    /// The row, or what is wrong with it if it cannot be read.
     pub row: Result<Value, String>,
     /// Where it stands, if its source is read by lines.
     pub at: Option<Place>,
@@ -57,7 +59,29 @@ pub struct Given {
 
 impl From<Value> for Given {
     fn from(row: Value) -> Self {
-        Self { row: Ok(row), at: None }
+        Self { kind: None, row: Ok(row), at: None }
+    }
+}
+
+impl Given {
+    /// The kind that it names, so that its policy can be looked up.
+    #[must_use]
+    pub fn kind(&self) -> Option<&str> {
+        let kind = match &self.kind {
+            Some(kind) => kind,
+            None => self.row.as_ref().ok()?.get("kind")?.as_str()?,
+        };
+        is_kind(kind).then_some(kind)
+    }
+
+    /// The row as a task, as far as that depends on it alone, and its place.
+    fn task(self) -> (Result<Row, String>, Option<Place>) {
+        let row = match (self.row, self.kind) {
+            (Ok(content), Some(kind)) => Ok(Row { kind: (*kind).to_owned(), content }),
+            (Ok(row), None) => shape(row).map_err(|error| error.to_string()),
+            (Err(problem), _) => Err(problem),
+        };
+        (row, self.at)
     }
 }
 
@@ -86,6 +110,55 @@ pub struct BadRow {
     pub problem: String,
 }
 
+impl BadRow {
+    /// A row at this position, which may have a place in a file.
+    fn new(row: u64, at: Option<&Place>, problem: &str) -> Self {
+        let problem = at.map_or_else(|| problem.to_owned(), |at| format!("{at}: {problem}"));
+        Self { row, problem: shorten(&problem, BAD_ROW_BYTES_MAX).into_owned() }
+    }
+}
+
+/// A page of which no row may be left out.
+#[derive(Clone, Debug, Default)]
+pub struct Whole {
+    /// Its rows as tasks, without ids. Their policies were not looked at.
+    pub tasks: Vec<TaskRequest>,
+    /// Where they stand.
+    places: Vec<Option<Place>>,
+    /// Rows that the partition had before.
+    before: u64,
+}
+
+impl Whole {
+    /// Takes the rows of a partition that had so many before.
+    ///
+    /// # Errors
+    /// Some cannot be tasks, whatever the policies are: the first of them.
+    pub fn new(rows: Vec<Given>, before: u64) -> Result<Self, Vec<BadRow>> {
+        let (mut tasks, mut places) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let mut bad = Vec::new();
+        for (at, given) in rows.into_iter().enumerate() {
+            match given.task() {
+                (Ok(Row { kind, content }), place) => {
+                    tasks.push(TaskRequest { id: None, kind, content });
+                    places.push(place);
+                }
+                (Err(problem), place) => bad.push(BadRow::new(before + at as u64, place.as_ref(), &problem)),
+            }
+            if bad.len() == BAD_ROWS_SHOWN_MAX {
+                break;
+            }
+        }
+        if bad.is_empty() { Ok(Self { tasks, places, before }) } else { Err(bad) }
+    }
+
+    /// What is wrong with the task at a position of the page.
+    #[must_use]
+    pub fn bad_row(&self, at: usize, problem: &str) -> BadRow {
+        BadRow::new(self.before + at as u64, self.places.get(at).and_then(Option::as_ref), problem)
+    }
+}
+
 /// Sifts the rows of one partition.
 #[derive(Debug)]
 pub struct Sieve {
@@ -109,12 +182,6 @@ impl Sieve {
         Ok(Self { partition, of: producer.partitions, own: producer.source.gives_own_rows(), key, before })
     }
 
-    /// The kind that a row names, so that its policy can be looked up.
-    #[must_use]
-    pub fn kind(row: &Given) -> Option<&str> {
-        row.row.as_ref().ok()?.get("kind")?.as_str().filter(|kind| is_kind(kind))
-    }
-
     /// Sifts rows. `policy`: the policy of a kind.
     pub fn sift<'p>(
         &self,
@@ -122,15 +189,14 @@ impl Sieve {
         policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
     ) -> Sifted {
         let mut sifted = Sifted::default();
-        for Given { row, at } in rows.into_iter().map(Into::into) {
+        for given in rows {
+            let (row, at) = given.into().task();
             match row.and_then(|row| self.task(row, &policy)) {
                 Ok((task, true)) => sifted.tasks.push(task),
                 Ok((_, false)) => sifted.dropped += 1,
                 Err(problem) => {
                     if sifted.bad_rows.len() < BAD_ROWS_SHOWN_MAX {
-                        let problem = at.map_or(problem.clone(), |at| format!("{at}: {problem}"));
-                        let problem = shorten(&problem, BAD_ROW_BYTES_MAX).into_owned();
-                        sifted.bad_rows.push(BadRow { row: self.before + sifted.rows, problem });
+                        sifted.bad_rows.push(BadRow::new(self.before + sifted.rows, at.as_ref(), &problem));
                     }
                     sifted.bad += 1;
                 }
@@ -143,10 +209,9 @@ impl Sieve {
     /// The task of a row, and whether it belongs to this partition. A row without a key does: its source is trusted.
     fn task<'p>(
         &self,
-        row: Value,
+        Row { kind, content }: Row,
         policy: impl Fn(&str) -> Option<&'p CompiledPolicy>,
     ) -> Result<(TaskRequest, bool), String> {
-        let Row { kind, content } = shape(row).map_err(|error| error.to_string())?;
         let policy = policy(&kind).ok_or_else(|| format!("`kind`: {}", unknown_kind(&kind)))?;
         content::encode(&content).map_err(|error| format!("`content`: {error}"))?;
         let placement = policy.place(&content, "").map_err(|(field, error)| format!("`{field}`: {error}"))?;
@@ -224,14 +289,33 @@ mod tests {
         let sieve = Sieve::new(&producer(None), 0, 40).unwrap();
         let at = |object: Option<&str>, line| Some(Place { object: object.map(Into::into), line, byte: 70 });
         let rows = vec![
-            Given { row: Err("is not JSON".to_owned()), at: at(None, Some(3)) },
-            Given { row: Ok(json!({"kind": "letter", "content": {}})), at: at(Some("a/b.csv"), None) },
+            Given { kind: None, row: Err("is not JSON".to_owned()), at: at(None, Some(3)) },
+            Given { kind: Some("letter".into()), row: Ok(json!({})), at: at(Some("a/b.csv"), None) },
             Given::from(json!(7)),
         ];
         let sifted = sieve.sift(rows, |_| None);
         let problems: Vec<&str> = sifted.bad_rows.iter().map(|bad| bad.problem.as_str()).collect();
         assert_eq!((sifted.bad, problems[0]), (3, "line 3: is not JSON"));
         assert!(problems[1].starts_with("a/b.csv, the line at byte 70: `kind`"), "{problems:?}");
+    }
+
+    /// Policies are not asked: what they say may change.
+    #[test]
+    fn a_whole_page_is_all_of_its_rows_or_none() {
+        let at = |line| Some(Place { object: None, line: Some(line), byte: 0 });
+        let rows = vec![
+            Given { kind: Some("no policy".into()), row: Ok(json!(7)), at: at(2) },
+            Given::from(json!({"kind": "mail", "content": {}})),
+        ];
+        let whole = Whole::new(rows.clone(), 40).unwrap();
+        let kinds: Vec<&str> = whole.tasks.iter().map(|task| task.kind.as_str()).collect();
+        assert_eq!(kinds, ["no policy", "mail"]);
+        assert_eq!(whole.bad_row(0, "is wrong"), BadRow { row: 40, problem: "line 2: is wrong".to_owned() });
+        assert_eq!(whole.bad_row(1, "is wrong"), BadRow { row: 41, problem: "is wrong".to_owned() });
+        let wrong = Given { kind: None, row: Ok(json!({"kind": "mail"})), at: at(9) };
+        let bad = Whole::new([rows, vec![wrong; 20]].concat(), 40).unwrap_err();
+        assert_eq!((bad.len(), bad[0].row), (BAD_ROWS_SHOWN_MAX, 42));
+        assert!(bad[0].problem.starts_with("line 9: `content`"), "{bad:?}");
     }
 
     #[test]

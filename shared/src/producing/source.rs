@@ -2,6 +2,7 @@
 
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::limits::{FUNCTION_BYTES_MAX, OBJECT_KEY_BYTES_MAX};
 use crate::policy::{Destination, FieldError, KIND_ALLOWED, is_kind};
@@ -22,6 +23,24 @@ pub enum Source {
     /// A program and its arguments, for the local runner only: it reads the question from standard input, and writes its answer
     /// to standard output.
     Command(#[cfg_attr(feature = "openapi", schemars(length(min = 1)))] Vec<String>),
+    /// The file of `fanfold run`. Only this command opens such a fan-out, and only it reads such a source.
+    #[cfg_attr(feature = "openapi", schemars(skip))]
+    Rows(RunRows),
+}
+
+/// The rows of the file that `fanfold run` runs, dealt out in pages: the partitions take them in turn. Which rows a page has follows
+/// from these fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRows {
+    /// The kind of the tasks.
+    pub kind: String,
+    /// The same for the same rows in the same order.
+    pub fingerprint: Uuid,
+    /// Rows of a page at most.
+    pub page_rows: u32,
+    /// Bytes of its rows as JSON, give or take the last row.
+    pub page_bytes: u64,
 }
 
 /// A file of this machine. A file whose name ends in `.gz` is unpacked.
@@ -90,17 +109,28 @@ impl Source {
     #[must_use]
     pub fn gives_own_rows(&self) -> bool {
         match self {
-            Self::S3(_) | Self::File(_) => true,
+            Self::S3(_) | Self::File(_) | Self::Rows(_) => true,
             Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
         }
     }
 
-    /// The field that says that only the local runner reads it; none if deployed stacks do, too.
-    pub(super) fn only_local(&self) -> Option<&'static str> {
+    /// Whether a question has one answer, however often it is asked, unless it fails. The cursors of objects and files name their
+    /// version, and without a cursor they have no rows yet. The file of a run is named by what is in it.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
         match self {
-            Self::File(_) => Some("file"),
-            Self::Command(_) => Some("command"),
-            Self::Url(_) | Self::Lambda(_) | Self::S3(_) => None,
+            Self::S3(_) | Self::File(_) | Self::Rows(_) => true,
+            Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
+        }
+    }
+
+    /// The field that a request may not have, and who may. `local`: the request comes to a local runner from its own machine.
+    pub(super) fn refused(&self, local: bool) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Rows(_) => Some(("rows", "only `fanfold run` uses it")),
+            Self::File(_) if !local => Some(("file", "is allowed only in the local runner")),
+            Self::Command(_) if !local => Some(("command", "is allowed only in the local runner")),
+            _ => None,
         }
     }
 
@@ -120,6 +150,7 @@ impl Source {
             }
             Self::S3(objects) => objects.check(&format!("{field}.s3"), errors),
             Self::File(file) => file.check(&format!("{field}.file"), errors),
+            Self::Rows(_) => {}
             Self::Command(command) => {
                 if command.first().is_none_or(String::is_empty) {
                     let problem = "is empty, a program and its arguments are expected".to_owned();
@@ -275,6 +306,7 @@ mod tests {
             json!({"s3": {"bucket": "rows", "key": "a.csv", "kind": "mail"}}),
             json!({"file": {"path": "a.csv", "kind": "mail"}}),
             json!({"command": ["./rows"]}),
+            json!({"rows": {"kind": "mail", "fingerprint": Uuid::nil(), "page_rows": 2, "page_bytes": 3}}),
         ] {
             assert_eq!(serde_json::to_value(shape::<Source>(source.clone()).unwrap()).unwrap(), source);
         }

@@ -59,12 +59,23 @@ impl Producer {
         if errors.is_empty() { Ok(()) } else { Err(PolicyError(errors)) }
     }
 
-    /// The field that cannot be used where files and programs are not read: on a deployed stack, or on a local one that others can
-    /// reach.
+    /// The field that a request may not have. `local`: files and programs of this machine may be named, as on a local stack that
+    /// others cannot reach.
     #[must_use]
-    pub fn needs_local(&self) -> Option<FieldError> {
-        let problem = "is allowed only in the local runner; `url`, `lambda` and `s3` are allowed here".to_owned();
-        self.source.only_local().map(|field| FieldError { field: format!("producer.source.{field}"), problem })
+    pub fn refused(&self, local: bool) -> Option<FieldError> {
+        let (field, why) = self.source.refused(local)?;
+        let problem = format!("{why}; `url`, `lambda` and `s3` are allowed here");
+        Some(FieldError { field: format!("producer.source.{field}"), problem })
+    }
+
+    /// Whether a page must be written down before it is used, because it might be another one when it is read again. Not if the
+    /// source gives the same rows for the same cursor, they are all this partition's, and none may be left out: then a page is all
+    /// of its rows, or an error before its items are added. All of that is fixed with the fan-out. Which rows are bad, or whose a
+    /// key's share is, depends on policies, which may change between two reads, so nothing of a page that is not kept may follow
+    /// from it.
+    #[must_use]
+    pub fn keeps_pages(&self) -> bool {
+        !(self.source.is_fixed() && self.source.gives_own_rows() && self.tolerated_bad_rows.is_none())
     }
 
     /// Whether `bad` of `rows` rows are more than tolerated. A share is judged once there are enough rows; `last`: no more
@@ -119,6 +130,38 @@ mod tests {
             let mut value = json!({"source": {"url": "https://example.com/"}});
             value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
             assert!(shape::<Producer>(value).is_err(), "{changes}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_kept_unless_it_can_be_only_one() {
+        let s3 = json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}});
+        for (changes, kept) in [
+            (json!({}), true),
+            (json!({"source": {"lambda": "rows"}}), true),
+            (json!({"source": {"command": ["./rows"]}}), true),
+            (s3.clone(), false),
+            (json!({"source": {"file": {"path": "a.ndjson"}}}), false),
+            (json!({"source": s3["source"], "tolerated_bad_rows": 1}), true),
+            (json!({"source": s3["source"], "tolerated_bad_rows": 0}), true),
+        ] {
+            assert_eq!(producer(&changes).keeps_pages(), kept, "{changes}");
+        }
+    }
+
+    #[test]
+    fn what_only_this_machine_has_is_refused_elsewhere() {
+        let rows = json!({"rows": {"kind": "mail", "fingerprint": uuid::Uuid::nil(), "page_rows": 2, "page_bytes": 3}});
+        for (source, local, field) in [
+            (json!({"file": {"path": "a.ndjson"}}), false, Some("producer.source.file")),
+            (json!({"command": ["./rows"]}), false, Some("producer.source.command")),
+            (json!({"command": ["./rows"]}), true, None),
+            (rows.clone(), false, Some("producer.source.rows")),
+            (rows, true, Some("producer.source.rows")),
+            (json!({"lambda": "rows"}), false, None),
+        ] {
+            let refused = producer(&json!({"source": source})).refused(local);
+            assert_eq!(refused.map(|error| error.field).as_deref(), field, "{source}");
         }
     }
 

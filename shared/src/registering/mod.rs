@@ -101,6 +101,10 @@ pub enum RegisterError {
     Tracking(#[from] TrackingError),
 }
 
+/// Tasks that were checked, to be registered.
+#[derive(Debug)]
+pub struct CheckedTasks(Vec<Placed>);
+
 /// A task that was checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
@@ -155,7 +159,23 @@ impl Registrar {
     /// # Errors
     /// A task cannot be accepted, or tables or queues cannot be reached.
     pub async fn register(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<Vec<Registered>, RegisterError> {
-        let placed = self.place(tasks, request_id, true).await?;
+        self.register_checked(self.check(tasks, request_id).await?).await
+    }
+
+    /// The first half of [`Self::register`]: checks all but whether the items exist that tasks are. Writes nothing.
+    ///
+    /// # Errors
+    /// A task cannot be accepted, or policies cannot be read.
+    pub async fn check(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<CheckedTasks, RegisterError> {
+        self.place(tasks, request_id, true).await.map(CheckedTasks)
+    }
+
+    /// The second half: stores them.
+    ///
+    /// # Errors
+    /// The item of a task does not exist, or tables or queues cannot be reached.
+    pub async fn register_checked(&self, tasks: CheckedTasks) -> Result<Vec<Registered>, RegisterError> {
+        let CheckedTasks(placed) = tasks;
         let sizes = self.check_items(&placed).await?;
         self.store(&placed, &sizes).await
     }

@@ -277,15 +277,6 @@ impl Fanouts {
         Notices::new(self.table.clone(), "id", true)
     }
 
-    /// Notes that a producer's rows up to here are registered.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub async fn advance(&self, id: Uuid, cursor: u64) -> Result<(), StoreError> {
-        let change = self.change(id).set("cursor", number(cursor)).when_present("id");
-        change.send().await.map(|_| ())
-    }
-
     /// Ids of the fan-outs of a segment that a sweep looks at: see [`Fanout::ending`].
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Producers: one record per partition, which shows how far it has come, and one per page, which keeps the page until it is
-//! registered, even if the source answers otherwise later.
+//! Producers: one record per partition, which shows how far it has come, and one per page whose source may answer otherwise later,
+//! which keeps the page until it is registered.
 
 mod page;
 mod partition;
@@ -12,7 +12,7 @@ use crate::aws::{Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::PARTITION_RETENTION;
 
-pub use self::page::{Page, PageError, unpack};
+pub use self::page::{KeptPage, Page, PageError, unpack};
 pub use self::partition::{Partition, PartitionState};
 use self::partition::{UNFINISHED, key};
 
@@ -68,17 +68,17 @@ impl Producers {
     ///
     /// # Errors
     /// The table cannot be read, or the record is corrupt.
-    pub async fn page(&self, at: &Partition) -> Result<Option<Page>, StoreError> {
-        self.table.get("id", at.page_key(), true).await?.as_ref().map(Page::decode).transpose()
+    pub async fn page(&self, at: &Partition) -> Result<Option<KeptPage>, StoreError> {
+        self.table.get("id", at.page_key(), true).await?.as_ref().map(KeptPage::decode).transpose()
     }
 
     /// Writes down the page that a partition is at. Of all who try, the first one counts: returns what stands.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn take(&self, at: &Partition, page: Page) -> Result<Page, StoreError> {
+    pub async fn take(&self, at: &Partition, page: KeptPage) -> Result<KeptPage, StoreError> {
         let written = self.table.insert("id", page.encode(&at.page_key(), self.table.world.now())).await?;
-        match written.decode_refused(Page::decode)? {
+        match written.decode_refused(KeptPage::decode)? {
             Write::Refused(Some(first)) => Ok(first),
             _ => Ok(page),
         }

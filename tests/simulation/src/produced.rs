@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_smithy_types::base64;
 use fanfold::ids::{ItemId, TaskId, derived, expand};
+use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::producing::{Producer, ResumeError};
 use fanfold::share::share;
@@ -27,6 +28,7 @@ use crate::producer::cancel;
 use crate::request::{Request, text};
 use crate::scenario::KindPlan;
 use crate::sim::Sim;
+use crate::sources::fixed_page;
 use crate::steps::Steps;
 
 /// A fan-out with a producer.
@@ -40,6 +42,8 @@ pub(crate) struct ProducedPlan {
     picks: bool,
     /// Whether it picks them by their place, as objects of S3 are read, whatever their keys are.
     places: bool,
+    /// Whether its pages are written down although they are always the same: bad rows are tolerated. There are none.
+    kept: bool,
     notify: bool,
     tolerated: Option<Tolerance>,
     cancel: Option<Duration>,
@@ -52,7 +56,7 @@ pub(crate) struct Produced {
     partitions: u32,
     picks: bool,
     places: bool,
-    /// The items of each page that was written down, by partition and number.
+    /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
 
@@ -72,6 +76,7 @@ impl ProducedPlan {
                 partitions: 1 + dice.below(4) as u32,
                 picks: dice.chance(5_000) || places,
                 places,
+                kept: by_place.chance(3_000),
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
@@ -90,7 +95,11 @@ impl ProducedPlan {
 
     fn request(&self) -> Option<OpenRequest> {
         let producer = match self.places {
-            true => json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}, "partitions": self.partitions}),
+            true => json!({
+                "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
+                "partitions": self.partitions,
+                "tolerated_bad_rows": self.kept.then_some(1),
+            }),
             false => {
                 json!({"source": {"url": "https://rows.example/"}, "partitions": self.partitions, "key": "content.row"})
             }
@@ -151,8 +160,11 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, places, .. } = plan.clone();
+        let ProducedPlan { rows, partitions, picks, places, kept, .. } = plan.clone();
         model.produced.insert(id, Produced { rows, partitions, picks, places, pages: BTreeMap::new() });
+        if places && !kept {
+            (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
+        }
     }
     sim.count("fan-outs with a producer");
     let (key, what) = (plan.name.clone(), format!("POST /fanouts {}: {} rows", plan.name, plan.rows.len()));
@@ -185,6 +197,32 @@ impl Model {
         produced.rows.iter().filter(|row| !produced.picks || theirs(row)).cloned().collect()
     }
 
+    /// Foresees the pages of a partition of an object, which are not written down: its source always cuts it in the same way.
+    fn expect_pages(&mut self, fanout: Uuid, partition: u32, of: u32) {
+        let mut ask = Ask { fanout, partition, of, cursor: Value::Null };
+        let rows = self.rows_for(&ask);
+        for page in 0.. {
+            let answer = fixed_page(&rows, &ask);
+            let task = |row: &Value| serde_json::from_value::<TaskRequest>(row.clone()).ok();
+            let tasks: Vec<TaskRequest> = answer["tasks"].as_array().into_iter().flatten().filter_map(task).collect();
+            self.expect(fanout, partition, page, &tasks);
+            ask.cursor = answer["cursor"].clone();
+            if ask.cursor.is_null() {
+                return;
+            }
+        }
+    }
+
+    /// The tasks of a page, which are to have its items.
+    fn expect(&mut self, fanout: Uuid, partition: u32, page: u64, tasks: &[TaskRequest]) {
+        let groups = page_groups(fanout, partition, page, tasks.len() as u32);
+        let items: Vec<ItemId> = expand(fanout, &groups).collect();
+        items.iter().zip(tasks).for_each(|(item, task)| self.ask(TaskId::Item(*item), task));
+        if let Some(produced) = self.produced.get_mut(&fanout) {
+            produced.pages.insert((partition, page), items);
+        }
+    }
+
     /// Remembers what an applied write says: a page was written down, its items were added, or a partition moved on behind it.
     pub(crate) fn produces(&mut self, request: &Request) {
         for (of, key) in &request.writes {
@@ -211,10 +249,7 @@ impl Model {
         let page: u64 = page.parse().ok()?;
         let packed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
         let tasks = unpack(&packed).ok()?;
-        let groups = page_groups(fanout, partition, page, tasks.len() as u32);
-        let items: Vec<ItemId> = expand(fanout, &groups).collect();
-        items.iter().zip(&tasks).for_each(|(item, task)| self.ask(TaskId::Item(*item), task));
-        self.produced.get_mut(&fanout)?.pages.insert((partition, page), items);
+        self.expect(fanout, partition, page, &tasks);
         Some(())
     }
 

@@ -1,4 +1,5 @@
-//! Sources of producers as one worker reaches them: asked again, they answer another page; they fail, are slow, and ask for time.
+//! Sources of producers as one worker reaches them: asked again, they answer another page, unless they are objects; they fail, are
+//! slow, and ask for time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +25,14 @@ pub(crate) struct SimulatedSources {
 }
 
 impl Sources for SimulatedSources {
-    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, _: Timestamp) -> Asking<'a> {
+    fn ask<'a>(&'a self, source: &'a Source, ask: &'a Ask, _: Timestamp) -> Asking<'a> {
         let what = format!("ASK partition {} of {} at {}", ask.partition, ask.fanout, ask.cursor);
-        async move { self.worker.call(&self.sim, "a source", &what, self.answer(ask)).await }.boxed()
+        async move { self.worker.call(&self.sim, "a source", &what, self.answer(source, ask)).await }.boxed()
     }
 }
 
 impl SimulatedSources {
-    async fn answer(&self, ask: &Ask) -> Result<Answer, SourceError> {
+    async fn answer(&self, source: &Source, ask: &Ask) -> Result<Answer, SourceError> {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         if dice.chance(sim.rate(300)) {
             sim.count("source: no answer");
@@ -48,7 +49,8 @@ impl SimulatedSources {
             sim.count("source: gone");
             return Err(SourceError::for_good("404"));
         }
-        Answer::read(self.page(ask).to_string().as_bytes(), ask)
+        let page = if source.is_fixed() { fixed_page(&lock(&sim.model).rows_for(ask), ask) } else { self.page(ask) };
+        Answer::read(page.to_string().as_bytes(), ask)
     }
 
     /// A page from the cursor on: of any size, in any order. What follows from its own cursor is what is not in it.
@@ -64,4 +66,15 @@ impl SimulatedSources {
         let cursor = more.then(|| json!({"at": to, "salt": dice.any()}));
         json!({"tasks": page, "cursor": cursor})
     }
+}
+
+/// A page of an object: the same whenever it is asked for. The first one has no rows.
+pub(crate) fn fixed_page(rows: &[Value], ask: &Ask) -> Value {
+    let number = |name: &str| usize::try_from(ask.cursor[name].as_u64().unwrap_or(0)).unwrap_or(0);
+    let (from, page) = (number("at"), number("page"));
+    // Now and then another page has none, too.
+    let size = if ask.cursor.is_null() { 0 } else { (page * 5 + ask.partition as usize * 3) % (ROWS + 1) };
+    let to = rows.len().min(from + size);
+    let cursor = (to < rows.len()).then(|| json!({"at": to, "page": page + 1}));
+    json!({"tasks": rows[from..to], "cursor": cursor})
 }

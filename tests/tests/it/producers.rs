@@ -4,6 +4,7 @@
 mod aws;
 mod crashes;
 mod failures;
+mod fixed;
 mod local;
 mod sources;
 

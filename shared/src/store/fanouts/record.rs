@@ -88,8 +88,6 @@ pub struct Fanout {
     pub look_at: Option<Timestamp>,
     /// The source from which Fanfold reads its tasks. The producer seals the fan-out.
     pub producer: Option<Producer>,
-    /// Rows of a file that are registered.
-    pub cursor: u64,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it ended: its state and all counts are final.
@@ -165,7 +163,6 @@ impl Fanout {
             idle_limit: reader.optional_json("idle_limit")?.unwrap_or_default(),
             look_at: reader.time(LOOK_AT)?,
             producer: reader.optional_json(PRODUCER)?,
-            cursor: reader.number("cursor")?,
             created_at: Timestamp(reader.number("created_at")?),
             ended_at: reader.time("ended_at")?,
             updated_at: Timestamp(reader.number("updated_at")?),
@@ -218,7 +215,6 @@ impl Fanout {
             (IDLE, self.look_at.filter(|_| standing == Standing::Watched).map(|_| few(self.id))),
             (LOOK_AT, self.look_at.map(time)),
             (PRODUCER, self.producer.as_ref().map(json)),
-            ("cursor", count(self.cursor)),
             ("created_at", Some(time(self.created_at))),
             ("ended_at", self.ended_at.map(time)),
             ("updated_at", Some(time(self.updated_at))),
@@ -263,7 +259,7 @@ mod tests {
         let notify = prop::sample::select(vec![None, Some(Destination::Url("https://example.com/".to_owned()))]);
         (
             (any_id(), state, prop::option::of(".{0,9}"), notify, any_notice()),
-            any::<[u64; 9]>(),
+            any::<[u64; 8]>(),
             prop::option::of((prop::array::uniform4(any_bits()), any::<[bool; 2]>())),
             prop::array::uniform2(any_time()),
             prop::array::uniform2(prop::option::of(any_time())),
@@ -271,7 +267,7 @@ mod tests {
             .prop_map(
                 |((id, state, user_key, notify, notice), counts, inline, [created_at, updated_at], ends)| {
                     let [ended_at, look_at] = ends;
-                    let [total, opened_with, open_groups, done, failed, duplicates, missing, failures, cursor] = counts;
+                    let [total, opened_with, open_groups, done, failed, duplicates, missing, failures] = counts;
                     let inline = inline.map(inline_of);
                     Fanout {
                         id,
@@ -298,7 +294,6 @@ mod tests {
                         failures,
                         idle_limit: IdleLimit { open: ended_at.map(|_| Span::from_secs(60)), sealed: None },
                         look_at,
-                        cursor,
                         created_at,
                         ended_at,
                         updated_at,

@@ -1,4 +1,4 @@
-//! A page as it is stored: packed, with its counts and where the next one begins.
+//! A page of a partition: its counts, and where the next one begins; and as it is kept, with its tasks, packed.
 
 use std::io::{Read, Write};
 
@@ -14,11 +14,9 @@ use crate::limits::{CURSOR_BYTES_MAX, PAGE_BYTES_MAX, PAGE_RETENTION, SOURCE_ANS
 use crate::messages::TaskRequest;
 use crate::producing::{BadRow, Sifted};
 
-/// A page that was read: the rows of one partition that are to be registered.
-#[derive(Clone, Debug, PartialEq)]
+/// What a partition notes of a page that was read.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// Its tasks, without ids.
-    pub tasks: Vec<TaskRequest>,
     /// Rows of the page as the source answered it.
     pub rows: u64,
     /// Those of other shares.
@@ -29,6 +27,15 @@ pub struct Page {
     pub bad_rows: Vec<BadRow>,
     /// Where the next page begins, as JSON; none: it is the last.
     pub next: Option<String>,
+}
+
+/// A page as it is kept, with the rows of one partition that are to be registered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptPage {
+    /// Its counts.
+    pub page: Page,
+    /// Its tasks, without ids.
+    pub tasks: Vec<TaskRequest>,
     packed: Vec<u8>,
 }
 
@@ -71,16 +78,32 @@ pub fn unpack(packed: &[u8]) -> Result<Vec<TaskRequest>, String> {
 }
 
 impl Page {
+    /// A page of which every row is a task, and where the next one begins.
+    ///
+    /// # Errors
+    /// The cursor is too large.
+    pub fn whole(rows: u64, next: Option<&Value>) -> Result<Self, PageError> {
+        Ok(Self { rows, next: cursor(next)?, ..Self::default() })
+    }
+}
+
+/// A cursor as it is stored.
+fn cursor(next: Option<&Value>) -> Result<Option<String>, PageError> {
+    let next = next.map(Value::to_string);
+    match next.as_ref().map(String::len).filter(|bytes| *bytes > CURSOR_BYTES_MAX) {
+        Some(bytes) => Err(PageError::Cursor(bytes)),
+        None => Ok(next),
+    }
+}
+
+impl KeptPage {
     /// A page from sifted rows, and where the next one begins.
     ///
     /// # Errors
     /// It is more than a page may be.
     pub fn new(sifted: Sifted, next: Option<&Value>) -> Result<Self, PageError> {
         let Sifted { tasks, rows, dropped, bad, bad_rows } = sifted;
-        let next = next.map(Value::to_string);
-        if let Some(bytes) = next.as_ref().map(String::len).filter(|bytes| *bytes > CURSOR_BYTES_MAX) {
-            return Err(PageError::Cursor(bytes));
-        }
+        let next = cursor(next)?;
         if tasks.len() > TASKS_PER_REQUEST_MAX {
             return Err(PageError::TooMany(tasks.len()));
         }
@@ -88,18 +111,19 @@ impl Page {
         if packed.len() > PAGE_BYTES_MAX {
             return Err(PageError::TooLarge(packed.len()));
         }
-        Ok(Self { tasks, rows, dropped, bad, bad_rows, next, packed })
+        Ok(Self { page: Page { rows, dropped, bad, bad_rows, next }, tasks, packed })
     }
 
     pub(super) fn encode(&self, key: &str, now: Timestamp) -> Item {
+        let Page { rows, dropped, bad, bad_rows, next } = &self.page;
         item([
             ("id", Some(text(key))),
             ("tasks", Some(binary(&self.packed))),
-            ("rows", Some(number(self.rows))),
-            ("dropped", count(self.dropped)),
-            ("bad", count(self.bad)),
-            ("bad_rows", (!self.bad_rows.is_empty()).then(|| json(&self.bad_rows))),
-            ("next", self.next.as_ref().map(text)),
+            ("rows", Some(number(*rows))),
+            ("dropped", count(*dropped)),
+            ("bad", count(*bad)),
+            ("bad_rows", (!bad_rows.is_empty()).then(|| json(bad_rows))),
+            ("next", next.as_ref().map(text)),
             ("ttl", Some(expiry(now, PAGE_RETENTION))),
         ])
     }
@@ -107,15 +131,15 @@ impl Page {
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("producers", "id", item);
         let packed = reader.bytes("tasks")?.to_vec();
-        Ok(Self {
-            tasks: unpack(&packed).map_err(|error| reader.corrupt("tasks", error))?,
+        let page = Page {
             rows: reader.number("rows")?,
             dropped: reader.number("dropped")?,
             bad: reader.number("bad")?,
             bad_rows: reader.optional_json("bad_rows")?.unwrap_or_default(),
             next: reader.optional_text("next")?.map(str::to_owned),
-            packed,
-        })
+        };
+        let tasks = unpack(&packed).map_err(|error| reader.corrupt("tasks", error))?;
+        Ok(Self { page, tasks, packed })
     }
 }
 
@@ -141,8 +165,8 @@ mod tests {
             let tasks = contents.into_iter().map(|(text, number, part)| task(json!([text, number, part]))).collect();
             let bad_rows = vec![BadRow { row: rows, problem: "is wrong".to_owned() }];
             let next = next.map(Value::String);
-            let page = Page::new(Sifted { tasks, rows, dropped, bad, bad_rows }, next.as_ref()).unwrap();
-            prop_assert_eq!(Page::decode(&page.encode("x/0/0", Timestamp(1))).unwrap(), page);
+            let page = KeptPage::new(Sifted { tasks, rows, dropped, bad, bad_rows }, next.as_ref()).unwrap();
+            prop_assert_eq!(KeptPage::decode(&page.encode("x/0/0", Timestamp(1))).unwrap(), page);
         }
     }
 
@@ -150,15 +174,15 @@ mod tests {
     fn what_is_too_much_is_refused_and_as_many_bytes_as_allowed_always_fit() {
         let sifted = |tasks| Sifted { tasks, ..Sifted::default() };
         let many = vec![task(json!({"city": "Bonn"})); TASKS_PER_REQUEST_MAX];
-        assert!(Page::new(sifted(many.clone()), None).is_ok());
+        assert!(KeptPage::new(sifted(many.clone()), None).is_ok());
         let more = many.into_iter().chain([task(json!(1))]).collect();
-        assert_eq!(Page::new(sifted(more), None), Err(PageError::TooMany(TASKS_PER_REQUEST_MAX + 1)));
+        assert_eq!(KeptPage::new(sifted(more), None), Err(PageError::TooMany(TASKS_PER_REQUEST_MAX + 1)));
         let mut random = fastrand::Rng::with_seed(7);
         let mut noise = |bytes: usize| (0..bytes).map(|_| random.alphanumeric()).collect::<String>();
-        assert!(Page::new(sifted(vec![task(json!(noise(PAGE_BYTES_MAX - 100)))]), None).is_ok());
-        let large = Page::new(sifted(vec![task(json!(noise(2 * PAGE_BYTES_MAX)))]), None);
+        assert!(KeptPage::new(sifted(vec![task(json!(noise(PAGE_BYTES_MAX - 100)))]), None).is_ok());
+        let large = KeptPage::new(sifted(vec![task(json!(noise(2 * PAGE_BYTES_MAX)))]), None);
         assert!(matches!(large, Err(PageError::TooLarge(_))));
-        let cursor = |bytes: usize| Page::new(Sifted::default(), Some(&json!("x".repeat(bytes - 2))));
+        let cursor = |bytes: usize| KeptPage::new(Sifted::default(), Some(&json!("x".repeat(bytes - 2))));
         assert!(cursor(CURSOR_BYTES_MAX).is_ok());
         assert_eq!(cursor(CURSOR_BYTES_MAX + 1), Err(PageError::Cursor(CURSOR_BYTES_MAX + 1)));
     }

@@ -110,6 +110,11 @@ async fn files_and_programs_are_taken_where_they_are_allowed() {
     let server = server.with_commands();
     server.post("/fanouts", file).await.ok(201);
     server.post("/fanouts", command).await.ok(201);
+    // Nobody but `fanfold run` names its file.
+    let rows = json!({"kind": "parcel", "fingerprint": NOBODY, "page_rows": 2, "page_bytes": 3});
+    let rows = request(json!({"source": {"rows": rows}, "key": null}));
+    let (detail, _) = server.post("/fanouts", rows).await.problem(422, "invalid_producer");
+    assert!(detail.contains("only `fanfold run` uses it"), "{detail}");
     let none = request(json!({"source": {"command": []}}));
     let (_, fields) = server.post("/fanouts", none).await.problem(422, "invalid_producer");
     assert_eq!(fields, ["producer.source.command"]);

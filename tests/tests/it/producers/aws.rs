@@ -192,7 +192,7 @@ async fn an_object_is_read_in_ranges() {
     loop {
         let answer = asked.ask(&source, cursor).await.unwrap();
         for given in answer.rows {
-            assert_eq!(given.row.unwrap()["content"]["order"], name(found));
+            assert_eq!(given.row.unwrap()["order"], name(found));
             assert_eq!(given.at.unwrap().line, Some(found as u64 + 2));
             found += 1;
         }

@@ -7,7 +7,6 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::{Router, routing};
 use fanfold::ids::ItemGroup;
 use fanfold::policy::PolicyError;
-use fanfold::producing::Producer;
 use fanfold::tracking::OpenRequest;
 use fanfold_http::{Code, IdempotencyKey, Json, Problem};
 use serde::Serialize;
@@ -54,8 +53,7 @@ async fn open(
     Json(request): Json<OpenRequest>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Opened>), Problem> {
     destination(&request).map_err(|PolicyError(errors)| Problem::fields(Code::InvalidDestination, errors))?;
-    let producer = request.producer.as_ref().filter(|_| !api.allow_commands);
-    if let Some(error) = producer.and_then(Producer::needs_local) {
+    if let Some(error) = request.producer.as_ref().and_then(|producer| producer.refused(api.allow_commands)) {
         return Err(Problem::fields(Code::InvalidProducer, vec![error]));
     }
     let key = key.as_ref().map(IdempotencyKey::as_str);

@@ -161,7 +161,6 @@ mod tests {
             idle_limit: IdleLimit::default(),
             look_at: None,
             producer: None,
-            cursor: 0,
             created_at: Timestamp(1),
             ended_at: None,
             updated_at: Timestamp(2),
