@@ -52,9 +52,9 @@ impl LocalSources for LocalFolder {
         Box::pin(async move {
             match &self.rows {
                 Some(file) => file.ask(rows, ask).await,
-                None => {
-                    Err(SourceError::for_good("the rows of a run can be read only by `fanfold run` with its --data"))
-                }
+                None => Err(SourceError::for_good(
+                    "only `fanfold run` reads the rows of a run: repeat it with the same --data",
+                )),
             }
         })
     }

@@ -74,6 +74,8 @@ pub(crate) struct Running {
     pub(crate) steps: Steps,
     pumps: Vec<PumpHandle>,
     sweep: JoinHandle<()>,
+    /// Whether rows of a run come in.
+    reads_run: bool,
 }
 
 impl EmbeddedStack {
@@ -163,7 +165,7 @@ impl EmbeddedStack {
         }
         let sweeping =
             Sweeping::new(Arc::clone(&steps.sweep), &self.surroundings("SweepFunction"), self.engine.clone())?;
-        Ok(Running { steps, pumps, sweep: tokio::spawn(sweeping.keep_on()) })
+        Ok(Running { steps, pumps, sweep: tokio::spawn(sweeping.keep_on()), reads_run: run.is_some() })
     }
 }
 
@@ -185,15 +187,15 @@ impl Running {
             }
         }
         .shared();
-        // Pages that are being registered call nobody, and whoever goes on begins with them: they are cut off after a moment, in which
-        // invocations that are through can end.
+        // The pages of a run call nobody, and whoever goes on begins with them: they are cut off after a moment, in which invocations
+        // that are through can end.
         let cut_soon = async {
             tokio::time::sleep(SOON).await;
         }
         .shared();
         let stop = async |pump: PumpHandle| {
             let function = pump.function().to_owned();
-            let invoked = match function == PRODUCE {
+            let invoked = match self.reads_run && function == PRODUCE {
                 true => pump.stop_or(cut_soon.clone()).await,
                 false => pump.stop_or(cut.clone()).await,
             };

@@ -5,6 +5,8 @@ python3 examples/mailing/run.py --fanfold ./fanfold     uses this one
 """
 
 import argparse
+import csv
+import os
 import pathlib
 import sys
 import time
@@ -14,7 +16,9 @@ import lists
 from fanfold import Fanfold
 from services import PER_CALL, Company
 
-MANIFEST = pathlib.Path(__file__).parent / "../../Cargo.toml"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MANIFEST = ROOT / "Cargo.toml"
+LIST = ROOT / "target/mailing/who-got-what.csv"
 CARGO = ["cargo", "run", "--quiet", "--release", "--manifest-path", str(MANIFEST), "--"]
 
 POLICY = {
@@ -47,17 +51,29 @@ def table(company):
         print(f"{content:<10}{mails:>8,}{company.opened(content):>9,}")
 
 
-def check(everybody, company, ended):
+def write(path, recipients, company):
+    """Who got what: a line per recipient and mail."""
+    on = {to: " and ".join(name for name in recipients if to in recipients[name]) for to in set().union(*recipients.values())}
+    rows = [(to, on.get(to, ""), content, "sent") for to, content in company.sent]
+    rows += [(to, on.get(to, ""), "", "bounced") for to in company.bounced.elements()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("recipient", "lists", "content", "outcome"), *sorted(rows)])
+
+
+def check(everybody, path, ended):
     """Everybody on the lists, once, and nobody else; and Fanfold counted as the mails did."""
-    got = Counter(to for to, _ in company.sent)
-    got.update(company.bounced)
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    got = Counter(row["recipient"] for row in rows)
+    outcomes = Counter(row["outcome"] for row in rows)
     wrong = {
         "got two mails": [to for to, mails in got.items() if mails > 1],
         "got none": sorted(everybody - set(got)),
         "are on no list": sorted(set(got) - everybody),
     }
     counted = sum(fanout["succeeded"] for fanout in ended), sum(fanout["failed"] for fanout in ended)
-    if counted != (len(company.sent), sum(company.bounced.values())):
+    if counted != (outcomes["sent"], outcomes["bounced"]):
         wrong["were counted otherwise"] = [str(counted)]
     for what, who in wrong.items():
         if who:
@@ -69,6 +85,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--fanfold", help="the command to start instead")
     arguments.add_argument("--every", type=int, default=1, help="take one place in so many")
+    arguments.add_argument("--list", type=pathlib.Path, default=LIST, help="where to write who got what")
     arguments = arguments.parse_args()
 
     recipients = lists.read(arguments.every)
@@ -90,11 +107,13 @@ def main():
     finally:
         fanfold.stop()
     table(company)
-    right = check(everybody, company, ended)
+    write(arguments.list, {name: set(names) for name, names in recipients.items()}, company)
+    right = check(everybody, arguments.list, ended)
     print(
         f"\n{len(company.sent):,} mails in {len(company.answers):,} calls, {seconds:.0f} s; {len(company.refused)} calls were refused "
         f"at first; {len(company.bounced)} mailboxes do not exist"
     )
+    print(f"who got what: {os.path.relpath(arguments.list)}")
     print("Nobody got two mails, and nobody was left out." if right else "WRONG")
     sys.exit(0 if right else 1)
 

@@ -76,19 +76,7 @@ fn acks(bytes: &[u8]) {
     let Some((size, rest)) = bytes.split_first_chunk::<2>() else { return };
     let size = usize::from(u16::from_be_bytes(*size)) % (GROUP_ITEMS_MAX as usize + 1);
     let mut outcomes: Vec<Option<Reported>> = vec![None; size];
-    let mut group = GroupRecord {
-        id: Uuid::nil(),
-        fanout: Uuid::nil(),
-        size: size as u32,
-        pending: Bits::ones(size),
-        failed: Bits::default(),
-        duplicates: Bits::default(),
-        missing: Bits::default(),
-        tasks: false,
-        counted: false,
-        added: None,
-        updated_at: Timestamp(0),
-    };
+    let mut group = GroupRecord::new(Uuid::nil(), Uuid::nil(), size as u32, Timestamp(0));
     let mut newly = 0;
     for acks in rest.chunks(12) {
         let (mut mask, mut reported) = (Mask::default(), BTreeMap::new());

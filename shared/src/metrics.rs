@@ -12,10 +12,10 @@ pub const SOURCE_TRIES_FAILED: &str = "fanfold_source_tries_failed";
 pub const PARTITIONS_FAILED: &str = "fanfold_partitions_failed";
 /// Tasks dropped because another has their key.
 pub const TASKS_DUPLICATE: &str = "fanfold_tasks_duplicate";
-/// Tasks that became members of a dispatched batch.
+/// Tasks that became members of a formed batch.
 pub const TASKS_BATCHED: &str = "fanfold_tasks_batched";
-/// Batches dispatched.
-pub const BATCHES_DISPATCHED: &str = "fanfold_batches_dispatched";
+/// Batches formed.
+pub const BATCHES_FORMED: &str = "fanfold_batches_formed";
 /// Calls of batch APIs.
 pub const CALLS: &str = "fanfold_calls";
 /// Members that succeeded.

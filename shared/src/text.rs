@@ -1,6 +1,7 @@
 //! Texts from outside, shortened and made safe to show.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::ops::RangeInclusive;
 
 /// Stands for what was left out.
@@ -37,16 +38,15 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// An error and what caused it, outermost first.
+pub fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
+/// The same as a text.
 #[must_use]
-pub fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
+pub fn causes(error: &dyn Error) -> String {
+    let causes = error.source().into_iter().flat_map(chain).map(ToString::to_string);
+    std::iter::once(error.to_string()).chain(causes).collect::<Vec<_>>().join(": ")
 }
 
 /// The beginning of a received text, as one line of at most `most` bytes (3 or more).

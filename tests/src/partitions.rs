@@ -19,7 +19,7 @@ use tokio::time::Instant;
 /// How long every request takes.
 const LATENCY: Duration = Duration::from_millis(5);
 
-/// What partitions and tables take, in units a second.
+/// What partitions and tables take, in units per second.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput {
     pub writes: f64,

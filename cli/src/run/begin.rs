@@ -51,8 +51,11 @@ impl Run<'_> {
         let opening = Opening::new(&surroundings, (record.key, self.job.name()), rows, pages.partitions())?;
         let auditor = Auditor::new(&stack)?;
         let before = auditor.tally(fanout).await?;
-        // What earlier processes did is counted before the steps are at work.
-        let (done, duplicates) = match tracking.fanouts.get(fanout).await? {
+        let found = tracking.fanouts.get(fanout).await?;
+        // Before the steps are at work, so that nothing is called for a run that is refused.
+        found.as_ref().map_or(Ok(()), |found| opening.has_opened(found))?;
+        // What earlier processes did is counted before that, too.
+        let (done, duplicates) = match found {
             Some(found) => {
                 let (_, progress) = tracking.progress(found).await?;
                 (progress.done, progress.duplicates)

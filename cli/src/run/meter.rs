@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fanfold::metrics::{
-    BATCHES_DISPATCHED, ITEMS_ACKED, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES, TASKS_BATCHED, TASKS_DUPLICATE,
+    BATCHES_FORMED, ITEMS_ACKED, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES, TASKS_BATCHED, TASKS_DUPLICATE,
     TASKS_REGISTERED,
 };
 
@@ -80,7 +80,7 @@ impl Meter {
             handled,
             failed,
             acked,
-            batches: self.before.batches + counted(BATCHES_DISPATCHED),
+            batches: self.before.batches + counted(BATCHES_FORMED),
             retries: self.before.calls.saturating_sub(self.before.batches) + counted(RETRIES),
         }
     }

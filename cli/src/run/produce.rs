@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanfold::config::Surroundings;
+use fanfold::ids::derived;
 use fanfold::limits::IDLE_WITH_TASKS;
 use fanfold::policy::{Destination, NoticesQueue, Span};
 use fanfold::producing::{Producer, Producing, RunRows, Source};
 use fanfold::store::fanouts::{Fanout, FanoutState, IdleLimit};
 use fanfold::store::producers::PartitionState;
-use fanfold::tracking::{OpenRequest, Tracking, TrackingError};
+use fanfold::tracking::{OpenRequest, Tracking};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -55,19 +56,24 @@ impl Opening {
         Ok(Self { producing, tracking, key, request })
     }
 
-    /// Opens it, or finds it again. Steps must be at work before that: they begin with messages for partitions that they find, and
-    /// opening sends some, too.
+    /// Refuses a fan-out whose pages or partitions are others.
+    pub(super) fn has_opened(&self, found: &Fanout) -> Result<(), Failure> {
+        let same = found.producer == self.request.producer;
+        if same { Ok(()) } else { Err(Failure::Rows(OTHER_VERSION.to_owned())) }
+    }
+
+    /// Opens it, or finds it again, whatever its folder was called then. Steps must be at work before that: they begin with messages
+    /// for partitions that they find, and opening sends some, too.
     pub(super) async fn open(&self) -> Result<Fanout, Failure> {
-        let opened = match self.producing.open(&self.tracking, self.request.clone(), Some(&self.key.to_string())).await
-        {
-            Err(TrackingError::KeyReused(_)) => return Err(Failure::Rows(OTHER_VERSION.to_owned())),
-            opened => opened?,
+        let key = self.key.to_string();
+        let Some(found) = self.tracking.fanouts.get(derived::fanout(&key)).await? else {
+            return Ok(self.producing.open(&self.tracking, self.request.clone(), Some(&key)).await?.fanout);
         };
         // The file was changed in the middle of an earlier run. By now it is as it was: it was checked.
-        if !opened.new && opened.fanout.state == FanoutState::Open {
-            self.producing.resume(&opened.fanout).await.map_err(|error| Failure::Produce(error.to_string()))?;
+        if found.state == FanoutState::Open {
+            self.producing.resume(&found).await.map_err(|error| Failure::Produce(error.to_string()))?;
         }
-        Ok(opened.fanout)
+        Ok(found)
     }
 }
 
@@ -80,15 +86,17 @@ pub(super) async fn all_registered(begun: &Begun, turns: &Turns) -> Result<(), F
             return Err(Failure::Produce(reason.clone()));
         }
         let found = begun.auditor.partitions(begun.fanout, partitions).await?;
-        begun.meter.registered.store(found.iter().map(|it| it.rows).sum(), Ordering::Relaxed);
+        let rows = found.iter().map(|it| it.rows).sum();
+        begun.meter.registered.store(rows, Ordering::Relaxed);
         if found.len() == partitions as usize && found.iter().all(|it| it.state == PartitionState::Done) {
+            let missing = || Failure::Internal(format!("{rows} of {} rows are registered", begun.meter.total));
+            return if rows == begun.meter.total { Ok(()) } else { Err(missing()) };
+        }
+        // Somebody cancelled it by the HTTP API.
+        if begun.tracking.fanouts.get(begun.fanout).await?.is_some_and(|fanout| fanout.state.cut_short()) {
             return Ok(());
         }
         if let Some(failed) = found.iter().find(|it| it.state == PartitionState::Failed) {
-            // Somebody cancelled it by the HTTP API.
-            if begun.tracking.fanouts.get(begun.fanout).await?.is_some_and(|fanout| fanout.state.cut_short()) {
-                return Ok(());
-            }
             return Err(Failure::Rows(failed.error.clone().unwrap_or_default()));
         }
         // Either way: the next look shows.

@@ -43,16 +43,18 @@ pub(crate) struct FileRows {
 impl FileRows {
     /// A page of it; its cursor is the page's number.
     pub(crate) async fn ask(&self, rows: &RunRows, ask: &Ask) -> Result<Answer, SourceError> {
-        if *rows != self.rows {
+        if *rows != self.rows || ask.of != self.pages.partitions() {
             return Err(SourceError::for_good("the rows are those of another run"));
         }
-        let number = match ask.cursor.as_u64() {
-            Some(number) => usize::try_from(number).ok(),
-            None if ask.cursor.is_null() => self.pages.first(ask.partition),
-            None => return Err(SourceError::for_good(format!("there is no page {}", ask.cursor))),
+        let number = match ask.cursor.is_null() {
+            true => match self.pages.first(ask.partition) {
+                Some(number) => Some(number),
+                None => return Ok(Answer::default()),
+            },
+            false => ask.cursor.as_u64().and_then(|number| usize::try_from(number).ok()),
         };
         let Some((number, page)) = number.and_then(|number| Some((number, self.pages.get(number)?))) else {
-            return Ok(Answer::default());
+            return Err(SourceError::for_good(format!("there is no page {}", ask.cursor)));
         };
         self.keep_behind().await;
         let (input, version, kind) = (self.input.clone(), self.version, Arc::<str>::from(rows.kind.as_str()));
@@ -72,8 +74,8 @@ impl FileRows {
                 given => given,
             }
         };
-        let read = tokio::task::spawn_blocking(read).await.map_err(SourceError::again)?;
         // Whatever it is, a user is here and sees it.
+        let read = tokio::task::spawn_blocking(read).await.map_err(SourceError::for_good)?;
         let rows = read.map_err(SourceError::for_good)?;
         Ok(Answer { rows, cursor: self.pages.after(number).map(|next| json!(next)) })
     }
@@ -134,13 +136,12 @@ impl Step for EndsRun {
             let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
             for (delivery, message) in messages {
                 let result = self.produce.turn(message).await;
-                if result.is_err() {
+                if let Err(error) = &result {
+                    tracing::error!(%error, ?message, "a partition could not be moved on");
                     failures.push(delivery.message_id);
                 }
-                match result {
-                    result if message.fanout == self.fanout => self.turns.end(result),
-                    Err(error) => tracing::error!(%error, ?message, "a partition could not be moved on"),
-                    Ok(()) => {}
+                if message.fanout == self.fanout {
+                    self.turns.end(result);
                 }
             }
             failures
@@ -212,6 +213,13 @@ mod tests {
         let ask_first = Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor: Value::Null };
         let error = file.ask(&Pages::source("row", Uuid::max()), &ask_first).await.unwrap_err();
         assert!(error.for_good && error.message.contains("another run"), "{error}");
+        let otherwise = Ask { of: 2, ..ask_first.clone() };
+        let error = file.ask(&file.rows, &otherwise).await.unwrap_err();
+        assert!(error.for_good && error.message.contains("another run"), "{error}");
+        for beyond in [json!(1), json!("0"), json!(-1)] {
+            let error = ask(&file, 0, beyond.clone()).await.unwrap_err();
+            assert!(error.for_good && error.message.ends_with(&format!("no page {beyond}")), "{error}");
+        }
         std::fs::write(&file.input.file, "1\n").unwrap();
         let error = ask(&file, 0, Value::Null).await.unwrap_err();
         assert!(error.for_good && error.message.ends_with("rows.ndjson: was changed while it was read"), "{error}");

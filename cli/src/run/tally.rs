@@ -17,7 +17,7 @@ use crate::stack::EmbeddedStack;
 /// Sums over the batches of one fan-out.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Batches that were dispatched.
+    /// Batches that were formed.
     pub(crate) batches: u64,
     /// Their members.
     pub(crate) members: u64,

@@ -140,6 +140,26 @@ fn a_folder_that_was_moved_is_the_same_run() {
 }
 
 #[test]
+fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
+    let folder = Folder::with_rows(ROWS, &slow());
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, 30);
+    signal(&child, "-INT");
+    child.wait().unwrap();
+    let [option, value] = data(&folder);
+    let moved = Folder::new();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        // The data folder stays where it is.
+        if file.file_type().unwrap().is_file() {
+            std::fs::rename(file.path(), moved.path().join(file.file_name())).unwrap();
+        }
+    }
+    let summary = moved.summary(&[&option, &value]);
+    assert_eq!((&summary["tasks"], &summary["open"]), (&json!(ROWS), &json!(0)), "{summary}");
+}
+
+#[test]
 fn rates_and_units_after_a_resume_are_of_the_last_leg() {
     let folder = Folder::with_rows(ROWS, &slow());
     let mut child = folder.start();

@@ -27,7 +27,7 @@ impl Group {
             self.wake(message, left.clone())
         };
         let Some(batch) = batch else { return Ok(outbox) };
-        if batch.status == BatchStatus::Dispatched && lock.names(batch.id) {
+        if batch.status == BatchStatus::Formed && lock.names(batch.id) {
             let more = !left.is_empty() && outbox.group.is_empty();
             outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
         } else if batch.members.is_empty() && !hold.paused {

@@ -1,4 +1,4 @@
-//! The step `group`: the leader claims the lane's tasks into a batch and dispatches it.
+//! The step `group`: the leader claims the lane's tasks and forms a batch of them.
 
 mod led;
 mod step;
@@ -15,7 +15,7 @@ use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
-use fanfold::metrics::{BATCHES_DISPATCHED, TASKS_BATCHED};
+use fanfold::metrics::{BATCHES_FORMED, TASKS_BATCHED};
 use fanfold::policy::no_policy;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::{Leader, Locks};
@@ -32,7 +32,7 @@ struct Outbox {
     elect: Vec<ElectMessage>,
 }
 
-/// Forms batches and dispatches them.
+/// Forms batches.
 #[derive(Debug)]
 pub struct Group {
     tasks: Tasks,
@@ -81,7 +81,7 @@ impl Group {
         let policy = self.policies.get(kind).await?;
         // Once its intent is written, it goes on without a policy: tasks that it claimed are kept once its lane's lock names the batch.
         if policy.is_none() && self.batches.get(message.batch).await?.is_none() {
-            tracing::warn!(lane = %message.lane, "{}; the leader waits, and is reminded once there is one", no_policy(kind));
+            tracing::warn!(lane = %message.lane, "{}; the leader waits, and its message is sent again once there is one", no_policy(kind));
             return Ok(Outbox::default());
         }
         let hold = self.policies.hold(&message.lane).await?;
@@ -110,7 +110,7 @@ impl Group {
         let max_in_flight = policy.map_or(1, |policy| policy.max_in_flight);
         let (mut outbox, in_flight) = self.step_down(message, max_in_flight, size, &rest).await?;
         // A batch that its lane's lock does not name would be lost with its first message.
-        if in_flight && batch.status == BatchStatus::Dispatched {
+        if in_flight && batch.status == BatchStatus::Formed {
             let more = !rest.is_empty() && outbox.group.is_empty();
             outbox.handle.push((HandleMessage::first(batch.id, more), batch.lane));
         }
@@ -179,7 +179,7 @@ impl Group {
         Ok(self.tasks.loads(&alone).await?)
     }
 
-    /// Claims the intended members, and dispatches those that were won.
+    /// Claims the intended members, and forms the batch of those that were won.
     async fn claim(&self, batch: Batch, candidates: &Candidates) -> Result<Batch, GroupError> {
         let bundles = self.tasks.claim_bundles(&batch.bundles, candidates.read(), &batch.lane, batch.id).await?;
         let intended = |bundle: &Bundle| batch.bundles.get(bundle.id).cloned().unwrap_or_default();
@@ -188,9 +188,9 @@ impl Group {
         let alone: Vec<TaskId> = batch.members.ids().iter().filter(|id| !of_bundles.contains(id)).copied().collect();
         let alone = self.tasks.claim(&alone, &batch.lane, batch.id).await?;
         let won = bundles.iter().flat_map(|(bundle, won)| bundle.tasks(won));
-        let batch = self.batches.dispatch(&batch, won.chain(alone).collect()).await?;
-        if batch.status == BatchStatus::Dispatched {
-            metrics::counter!(BATCHES_DISPATCHED).increment(1);
+        let batch = self.batches.form(&batch, won.chain(alone).collect()).await?;
+        if batch.status == BatchStatus::Formed {
+            metrics::counter!(BATCHES_FORMED).increment(1);
             metrics::counter!(TASKS_BATCHED).increment(batch.members.len() as u64);
         }
         Ok(batch)
@@ -214,7 +214,7 @@ impl Group {
         Ok(self.tasks.waiting(named, &message.lane).await?)
     }
 
-    /// The batch is dispatched: hands the lock to the lane's next batch if more tasks wait and there is room, else frees it.
+    /// The batch is formed: hands the lock to the lane's next batch if more tasks wait and there is room, else frees it.
     /// The same write records the batch as in flight. Returns whether the lock names the batch.
     async fn step_down(
         &self,

@@ -10,7 +10,7 @@ use crate::Group;
 
 impl Step for Group {
     /// All that follows from an invocation is sent together: if that fails, all its messages fail, and a repetition finds
-    /// its batches dispatched.
+    /// its batches formed.
     fn deliver<'a>(&'a self, deliveries: Vec<Delivery>) -> BoxFuture<'a, Failures> {
         async move {
             let (messages, mut failures) = parse::<GroupMessage>(deliveries);

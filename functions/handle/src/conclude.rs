@@ -28,16 +28,14 @@ impl Handle {
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
     pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
-        let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotDispatched(batch.id))?;
+        let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotFormed(batch.id))?;
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
             // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(_)) => {
                 self.later(&batch.lane, message, from.since(self.world.now()) + DELAY_MIN).await
             }
-            (BatchStatus::Grouping | BatchStatus::Dispatched, _) => {
-                self.later(&batch.lane, message, Duration::ZERO).await
-            }
+            (BatchStatus::Grouping | BatchStatus::Formed, _) => self.later(&batch.lane, message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
         }
     }

@@ -62,8 +62,8 @@ pub(crate) enum HandleError {
     Queue(#[from] QueueError),
     #[error("there is no batch {0}")]
     UnknownBatch(Uuid),
-    #[error("batch {0} is not dispatched yet")]
-    NotDispatched(Uuid),
+    #[error("batch {0} is not formed yet")]
+    NotFormed(Uuid),
 }
 
 impl Handle {

@@ -127,7 +127,7 @@ impl Handle {
         let Pass { place, probes, times, .. } = pass;
         let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
         if let Err(error) = given {
-            tracing::warn!(%error, party = ?place.party, "a place was not given back; it is free when its lease ends");
+            tracing::warn!(%error, party = ?place.party, "a place was not released; it is free when its lease ends");
         }
         self.give_times_back(batch, times).await;
     }

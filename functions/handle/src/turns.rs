@@ -298,12 +298,12 @@ impl Handle {
         if let Some(slot) = lane.as_ref().and_then(|time| time.slot.as_ref())
             && let Err(error) = self.locks.give_time_back(&batch.lane, slot).await
         {
-            tracing::warn!(%error, lane = %batch.lane, "a time of a lane's rate was not given back");
+            tracing::warn!(%error, lane = %batch.lane, "a time of a lane's rate was not released");
         }
         if let Some(slot) = kind.as_ref().and_then(|time| time.slot.as_ref())
             && let Err(error) = self.gates.give_time_back(&batch.lane.kind, slot).await
         {
-            tracing::warn!(%error, kind = batch.lane.kind, "a time of a kind's rate was not given back");
+            tracing::warn!(%error, kind = batch.lane.kind, "a time of a kind's rate was not released");
         }
     }
 }

@@ -38,7 +38,7 @@ fn open(path: &Path) -> Result<(File, String, u64), SourceError> {
     Ok((file, format!("{}-{}", about.len(), changed.as_nanos()), about.len()))
 }
 
-/// The same, if it is of this version.
+/// The same, if it is of this version. Asked before and after a read, since a file may be changed during one.
 fn open_version(path: &Path, version: &str) -> Result<File, SourceError> {
     let (file, found, _) = open(path)?;
     if found != version {
@@ -74,6 +74,7 @@ impl Store for Folder<'_> {
             }
             let mut first = Vec::new();
             file.take(OBJECT_HEAD_BYTES as u64).read_to_end(&mut first).map_err(|error| failed(path, &error))?;
+            open_version(path, &version)?;
             Ok(Arc::new(Head { version, size, packed: false, first }))
         })
         .await
@@ -85,6 +86,7 @@ impl Store for Folder<'_> {
             let mut file = open_version(path, &version)?;
             let mut bytes = Vec::new();
             let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(len).read_to_end(&mut bytes));
+            open_version(path, &version)?;
             match read.map_err(|error| failed(path, &error))? {
                 read if read as u64 == len => Ok(bytes),
                 _ => Err(SourceError::again(format!("{}: ends while it is read", path.display()))),
@@ -101,6 +103,7 @@ impl Store for Folder<'_> {
             let skipped = std::io::copy(&mut unpacked.by_ref().take(from), &mut std::io::sink());
             // One more, to see whether there is more.
             let read = skipped.and_then(|_| unpacked.take(len as u64 + 1).read_to_end(&mut bytes));
+            open_version(path, &version)?;
             read.map_err(|error| SourceError::for_good(format!("{}: is no gzip: {error}", path.display())))?;
             let last = bytes.len() <= len;
             bytes.truncate(len);

@@ -128,6 +128,9 @@ impl<S: Store> Pages<'_, S> {
             return Ok(Answer::default());
         }
         let head = self.store.head(name, within.map(|within| within.etag.as_str())).await?;
+        if within.is_some_and(|within| within.etag != head.version) {
+            return Err(SourceError::for_good(format!("{}: was changed while it was read", self.shown(name))));
+        }
         let packed = named || head.packed;
         if self.is_single() && packed && !self.is_mine(name) {
             return Ok(Answer::default());
@@ -199,7 +202,7 @@ impl<S: Store> Pages<'_, S> {
         if packed {
             if at > UNPACKED_BYTES_MAX {
                 let name = self.shown(name);
-                let problem = "packed objects of at most 1 GiB are read; split it, or store it unpacked";
+                let problem = "compressed objects of at most 1 GiB are read; split it, or store it uncompressed";
                 return Err(SourceError::for_good(format!(
                     "{name}: has more than {UNPACKED_BYTES_MAX} bytes: {problem}"
                 )));

@@ -90,7 +90,7 @@ fn too_many(bad_rows: &[BadRow], bad: u64, rows: u64) -> String {
 
 /// Describes rows none of which is tolerated.
 fn not_whole(bad_rows: &[BadRow]) -> String {
-    format!("not every row is a task, and `tolerated_bad_rows` allows none that is not: {}", named(bad_rows))
+    format!("not every row is a task: {}", named(bad_rows))
 }
 
 /// Names the first few of them.

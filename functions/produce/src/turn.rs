@@ -16,6 +16,9 @@ use uuid::Uuid;
 use crate::read::items;
 use crate::{Produce, ProduceError, SourceError};
 
+/// Why a page cannot be registered whose items were added before.
+const OTHER_ROWS: &str = "the page has another number of rows than when it was read first: the source was changed";
+
 impl Produce {
     /// Goes on with a partition from where its record says, until its end, or for a while.
     ///
@@ -107,6 +110,8 @@ impl Produce {
             // Policies changed since it was read.
             ProduceError::Register(error @ RegisterError::Refused(_)) => SourceError::again(error),
             ProduceError::Tracking(error @ TrackingError::NotOpen { .. }) => SourceError::for_good(error),
+            // Its version says that it is the same, but it is not.
+            ProduceError::Tracking(TrackingError::KeyReused(_)) => SourceError::for_good(OTHER_ROWS),
             error => return Err(error),
         };
         metrics::counter!(SOURCE_TRIES_FAILED).increment(1);

@@ -44,7 +44,7 @@ impl Sweep {
     }
 
     /// Sends the messages of leaders that were silent for too long again. In a lane that is paused, or whose kind has no policy,
-    /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it dispatches them.
+    /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it forms a batch of them.
     async fn remind_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
         let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());

@@ -1,5 +1,5 @@
 //! Delayed messages, held here until they are due. The embedded queue would go through all its delayed messages at every
-//! receive, and would notice only once a second that one is due.
+//! receive, and would notice only once per second that one is due.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, HashSet};

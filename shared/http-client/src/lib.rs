@@ -7,6 +7,7 @@ use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
 use fanfold::retry_after::RetryAfter;
+use fanfold::text;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, redirect};
 
@@ -65,14 +66,7 @@ impl NoAnswer {
     #[must_use]
     pub fn of(error: &reqwest::Error) -> Self {
         if error.is_connect() {
-            let mut next: Option<&(dyn Error + 'static)> = Some(error);
-            while let Some(cause) = next {
-                if is_tls(cause) {
-                    return Self::Tls;
-                }
-                next = cause.source();
-            }
-            return Self::Unreachable;
+            return if text::chain(error).any(is_tls) { Self::Tls } else { Self::Unreachable };
         }
         if error.is_timeout() { Self::TimedOut } else { Self::BrokenOff }
     }
@@ -82,11 +76,7 @@ impl NoAnswer {
 /// shown: it holds the URL, which may hold a password.
 #[must_use]
 pub fn innermost(error: &reqwest::Error) -> Option<String> {
-    let mut innermost = error.source()?;
-    while let Some(cause) = innermost.source() {
-        innermost = cause;
-    }
-    Some(innermost.to_string())
+    text::chain(error).skip(1).last().map(ToString::to_string)
 }
 
 /// When an answer asks to be called again.

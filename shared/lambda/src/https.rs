@@ -15,6 +15,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::ErrorKind;
+use fanfold::text;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, HttpConnector as TcpConnector, capture_connection};
@@ -123,8 +124,7 @@ fn connector_error(error: BoxError) -> ConnectorError {
 
 /// The outermost cause of a type.
 fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
-    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| (*error).source())
-        .find_map(|error| error.downcast_ref())
+    text::chain(error).find_map(|error| error.downcast_ref())
 }
 
 #[cfg(test)]

@@ -106,13 +106,13 @@ impl HandleMessage {
     }
 
     /// The message that a batch waits for as its record stands, and the moment from which on it has an effect. None: its leader
-    /// has not dispatched it yet.
+    /// has not formed it yet.
     #[must_use]
     pub fn awaited(batch: &Batch) -> Option<(Self, Timestamp)> {
         let attempt = |attempt| Self { batch: batch.id, attempt, more: false };
         match (batch.status, batch.lease_until) {
             (BatchStatus::Grouping, _) => None,
-            (BatchStatus::Dispatched, _) => Some((attempt(1), batch.turns.at().max(Some(batch.updated_at))?)),
+            (BatchStatus::Formed, _) => Some((attempt(1), batch.turns.at().max(Some(batch.updated_at))?)),
             // An attempt runs. When its lease ends it is taken for lost, and another worker takes over.
             (BatchStatus::InProgress, Some(lease_until)) => {
                 Some((attempt(batch.attempts), batch.turns.at().max(Some(lease_until))?))
@@ -188,7 +188,7 @@ mod tests {
         let formed = Batch::intended(Uuid::from_u128(9), lane(), tasks().tasks, Timestamp(5));
         let awaited = |batch: &Batch| HandleMessage::awaited(batch).map(|(message, from)| (message.attempt, from.0));
         assert_eq!(awaited(&formed), None, "it is its leader's");
-        let batch = Batch { status: BatchStatus::Dispatched, ..formed };
+        let batch = Batch { status: BatchStatus::Formed, ..formed };
         assert_eq!(awaited(&batch), Some((1, 5)));
         let batch = Batch { status: BatchStatus::InProgress, attempts: 3, lease_until: Some(Timestamp(40)), ..batch };
         assert_eq!(awaited(&batch), Some((3, 40)), "its worker may be lost");

@@ -123,7 +123,7 @@ pub fn batch(workflow: Uuid, tries: u32) -> Uuid {
     derived("batch", &[workflow.as_bytes(), &tries.to_be_bytes()])
 }
 
-/// The batch that a dispatched batch hands its lane's lock to: a repeated dispatch recognizes it.
+/// The batch that a formed batch hands its lane's lock to: a worker that repeats this recognizes it.
 #[must_use]
 pub fn next_batch(batch: Uuid) -> Uuid {
     derived("next", &[batch.as_bytes()])

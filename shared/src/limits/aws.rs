@@ -13,8 +13,8 @@ pub const STATEMENTS_PER_CALL_MAX: usize = 25;
 /// Items asked for in one page of an index; DynamoDB ends it at 1 MB in any case.
 pub const ITEMS_PER_PAGE_MAX: usize = 1_000;
 
-/// Partition keys over which a sparse index of lanes or fan-outs spreads its entries. DynamoDB takes 1,000 write units a second for
-/// one key; 100,000 lanes or fan-outs that begin and end in a second write 200,000, and hashes share them unevenly. The sweep scans
+/// Partition keys over which a sparse index of lanes or fan-outs spreads its entries. DynamoDB takes 1,000 write units per second
+/// for one key; 100,000 lanes or fan-outs that begin and end in a second write 200,000, and hashes share them unevenly. The sweep scans
 /// the index, and pays for its entries, however many keys they have.
 pub const INDEX_SHARDS: u64 = 1_024;
 

@@ -79,14 +79,14 @@ impl Batches {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn dispatch(&self, batch: &Batch, claimed: Members) -> Result<Batch, StoreError> {
-        let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Dispatched };
+    pub async fn form(&self, batch: &Batch, claimed: Members) -> Result<Batch, StoreError> {
+        let status = if claimed.is_empty() { BatchStatus::Done } else { BatchStatus::Formed };
         let updated_at = self.table.world.now();
         let after = Batch { status, members: claimed, bundles: Masks::default(), updated_at, ..batch.clone() };
         let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
         let change = change.when_is("status", text(BatchStatus::Grouping.as_str()));
         let written = change.send().await?.decode_refused(Batch::decode)?;
-        let gone = || StoreError::Contended { what: format!("dispatching batch {}", batch.id) };
+        let gone = || StoreError::Contended { what: format!("forming batch {}", batch.id) };
         written.map(|()| after).stands().ok_or_else(gone)
     }
 

@@ -79,7 +79,7 @@ impl Locks {
         Ok(change.send().await?.is_done())
     }
 
-    /// The leader has dispatched its batch and makes `next` the leader, if the lane may have one more in flight; with
+    /// The leader has formed its batch and makes `next` the leader, if the lane may have one more in flight; with
     /// `max_in_flight = 1` it never may. Returns whether it did.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Locks {
         Ok(change.send().await?.is_done())
     }
 
-    /// The leader has dispatched its batch and steps down. `waiting`: more tasks wait. Refused: another batch leads by now.
+    /// The leader has formed its batch and steps down. `waiting`: more tasks wait. Refused: another batch leads by now.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.

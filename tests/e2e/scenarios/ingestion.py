@@ -6,7 +6,7 @@ from stack import until
 
 
 def ingestion(stack, api, single=100, envelopes=20, each=20):
-    """One task a message, envelopes of many, and a message that fails among nine that do not."""
+    """One task per message, envelopes of many, and a message that fails among nine that do not."""
     stack.expect(200, "PUT", "/policies/letter", {"target": "content.town", "max_batch": 50, "linger": "0s", "batch_api": {"url": api.url("letters")}})
     task = lambda id, index, kind="letter": {"id": id, "kind": kind, "content": {"town": index % 3}}
     total = single + envelopes * each

@@ -105,13 +105,13 @@ FUNCTIONS = {
         "open a fan-out": partiql(INSERT, "FanoutsTable"),
         "change a policy": dynamodb("put_item", "PoliciesTable", Item={"kind": {"S": "nobody"}}),
     },
-    "Elect": {"claim a task": partiql(UPDATE, "TasksTable"), "dispatch a batch": send("HandleQueue")},
+    "Elect": {"claim a task": partiql(UPDATE, "TasksTable"), "form a batch": send("HandleQueue")},
     "Group": {"register a task": partiql(INSERT, "TasksTable"), "ack": send("AckQueue")},
     "Handle": {
         "make a batch": dynamodb("put_item", "BatchesTable", Item=NOBODY),
         "read a fan-out": dynamodb("get_item", "FanoutsTable", Key=NOBODY),
     },
-    "Ack": {"dispatch a batch": send("HandleQueue"), "read a task": dynamodb("get_item", "TasksTable", Key=NOBODY)},
+    "Ack": {"form a batch": send("HandleQueue"), "read a task": dynamodb("get_item", "TasksTable", Key=NOBODY)},
     "Notify": {"ack": send("AckQueue"), "read all policies": dynamodb("scan", "PoliciesTable")},
     "Sweep": {"make a task": dynamodb("put_item", "TasksTable", Item=NOBODY), "send a notice": send("NoticesQueue")},
 }

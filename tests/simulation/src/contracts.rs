@@ -88,7 +88,7 @@ impl Write<'_> {
                 self.right(":attempt", "attempts") && time(&self.values[":now"]).is_some_and(|now| lease_until < now)
             }
             None if self.names(":before") => self.right(":before", "attempts"),
-            None => text(self.before, "status") == "dispatched",
+            None => text(self.before, "status") == "formed",
         }
     }
 

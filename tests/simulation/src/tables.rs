@@ -158,7 +158,7 @@ impl Line {
         let record = ("BatchesTable".to_owned(), batch.to_owned());
         let batch = self.images(std::slice::from_ref(&record)).await?.remove(&record).unwrap_or_default();
         if text(&batch, "status") != "done" {
-            self.sim.violate(format!("batch {} lost its lead before it was dispatched: {batch}", record.1));
+            self.sim.violate(format!("batch {} lost its lead before it was formed: {batch}", record.1));
         }
         Ok(())
     }

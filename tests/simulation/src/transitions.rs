@@ -174,14 +174,14 @@ fn batch(earlier: &Value, now: &Value) -> Option<String> {
     // An attempt may be taken back before the batch API was called.
     let rank = |item| match text(item, "status") {
         "grouping" => 0,
-        "dispatched" | "in_progress" => 1,
+        "formed" | "in_progress" => 1,
         _ => 2,
     };
     if rank(now) < rank(earlier) {
         return Some("went back".to_owned());
     }
     if rank(earlier) > 0 && earlier["members"] != now["members"] {
-        return Some("changed its members after it was dispatched".to_owned());
+        return Some("changed its members after it was formed".to_owned());
     }
     within(now, earlier, "succeeded", "forgot an outcome")
         .or_else(|| within(now, earlier, "failed", "forgot a failure"))

@@ -40,8 +40,8 @@ fn slow(takes: Duration) -> Arc<ScriptedApi> {
     ScriptedApi::slow(move |_| takes, |_| Ok(Answer::AllSucceeded))
 }
 
-/// Elects, groups: two batches of one lane are dispatched.
-async fn dispatched(stack: &TestStack) -> Vec<TaskId> {
+/// Elects, groups: two batches of one lane are formed.
+async fn formed(stack: &TestStack) -> Vec<TaskId> {
     let tasks = (0..20).map(|n| order(None, "117", n)).collect();
     let tasks = stack.register.register(tasks, "a").await.unwrap().into_iter().map(|task| task.id).collect();
     for _ in 0..4 {
@@ -99,7 +99,7 @@ async fn a_kind_that_hangs_leaves_the_rest_to_others() {
 async fn after_a_kill_a_call_begins_again_when_its_timeout_is_over_and_not_before() {
     let api = slow(Duration::from_secs(8));
     let stack = TestStack::new(policy(json!({})), api.clone(), Crash::never()).await;
-    let tasks = dispatched(&stack).await;
+    let tasks = formed(&stack).await;
     killed(&stack).await;
     assert_eq!((api.seen().len(), stack.places("parcel").await), (2, 2));
     stack.sweeper.sweep(DEAD).await.unwrap();
@@ -120,7 +120,7 @@ async fn after_a_kill_a_call_begins_again_when_its_timeout_is_over_and_not_befor
 #[tokio::test(start_paused = true)]
 async fn two_restarts_within_one_call_shorten_its_lease_once() {
     let stack = TestStack::new(policy(json!({})), slow(Duration::from_secs(8)), Crash::never()).await;
-    dispatched(&stack).await;
+    formed(&stack).await;
     let lease = async || stack.all_batches().await[0].lease_until.unwrap();
     killed(&stack).await;
     let written = lease().await;
@@ -135,7 +135,7 @@ async fn two_restarts_within_one_call_shorten_its_lease_once() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_leaves_leases_and_places_alone() {
     let stack = TestStack::new(policy(json!({})), slow(Duration::from_secs(8)), Crash::never()).await;
-    dispatched(&stack).await;
+    formed(&stack).await;
     killed(&stack).await;
     let leases = async || stack.all_batches().await.into_iter().map(|batch| batch.lease_until).collect::<Vec<_>>();
     let before = leases().await;

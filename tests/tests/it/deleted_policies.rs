@@ -172,7 +172,7 @@ async fn forms_without_a_policy(crash: Crash) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_claimed_tasks_dispatches_them_without_a_policy() {
+async fn a_leader_that_claimed_tasks_forms_its_batch_without_a_policy() {
     for moment in [Moment::Before, Moment::After, Moment::AnswerLost] {
         let struck = at_every_request(moment, forms_without_a_policy).await;
         assert!(

@@ -89,7 +89,7 @@ async fn a_lane_works_through_its_tasks_without_elections() {
     stack.assert_settled(&tasks, 2).await;
 }
 
-/// No tasks waited when the batch was dispatched: an election that found no room noted those that came later.
+/// No tasks waited when the batch was formed: an election that found no room noted those that came later.
 #[tokio::test(start_paused = true)]
 async fn tasks_that_came_while_the_batch_was_in_flight_are_led_on_to() {
     let stack = TestStack::with(json!({"max_in_flight": 1})).await;

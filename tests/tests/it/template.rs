@@ -116,9 +116,9 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         ("AsksFunctions", "SourceFunctionArns"),
         ("ListsBuckets", "SourceBucketArns"),
         ("ReadsObjects", "SourceObjectArns"),
-        ("TellsDurableFunctions", "NoticeDurableFunctionArns"),
-        ("TellsEventBuses", "NoticeEventBusArns"),
-        ("TellsQueues", "NoticeQueueArns"),
+        ("CallsBackDurableFunctions", "NoticeDurableFunctionArns"),
+        ("SendsToEventBuses", "NoticeEventBusArns"),
+        ("SendsToQueues", "NoticeQueueArns"),
     ];
     for (condition, parameter) in named {
         let given = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]});
@@ -129,9 +129,9 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         assert_eq!(document["Parameters"][parameter]["Default"], "");
     }
     let given = json!({"Fn::Equals": [{"Ref": "NoticeTaskTokens"}, "yes"]});
-    assert_eq!(document["Conditions"]["TellsTasks"], given);
+    assert_eq!(document["Conditions"]["CallsBackTasks"], given);
     assert_eq!(document["Parameters"]["NoticeTaskTokens"]["Default"], "no");
-    assert_eq!(granted, BTreeMap::from([("TellsTasks".to_owned(), json!("*"))]));
+    assert_eq!(granted, BTreeMap::from([("CallsBackTasks".to_owned(), json!("*"))]));
 }
 
 /// A dead letter waits for an operator: its queue has an alarm, which goes to the topic that a parameter names.

@@ -142,7 +142,7 @@ fn in_batch(batch: &Batch, id: &TaskId) -> (TaskStatus, Option<String>) {
         (MemberState::Succeeded, _) => (TaskStatus::Succeeded, None),
         (MemberState::Dropped, _) => (TaskStatus::Dropped, None),
         (MemberState::Pending, _) => match batch.status {
-            BatchStatus::Grouping | BatchStatus::Dispatched => (TaskStatus::Batched, None),
+            BatchStatus::Grouping | BatchStatus::Formed => (TaskStatus::Batched, None),
             BatchStatus::InProgress | BatchStatus::Done => (TaskStatus::InProgress, None),
         },
     }

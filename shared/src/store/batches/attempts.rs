@@ -25,7 +25,7 @@ impl Batches {
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let (over, before) = match attempt {
-            1 => ("#status = :dispatched", (":dispatched", text(BatchStatus::Dispatched.as_str()))),
+            1 => ("#status = :formed", (":formed", text(BatchStatus::Formed.as_str()))),
             _ => (
                 "(#status = :in_progress AND attempts = :before AND attribute_not_exists(lease_until))",
                 (":before", number(attempt.saturating_sub(1))),
@@ -140,7 +140,7 @@ impl Batches {
     /// The table cannot be written.
     pub async fn take_back(&self, batch: &Batch) -> Result<(), StoreError> {
         let attempts = batch.attempts.saturating_sub(1);
-        let status = if attempts == 0 { BatchStatus::Dispatched } else { BatchStatus::InProgress };
+        let status = if attempts == 0 { BatchStatus::Formed } else { BatchStatus::InProgress };
         let updated_at = self.table.world.now();
         let after = Batch { status, attempts, lease_until: None, updated_at, ..batch.clone() };
         let change = self

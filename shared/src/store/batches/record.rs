@@ -30,7 +30,7 @@ pub struct Batch {
     pub status: BatchStatus,
     /// Its members; slots are positions in this list.
     pub members: Members,
-    /// Until it is dispatched: the members that come from bundles, as slots of these.
+    /// Until it is formed: the members that come from bundles, as slots of these.
     pub bundles: Masks,
     /// Attempts begun.
     pub attempts: u32,
@@ -106,7 +106,7 @@ impl Batch {
     #[must_use]
     pub fn may_begin(&self, attempt: u32, now: Timestamp) -> bool {
         match (self.status, self.lease_until) {
-            (BatchStatus::Dispatched, _) => attempt == 1,
+            (BatchStatus::Formed, _) => attempt == 1,
             (BatchStatus::InProgress, None) => attempt == self.attempts.saturating_add(1),
             (BatchStatus::InProgress, Some(lease_until)) => attempt == self.attempts && lease_until < now,
             (BatchStatus::Grouping | BatchStatus::Done, _) => false,
@@ -310,8 +310,8 @@ mod tests {
     }
 
     fn any_status() -> impl Strategy<Value = BatchStatus> {
-        use BatchStatus::{Dispatched, Done, Grouping, InProgress};
-        prop::sample::select(vec![Grouping, Dispatched, InProgress, Done])
+        use BatchStatus::{Done, Formed, Grouping, InProgress};
+        prop::sample::select(vec![Grouping, Formed, InProgress, Done])
     }
 
     fn any_turns() -> impl Strategy<Value = Turns> {

@@ -8,7 +8,7 @@ pub enum BatchStatus {
     /// Its leader is claiming members.
     Grouping,
     /// Its members are fixed, and no call has begun.
-    Dispatched,
+    Formed,
     /// At least one call of the batch API has begun.
     InProgress,
     /// Every member has its outcome.
@@ -17,14 +17,14 @@ pub enum BatchStatus {
 
 impl BatchStatus {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Grouping, Self::Dispatched, Self::InProgress, Self::Done];
+    pub(crate) const ALL: [Self; 4] = [Self::Grouping, Self::Formed, Self::InProgress, Self::Done];
 
     /// The status as it is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Grouping => "grouping",
-            Self::Dispatched => "dispatched",
+            Self::Formed => "formed",
             Self::InProgress => "in_progress",
             Self::Done => "done",
         }

@@ -30,7 +30,7 @@ pub struct Lock {
     pub acquired_at: Option<Timestamp>,
     /// Counts the leaders of this lane.
     pub epoch: u64,
-    /// Batches dispatched and not ended.
+    /// Batches formed and not ended.
     pub in_flight: Vec<Uuid>,
     /// Batches ended whose acks and notices are on their way.
     pub closing: Vec<Uuid>,

@@ -47,7 +47,7 @@ pub enum PageError {
     TooMany(usize),
     /// Too many bytes.
     #[error(
-        "the page's tasks of this partition take {0} bytes when they are packed, at most {PAGE_BYTES_MAX} are allowed; fewer rows per page fit"
+        "the page's tasks of this partition take {0} bytes compressed, at most {PAGE_BYTES_MAX} are allowed; fewer rows per page fit"
     )]
     TooLarge(usize),
     /// The cursor is too large.

@@ -51,7 +51,7 @@ async fn tasks_that_an_index_shows_too_long_are_not_claimed_again() {
 
 /// The plain algorithm: a crash between marking tasks and writing the members loses them.
 #[tokio::test(start_paused = true)]
-async fn a_crash_between_claiming_and_dispatching_loses_nothing() {
+async fn a_crash_between_claiming_and_forming_loses_nothing() {
     let stack = stack(|_| Ok(Answer::AllSucceeded)).await;
     let (_, ids) = stack.open(4, true).await;
     let leader = elected(&stack, &ids[..2]).await;

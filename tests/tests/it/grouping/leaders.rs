@@ -136,7 +136,7 @@ async fn every_message_twice_and_in_any_order() {
 
 /// The plain algorithm's flaw: two workers act in one leader's name, one of them late.
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_wakes_up_late_dispatches_nothing_twice() {
+async fn a_leader_that_wakes_up_late_forms_nothing_twice() {
     let stack = TestStack::with(json!({"max_batch": 3})).await;
     let mut tasks = stack.register_orders("117", 0..8).await;
     stack.deliver(QueueName::Elect).await;
@@ -166,7 +166,7 @@ async fn two_workers_form_one_batch_at_once() {
     stack.assert_settled(&tasks, 3).await;
 }
 
-/// A repeated election must not give the leader another epoch: its first message could then dispatch the batch, but not
+/// A repeated election must not give the leader another epoch: its first message could then form the batch, but not
 /// put it in flight, and a lost ack would be lost for good.
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_known_to_its_lock_although_its_election_was_repeated() {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{lane, spoil_policy};
 
-/// A crash between claiming and dispatching: the plain algorithm loses the tasks it marked.
+/// A crash between claiming and forming: the plain algorithm loses the tasks that it marked.
 #[tokio::test(start_paused = true)]
 async fn a_batch_whose_message_is_lost_is_found_by_its_lock() {
     let stack = TestStack::with(json!({})).await;

@@ -76,7 +76,7 @@ async fn forged_leaders_do_no_harm_at_any_stage() {
 }
 
 /// What a forged leader comes to before the right one did anything: a batch that does not lead claims nothing, the leader in another
-/// epoch claims what it would anyway and dispatches nothing, and which tasks a message names changes nothing.
+/// epoch claims what it would anyway and forms nothing, and which tasks a message names changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_forged_leader_is_refused_and_not_just_harmless() {
     let mut seen = [0; 3];
@@ -151,7 +151,7 @@ async fn forged_attempts_neither_call_twice_nor_count() {
         .intend(right.batch, &right.lane, &Members::new(tasks.clone()), &bundles, Weight::default())
         .await
         .unwrap();
-    assert_eq!(forge(&[0, 1, u32::MAX]).await, unknown, "it is not dispatched yet");
+    assert_eq!(forge(&[0, 1, u32::MAX]).await, unknown, "it is not formed yet");
     assert!(hand(&stack, QueueName::Group, vec![message("right", &right)]).await.is_empty());
     assert!(forge(&[0, 2, 3, u32::MAX - 1, u32::MAX]).await.is_empty());
     assert_eq!(stack.api.seen().len(), 0, "it is the first one's turn");
@@ -184,6 +184,6 @@ async fn another_batchs_id_is_that_batch() {
         }
     }
     assert!(hand(&stack, QueueName::Handle, deliveries).await.is_empty());
-    assert_eq!(stack.api.seen().len(), 2, "one call a batch");
+    assert_eq!(stack.api.seen().len(), 2, "one call per batch");
     assert_unharmed(&stack, &tasks, 0).await;
 }

@@ -62,7 +62,7 @@ async fn a_policy_in_use_is_deleted_only_by_force() {
     for tasks in [1, 3] {
         let task = json!({"kind": "parcel", "content": {"depot": "1"}});
         server.post("/tasks", json!({"tasks": vec![task; tasks]})).await.ok(202);
-        for stage in ["registered", "led", "dispatched", "called"] {
+        for stage in ["registered", "led", "formed", "called"] {
             let (detail, _) = server.delete("/policies/parcel").await.problem(409, "policy_in_use");
             assert!(detail.contains("`parcel:0:1`") && detail.contains("?force=true"), "{stage}: {detail}");
             server.get("/policies/parcel").await.ok(200);

@@ -66,7 +66,6 @@ async fn each_lane_has_its_own_rate() {
     stack.assert_settled(&tasks, 4).await;
 }
 
-/// The lanes' rates add up to more than the kind's.
 /// A batch of 240 spends ten days of its lane's rate. An idle lane is otherwise forgotten within two.
 #[tokio::test(start_paused = true)]
 async fn a_lane_is_remembered_until_its_rate_has_refilled() {

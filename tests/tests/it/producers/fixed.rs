@@ -168,3 +168,18 @@ async fn several_workers_at_one_partition_do_what_one_does() {
     stack.drain().await;
     assert_produced(&stack, id, 0..ROWS).await;
 }
+
+/// Its version says that it is the same, but it is not: no row gets an item that another row had.
+#[tokio::test(start_paused = true)]
+async fn a_page_of_another_number_of_rows_fails_its_partition() {
+    let stack = new(Crash::never()).await;
+    let id = open(&stack, objects(&json!({}))).await;
+    let first = partitions(&stack, id).await.swap_remove(0);
+    stack.tracking.add_page(&Partition { page: 1, ..first }, 1).await.unwrap();
+    drain(&stack).await;
+    let found = partitions(&stack, id).await;
+    let states: Vec<PartitionState> = found.iter().map(|partition| partition.state).collect();
+    assert_eq!(states, [PartitionState::Failed, PartitionState::Done]);
+    let error = found[0].error.as_deref().unwrap();
+    assert!(error.contains("another number of rows") && found[0].rows == 0, "{error}");
+}
