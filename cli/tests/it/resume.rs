@@ -156,7 +156,7 @@ fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
         }
     }
     let summary = moved.summary(&[&option, &value]);
-    assert_eq!((&summary["tasks"], &summary["open"]), (&json!(ROWS), &json!(0)), "{summary}");
+    assert_eq!((&summary["succeeded"], &summary["resumed"]), (&json!(ROWS), &json!(true)), "{summary}");
 }
 
 #[test]
