@@ -30,6 +30,16 @@ fn wait_for_calls(folder: &Folder, child: &mut Child, calls: usize) {
     }
 }
 
+/// The folder of a slow run that got this signal after so many calls.
+fn ended_after(calls: usize, name: &str) -> Folder {
+    let folder = Folder::with_rows(ROWS, &slow());
+    let mut child = folder.start();
+    wait_for_calls(&folder, &mut child, calls);
+    signal(&child, name);
+    child.wait().unwrap();
+    folder
+}
+
 #[test]
 fn a_run_that_is_killed_again_and_again_handles_every_row_once() {
     let folder = Folder::with_rows(ROWS, &slow());
@@ -87,11 +97,7 @@ fn a_finished_run_is_not_run_again_unless_asked_to() {
 
 #[test]
 fn an_unfinished_run_does_not_go_on_with_other_tasks() {
-    let folder = Folder::with_rows(ROWS, &slow());
-    let mut child = folder.start();
-    wait_for_calls(&folder, &mut child, 1);
-    signal(&child, "-KILL");
-    child.wait().unwrap();
+    let folder = ended_after(1, "-KILL");
     let [option, value] = data(&folder);
     for change in [
         ("rows.csv", "ref,shop\nR-1,a\n".to_owned()),
@@ -141,11 +147,7 @@ fn a_folder_that_was_moved_is_the_same_run() {
 
 #[test]
 fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
-    let folder = Folder::with_rows(ROWS, &slow());
-    let mut child = folder.start();
-    wait_for_calls(&folder, &mut child, 30);
-    signal(&child, "-INT");
-    child.wait().unwrap();
+    let folder = ended_after(30, "-INT");
     let [option, value] = data(&folder);
     let moved = Folder::new();
     for file in std::fs::read_dir(folder.path()).unwrap() {
@@ -161,11 +163,7 @@ fn an_unfinished_run_goes_on_in_a_folder_of_another_name() {
 
 #[test]
 fn rates_and_units_after_a_resume_are_of_the_last_leg() {
-    let folder = Folder::with_rows(ROWS, &slow());
-    let mut child = folder.start();
-    wait_for_calls(&folder, &mut child, 30);
-    signal(&child, "-INT");
-    child.wait().unwrap();
+    let folder = ended_after(30, "-INT");
     let [option, value] = data(&folder);
     let summary = folder.summary(&[&option, &value]);
     let done = summary["done_in_last_leg"].as_u64().unwrap();
