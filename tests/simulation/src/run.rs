@@ -235,7 +235,7 @@ pub(crate) async fn pump(cluster: Arc<Cluster>, name: String) {
         let Some(lease) = cluster.lease(Pool::behind(&name), false).await else { return };
         let received = queue.receive(&sim.post, sim.rate(sim.plan.message_again));
         if received.is_empty() {
-            cluster.give_back(lease);
+            cluster.release(lease);
             continue;
         }
         let (cluster, name) = (Arc::clone(&cluster), name.clone());

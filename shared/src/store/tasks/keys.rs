@@ -83,7 +83,7 @@ pub struct KeyClaim {
 pub struct Holding {
     /// The task that took it last.
     pub owner: TaskId,
-    /// Whether that task failed and gave it back.
+    /// Whether that task failed and released it.
     pub released: bool,
     /// Whether it was taken longer ago than a claimed task is remembered.
     pub old: bool,
