@@ -201,7 +201,7 @@ impl Notices {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn remind(&self, key: &str, before: &NoticeProgress) -> Result<Option<Timestamp>, StoreError> {
+    pub async fn note_woken(&self, key: &str, before: &NoticeProgress) -> Result<Option<Timestamp>, StoreError> {
         let now = self.table.world.now();
         let change = self
             .change_open(key, before.change)

@@ -121,7 +121,7 @@ async fn lanes_in_many_shards_are_all_found_by_a_sweep() {
     assert_eq!(busy, lanes);
     assert!(shards(&stack, "LocksTable", "active").await.len() > MANY / 2);
     stack.sweep().await;
-    assert_eq!(stack.take(QueueName::Group).await.len(), MANY, "each silent leader is reminded");
+    assert_eq!(stack.take(QueueName::Group).await.len(), MANY, "each silent leader is woken");
     stack.sweep().await;
     stack.drain().await;
     stack.sweep().await;

@@ -49,7 +49,7 @@ pub struct Batch {
     /// The weight of its members together, if they have any.
     pub weight: Weight,
     /// When `sweep` last sent its message again.
-    pub reminded_at: Option<Timestamp>,
+    pub woken_at: Option<Timestamp>,
     /// When `sweep` last noted that a pause holds it.
     pub held_at: Option<Timestamp>,
     /// When `sweep` last kept its tasks for longer.
@@ -155,7 +155,7 @@ impl Batch {
             retry_at: None,
             turns: Turns::default(),
             weight: Weight::default(),
-            reminded_at: None,
+            woken_at: None,
             held_at: None,
             kept_at: None,
             succeeded: Bits::default(),
@@ -189,7 +189,7 @@ impl Batch {
             ("turn_lane", self.turns.lane.as_ref().map(text)),
             ("turn_kind", self.turns.kind.as_ref().map(text)),
             ("weight", count(self.weight.0)),
-            ("reminded_at", self.reminded_at.map(time)),
+            ("reminded_at", self.woken_at.map(time)),
             ("held_at", self.held_at.map(time)),
             ("kept_at", self.kept_at.map(time)),
             ("succeeded", bits(&self.succeeded)),
@@ -233,7 +233,7 @@ impl Batch {
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
             weight: Weight(reader.number("weight")?),
-            reminded_at: reader.time("reminded_at")?,
+            woken_at: reader.time("reminded_at")?,
             held_at: reader.time("held_at")?,
             kept_at: reader.time("kept_at")?,
             succeeded: reader.bits("succeeded")?,
@@ -274,7 +274,7 @@ mod tests {
             .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused, rounds] = counts;
-                let [lease_until, retry_at, reminded_at, held_at, kept_at] = times;
+                let [lease_until, retry_at, woken_at, held_at, kept_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
                 let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
                 let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
@@ -293,7 +293,7 @@ mod tests {
                     retry_at,
                     turns,
                     weight: Weight(weight),
-                    reminded_at,
+                    woken_at,
                     held_at,
                     kept_at,
                     succeeded,
