@@ -8,7 +8,7 @@ use crate::backoff::Backoff;
 /// read shows all.
 pub const PRODUCER_PARTITIONS_MAX: u32 = 64;
 
-/// Bytes of a page's tasks as they are kept, packed: with its counts the record stays below DynamoDB's 400 KB. As much JSON
+/// Bytes of a page's tasks as they are kept, compressed: with its counts the record stays below DynamoDB's 400 KB. As much JSON
 /// fits in any case, most JSON takes a fifth of its size.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 
@@ -65,8 +65,8 @@ pub const OBJECT_PART_BYTES: usize = 512 * 1_024;
 /// Bytes of an object's beginning in which its first line, which names the columns of CSV, must end.
 pub const OBJECT_HEAD_BYTES: usize = 64 * 1_024;
 
-/// Bytes of the rows of an object in one page, as JSON: they fit a page even if they cannot be packed.
+/// Bytes of the rows of an object in one page, as JSON: they fit a page even if they cannot be compressed.
 pub const OBJECT_PAGE_BYTES: usize = PAGE_BYTES_MAX - 4 * 1_024;
 
-/// Bytes of a packed object, unpacked. Each page unpacks it from the beginning.
-pub const UNPACKED_BYTES_MAX: u64 = 1_024 * 1_024 * 1_024;
+/// Bytes of a compressed object, decompressed. Each page decompresses it from the beginning.
+pub const DECOMPRESSED_BYTES_MAX: u64 = 1_024 * 1_024 * 1_024;

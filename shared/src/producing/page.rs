@@ -30,7 +30,7 @@ pub struct Place {
     pub object: Option<Arc<str>>,
     /// The number of its line, from 1, if it is known: whoever begins in the middle of an object counts no lines.
     pub line: Option<u64>,
-    /// How many bytes of the object, unpacked, are before it.
+    /// How many bytes of the object, decompressed, are before it.
     pub byte: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::aws::{Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::PARTITION_RETENTION;
 
-pub use self::page::{KeptPage, Page, PageError, unpack};
+pub use self::page::{KeptPage, Page, PageError, decompress};
 pub use self::partition::{Partition, PartitionState};
 use self::partition::{UNFINISHED, key};
 

@@ -11,7 +11,7 @@ use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::producing::{Producer, ResumeError};
 use fanfold::share::share;
 use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
-use fanfold::store::producers::{Partition, PartitionState, Producers, unpack};
+use fanfold::store::producers::{Partition, PartitionState, Producers, decompress};
 use fanfold::tracking::{OpenRequest, page_groups};
 use fanfold_local::Engine;
 use fanfold_produce::Ask;
@@ -247,8 +247,8 @@ impl Model {
             return Some(());
         };
         let page: u64 = page.parse().ok()?;
-        let packed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
-        let tasks = unpack(&packed).ok()?;
+        let compressed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
+        let tasks = decompress(&compressed).ok()?;
         self.expect(fanout, partition, page, &tasks);
         Some(())
     }

@@ -52,10 +52,10 @@ const ROWS: usize = 50_000;
 async fn a_file_is_read_as_an_object_is() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rows.csv"), table(ROWS)).unwrap();
-    let mut packed =
+    let mut compressed =
         GzEncoder::new(std::fs::File::create(folder.path().join("rows.csv.gz")).unwrap(), Compression::fast());
-    packed.write_all(table(ROWS).as_bytes()).unwrap();
-    packed.finish().unwrap();
+    compressed.write_all(table(ROWS).as_bytes()).unwrap();
+    compressed.finish().unwrap();
     let sources = sources().with_local(Arc::new(Folder(folder)));
     for path in ["rows.csv", "rows.csv.gz"] {
         let source = json!({"file": {"path": path, "kind": "parcel"}});
@@ -70,7 +70,7 @@ async fn a_file_is_read_as_an_object_is() {
             all.push(rows);
         }
         let divided = all.iter().all(|rows| rows.len() > ROWS / 4);
-        assert_eq!(divided, path == "rows.csv", "a packed file is read by one partition");
+        assert_eq!(divided, path == "rows.csv", "a compressed file is read by one partition");
         let rows: Vec<Given> = all.into_iter().flatten().collect();
         assert_eq!(rows.len(), ROWS);
         for (n, row) in rows.into_iter().enumerate() {
