@@ -13,7 +13,7 @@ use futures::future::ready;
 use crate::http::HttpSource;
 use crate::lambda::LambdaSource;
 use crate::s3::S3Source;
-use crate::{Ask, Asking, SourceError, Sources, files};
+use crate::{Asking, SourceError, SourceRequest, Sources, files};
 
 /// What only the local runner reads.
 pub trait LocalSources: Send + Sync {
@@ -21,10 +21,10 @@ pub trait LocalSources: Send + Sync {
     fn folder(&self) -> &Path;
 
     /// Runs a program, with its arguments, for one question.
-    fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a Ask) -> Asking<'a>;
+    fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a SourceRequest) -> Asking<'a>;
 
     /// Reads a page of the file that is run, for runners that run one. The same question has the same rows.
-    fn ask_rows<'a>(&'a self, _: &'a RunRows, _: &'a Ask) -> Asking<'a> {
+    fn ask_rows<'a>(&'a self, _: &'a RunRows, _: &'a SourceRequest) -> Asking<'a> {
         ready(Err(SourceError::for_good("`producer.source.rows` can be read by `fanfold run` only"))).boxed()
     }
 }
@@ -54,7 +54,7 @@ impl AllSources {
 }
 
 impl Sources for AllSources {
-    fn ask<'a>(&'a self, source: &'a Source, ask: &'a Ask, now: Timestamp) -> Asking<'a> {
+    fn ask<'a>(&'a self, source: &'a Source, ask: &'a SourceRequest, now: Timestamp) -> Asking<'a> {
         match (source, &self.local) {
             (Source::Url(url), _) => self.http.ask(url, ask, now).boxed(),
             (Source::Lambda(function), _) => self.lambda.ask(function, ask, now).boxed(),

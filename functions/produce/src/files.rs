@@ -11,14 +11,14 @@ use fanfold::producing::{LocalFile, Objects};
 use flate2::read::MultiGzDecoder;
 
 use crate::objects::{Bytes, Head, Names, Pages, Store};
-use crate::{Answer, Ask, SourceError};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Files in a folder, or anywhere if they are named by an absolute path.
 #[derive(Debug)]
 struct Folder<'a>(&'a Path);
 
 /// Reads a page of a file.
-pub(crate) async fn ask(folder: &Path, file: &LocalFile, ask: &Ask) -> Result<Answer, SourceError> {
+pub(crate) async fn ask(folder: &Path, file: &LocalFile, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
     let objects = Objects {
         bucket: String::new(),
         key: Some(file.path.clone()),

@@ -10,7 +10,7 @@ mod cursor;
 use fanfold::limits::{
     DECOMPRESSED_BYTES_MAX, OBJECT_HEAD_BYTES, OBJECT_PAGE_BYTES, OBJECT_PART_BYTES, TASKS_PER_REQUEST_MAX,
 };
-use fanfold::producing::{Format, Given, Objects, Place};
+use fanfold::producing::{Format, Given, Objects, Position};
 use fanfold::share::share;
 use fanfold_rows::csv::{Columns, EMPTY};
 use fanfold_rows::{Form, Limits, Part, Taken, split};
@@ -20,7 +20,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use self::cursor::{Cursor, Within};
-use crate::{Answer, Ask, SourceError};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// The beginning of an object, and what is known of it.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +65,7 @@ pub(crate) trait Store: Sync {
         len: u64,
     ) -> impl Future<Output = Result<Vec<u8>, SourceError>> + Send;
 
-    /// Up to so many bytes of a compressed object, from a place in what it is decompressed.
+    /// Up to so many bytes of a compressed object, from a byte of what it is decompressed on.
     fn decompressed(
         &self,
         name: &str,
@@ -83,12 +83,12 @@ pub(crate) trait Store: Sync {
 pub(crate) struct Pages<'a, S> {
     pub(crate) store: &'a S,
     pub(crate) objects: &'a Objects,
-    pub(crate) ask: &'a Ask,
+    pub(crate) ask: &'a SourceRequest,
 }
 
 impl<S: Store> Pages<'_, S> {
     /// The page that was asked for.
-    pub(crate) async fn page(&self) -> Result<Answer, SourceError> {
+    pub(crate) async fn page(&self) -> Result<SourceAnswer, SourceError> {
         let cursor: Option<Cursor> = serde_json::from_value(self.ask.cursor.clone()).map_err(SourceError::for_good)?;
         let (after, within) = match cursor {
             None => (None, None),
@@ -105,9 +105,9 @@ impl<S: Store> Pages<'_, S> {
         let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
         match names.iter().find(|name| self.is_mine(name)) {
             Some(name) => self.of_object(name, None).await,
-            None => Ok(Answer {
+            None => Ok(SourceAnswer {
                 cursor: names.last().filter(|_| more).map(|last| Cursor::behind(last)),
-                ..Answer::default()
+                ..SourceAnswer::default()
             }),
         }
     }
@@ -122,10 +122,10 @@ impl<S: Store> Pages<'_, S> {
         self.objects.key.is_some()
     }
 
-    async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<Answer, SourceError> {
+    async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<SourceAnswer, SourceError> {
         let named = is_compressed(name);
         if self.is_single() && named && !self.is_mine(name) {
-            return Ok(Answer::default());
+            return Ok(SourceAnswer::default());
         }
         let head = self.store.head(name, within.map(|within| within.etag.as_str())).await?;
         if within.is_some_and(|within| within.etag != head.version) {
@@ -133,7 +133,7 @@ impl<S: Store> Pages<'_, S> {
         }
         let compressed = named || head.compressed;
         if self.is_single() && compressed && !self.is_mine(name) {
-            return Ok(Answer::default());
+            return Ok(SourceAnswer::default());
         }
         let wrong = |problem: String| SourceError::for_good(format!("{}: {problem}", self.shown(name)));
         let (form, begin) = self.form(&head, compressed).map_err(wrong)?;
@@ -198,7 +198,7 @@ impl<S: Store> Pages<'_, S> {
         part.take(form, limits).map_err(|error| SourceError::for_good(format!("{}: {error}", self.shown(name))))
     }
 
-    /// Bytes of an object from a place on.
+    /// Bytes of an object from one of them on.
     async fn part(&self, Object { name, head, compressed }: Object<'_>, at: u64) -> Result<Bytes, SourceError> {
         if compressed {
             if at > DECOMPRESSED_BYTES_MAX {
@@ -220,13 +220,13 @@ impl<S: Store> Pages<'_, S> {
     }
 
     /// What was taken, as the answer of a source.
-    fn answer(&self, name: &str, head: &Head, taken: Taken) -> Answer {
+    fn answer(&self, name: &str, head: &Head, taken: Taken) -> SourceAnswer {
         let object: Option<Arc<str>> = (!self.is_single()).then(|| name.into());
         let kind: Option<Arc<str>> = self.objects.kind.as_deref().map(Arc::from);
-        let given = |(place, row): (Place, Result<Value, String>)| Given {
+        let given = |(position, row): (Position, Result<Value, String>)| Given {
             kind: kind.clone(),
             row,
-            at: Some(Place { object: object.clone(), ..place }),
+            at: Some(Position { object: object.clone(), ..position }),
         };
         let cursor = match taken.next {
             Some((at, line)) => {
@@ -236,7 +236,7 @@ impl<S: Store> Pages<'_, S> {
             None if self.is_single() => None,
             None => Some(Cursor::behind(name)),
         };
-        Answer { rows: taken.rows.into_iter().map(given).collect(), cursor }
+        SourceAnswer { rows: taken.rows.into_iter().map(given).collect(), cursor }
     }
 
     /// The name of an object in errors.

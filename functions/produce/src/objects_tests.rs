@@ -65,8 +65,14 @@ fn objects(changes: Value) -> Objects {
     serde_json::from_value(objects).unwrap()
 }
 
-async fn ask(store: &Memory, objects: &Objects, partition: u32, of: u32, cursor: Value) -> Result<Answer, SourceError> {
-    let ask = Ask { fanout: Uuid::nil(), partition, of, cursor };
+async fn ask(
+    store: &Memory,
+    objects: &Objects,
+    partition: u32,
+    of: u32,
+    cursor: Value,
+) -> Result<SourceAnswer, SourceError> {
+    let ask = SourceRequest { fanout: Uuid::nil(), partition, of, cursor };
     Pages { store, objects, ask: &ask }.page().await
 }
 

@@ -16,7 +16,7 @@ use reqwest::{Response, StatusCode};
 
 use crate::http::{failure, read};
 use crate::objects::{Bytes, Head, Names, Pages, Store};
-use crate::{Answer, Ask, SourceError};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Reads objects of S3.
 #[derive(Debug)]
@@ -48,7 +48,12 @@ impl S3Source {
     }
 
     /// Reads a page of objects.
-    pub(crate) async fn ask(&self, objects: &Objects, ask: &Ask, now: Timestamp) -> Result<Answer, SourceError> {
+    pub(crate) async fn ask(
+        &self,
+        objects: &Objects,
+        ask: &SourceRequest,
+        now: Timestamp,
+    ) -> Result<SourceAnswer, SourceError> {
         let bucket = Bucket { source: self, name: &objects.bucket, now };
         let page = async { Pages { store: &bucket, objects, ask }.page().await };
         tokio::time::timeout(SOURCE_TIMEOUT, page).await.unwrap_or_else(|_| {

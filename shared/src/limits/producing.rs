@@ -18,12 +18,12 @@ pub const SOURCE_ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 /// Bytes of a cursor as JSON: it is written with every page.
 pub const CURSOR_BYTES_MAX: usize = 2_048;
 
-/// How long a source may take. With a turn, and what registering a page takes, this stays below the time-out of the produce
-/// function in template.yaml.
+/// How long a source may take. With the time for further pages, and what registering a page takes, this stays below the time-out
+/// of the produce function in template.yaml.
 pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// How long an invocation goes on to the next page.
-pub const PRODUCE_TURN: Duration = Duration::from_secs(30);
+pub const PRODUCE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Pauses after a source failed.
 pub const SOURCE_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(300) };

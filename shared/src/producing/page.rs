@@ -25,7 +25,7 @@ struct Row {
 
 /// Where a row stands in what was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The object, where a source has several.
     pub object: Option<Arc<str>>,
     /// The number of its line, from 1, if it is known: whoever begins in the middle of an object counts no lines.
@@ -34,7 +34,7 @@ pub struct Place {
     pub byte: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(object) = &self.object {
             write!(f, "{}, ", shorten(object, OBJECT_BYTES_SHOWN))?;
@@ -54,7 +54,7 @@ pub struct Given {
     /// The row, or what is wrong with it if it cannot be read.
     pub row: Result<Value, String>,
     /// Where it stands, if its source is read by lines.
-    pub at: Option<Place>,
+    pub at: Option<Position>,
 }
 
 impl From<Value> for Given {
@@ -74,8 +74,8 @@ impl Given {
         is_kind(kind).then_some(kind)
     }
 
-    /// The row as a task, as far as that depends on it alone, and its place.
-    fn task(self) -> (Result<Row, String>, Option<Place>) {
+    /// The row as a task, as far as that depends on it alone, and its position.
+    fn task(self) -> (Result<Row, String>, Option<Position>) {
         let row = match (self.row, self.kind) {
             (Ok(content), Some(kind)) => Ok(Row { kind: (*kind).to_owned(), content }),
             (Ok(row), None) => shape(row).map_err(|error| error.to_string()),
@@ -111,8 +111,8 @@ pub struct BadRow {
 }
 
 impl BadRow {
-    /// A row at this position, which may have a place in a file.
-    fn new(row: u64, at: Option<&Place>, problem: &str) -> Self {
+    /// A row by its number, and its position in a file if it has one.
+    fn new(row: u64, at: Option<&Position>, problem: &str) -> Self {
         let problem = at.map_or_else(|| problem.to_owned(), |at| format!("{at}: {problem}"));
         Self { row, problem: shorten(&problem, BAD_ROW_BYTES_MAX).into_owned() }
     }
@@ -124,7 +124,7 @@ pub struct Whole {
     /// Its rows as tasks, without ids. Their policies were not looked at.
     pub tasks: Vec<TaskRequest>,
     /// Where they stand.
-    places: Vec<Option<Place>>,
+    positions: Vec<Option<Position>>,
     /// Rows that the partition had before.
     before: u64,
 }
@@ -135,27 +135,27 @@ impl Whole {
     /// # Errors
     /// Some cannot be tasks, whatever the policies are: the first of them.
     pub fn new(rows: Vec<Given>, before: u64) -> Result<Self, Vec<BadRow>> {
-        let (mut tasks, mut places) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let (mut tasks, mut positions) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut bad = Vec::new();
         for (at, given) in rows.into_iter().enumerate() {
             match given.task() {
-                (Ok(Row { kind, content }), place) => {
+                (Ok(Row { kind, content }), position) => {
                     tasks.push(TaskRequest { id: None, kind, content });
-                    places.push(place);
+                    positions.push(position);
                 }
-                (Err(problem), place) => bad.push(BadRow::new(before + at as u64, place.as_ref(), &problem)),
+                (Err(problem), position) => bad.push(BadRow::new(before + at as u64, position.as_ref(), &problem)),
             }
             if bad.len() == BAD_ROWS_SHOWN_MAX {
                 break;
             }
         }
-        if bad.is_empty() { Ok(Self { tasks, places, before }) } else { Err(bad) }
+        if bad.is_empty() { Ok(Self { tasks, positions, before }) } else { Err(bad) }
     }
 
     /// What is wrong with the task at a position of the page.
     #[must_use]
     pub fn bad_row(&self, at: usize, problem: &str) -> BadRow {
-        BadRow::new(self.before + at as u64, self.places.get(at).and_then(Option::as_ref), problem)
+        BadRow::new(self.before + at as u64, self.positions.get(at).and_then(Option::as_ref), problem)
     }
 }
 
@@ -285,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bad_is_named_by_its_place_where_it_has_one() {
+    fn what_is_bad_is_named_by_its_position_where_it_has_one() {
         let sieve = Sieve::new(&producer(None), 0, 40).unwrap();
-        let at = |object: Option<&str>, line| Some(Place { object: object.map(Into::into), line, byte: 70 });
+        let at = |object: Option<&str>, line| Some(Position { object: object.map(Into::into), line, byte: 70 });
         let rows = vec![
             Given { kind: None, row: Err("is not JSON".to_owned()), at: at(None, Some(3)) },
             Given { kind: Some("letter".into()), row: Ok(json!({})), at: at(Some("a/b.csv"), None) },
@@ -302,7 +302,7 @@ mod tests {
     /// Policies are not asked: what they say may change.
     #[test]
     fn a_whole_page_is_all_of_its_rows_or_none() {
-        let at = |line| Some(Place { object: None, line: Some(line), byte: 0 });
+        let at = |line| Some(Position { object: None, line: Some(line), byte: 0 });
         let rows = vec![
             Given { kind: Some("no policy".into()), row: Ok(json!(7)), at: at(2) },
             Given::from(json!({"kind": "mail", "content": {}})),

@@ -14,7 +14,7 @@ use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
 use fanfold::store::producers::{Partition, PartitionState, Producers, decompress};
 use fanfold::tracking::{OpenRequest, page_groups};
 use fanfold_local::Engine;
-use fanfold_produce::Ask;
+use fanfold_produce::SourceRequest;
 use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -187,7 +187,7 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
 
 impl Model {
     /// The rows that a source has for a question.
-    pub(crate) fn rows_for(&self, ask: &Ask) -> Vec<Value> {
+    pub(crate) fn rows_for(&self, ask: &SourceRequest) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
         let place = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
         let theirs = |row: &&Value| match produced.places {
@@ -199,7 +199,7 @@ impl Model {
 
     /// Foresees the pages of a partition of an object, which are not written down: its source always cuts it in the same way.
     fn expect_pages(&mut self, fanout: Uuid, partition: u32, of: u32) {
-        let mut ask = Ask { fanout, partition, of, cursor: Value::Null };
+        let mut ask = SourceRequest { fanout, partition, of, cursor: Value::Null };
         let rows = self.rows_for(&ask);
         for page in 0.. {
             let answer = fixed_page(&rows, &ask);

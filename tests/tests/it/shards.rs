@@ -97,8 +97,8 @@ async fn a_notice_that_is_asked_for_anew_is_found_again() {
     let before = shards(&stack, "FanoutsTable", "ending").await;
     let notices = stack.tracking.fanouts.notices();
     let notice = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap().notice;
-    let turn = notices.begin(&fanout.to_string(), &notice).await.unwrap().unwrap();
-    assert!(notices.give_up(&turn, 0, "nobody is there").await.unwrap());
+    let running = notices.begin(&fanout.to_string(), &notice).await.unwrap().unwrap();
+    assert!(notices.give_up(&running, 0, "nobody is there").await.unwrap());
     assert_eq!(ending(&stack).await.len(), 0);
     notices.revive(&fanout.to_string(), None).await.unwrap().unwrap();
     assert_eq!(shards(&stack, "FanoutsTable", "ending").await, before);

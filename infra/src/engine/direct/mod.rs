@@ -25,7 +25,7 @@ use dynoxide::storage::Storage;
 
 use self::plan::{Expressions, Plan};
 use self::schema::Schema;
-use super::database::{Answer, Database};
+use super::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most expressions that are kept parsed. A run has less than a hundred.
@@ -47,7 +47,7 @@ pub(super) struct Known {
 
 impl Known {
     /// The schema of a table; none if there is no such table, or it has anything unusual.
-    pub(super) fn schema(&mut self, storage: &Storage, table: &str) -> Answer<Option<Arc<Schema>>> {
+    pub(super) fn schema(&mut self, storage: &Storage, table: &str) -> DatabaseResult<Option<Arc<Schema>>> {
         if let Some(schema) = self.schemas.get(table) {
             return Ok(schema.clone());
         }

@@ -14,7 +14,7 @@ use super::rows::{self, as_stored, encode, stored};
 use super::schema::Schema;
 use super::value::Value;
 use super::{Direct, Known};
-use crate::engine::database::{Answer, Database};
+use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most keys of a read.
@@ -75,7 +75,7 @@ pub(super) fn get_many(database: &Database, body: &[u8]) -> Option<Direct> {
     Some(read("BatchGetItem", json, read_units))
 }
 
-fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Answer<Option<(String, f64)>> {
+fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> DatabaseResult<Option<(String, f64)>> {
     let Some(schema) = known.schema(storage, table)? else { return Ok(None) };
     let attributes = match attributes(keys.projection_expression, keys.expression_attribute_names) {
         Ok(attributes) => attributes,

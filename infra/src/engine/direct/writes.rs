@@ -16,7 +16,7 @@ use super::rows::{self, Row};
 use super::schema::Schema;
 use super::value::{self, Value};
 use super::{Direct, update};
-use crate::engine::database::{Answer, Database};
+use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most bytes of a request that certainly asks for no larger item than there may be.
@@ -170,7 +170,7 @@ pub(in crate::engine) fn save(
     key: &str,
     old: Option<&Item>,
     new: &Item,
-) -> Answer<Option<Saved>> {
+) -> DatabaseResult<Option<Saved>> {
     let Some(old) = old else { return Ok(insert(storage, schema, key, new)?.flatten()) };
     let (size, json) = (item_size(new), rows::encode(new)?);
     let (Some(before), Some(after), true) = (schema.entries(old), schema.entries(new), size <= MAX_ITEM_SIZE) else {
@@ -191,7 +191,7 @@ pub(in crate::engine) fn insert(
     schema: &Schema,
     key: &str,
     new: &Item,
-) -> Answer<Option<Option<Saved>>> {
+) -> DatabaseResult<Option<Option<Saved>>> {
     let (size, json) = (item_size(new), rows::encode(new)?);
     let (Some(before), Some(after), true) = (schema.entries(&Item::new()), schema.entries(new), size <= MAX_ITEM_SIZE)
     else {
@@ -210,7 +210,7 @@ pub(in crate::engine) fn insert(
 }
 
 /// Writes in a transaction, unless it is one row or there is a transaction already.
-fn at_once<T>(storage: &Storage, is_one: bool, write: impl FnOnce() -> Answer<T>) -> Answer<T> {
+fn at_once<T>(storage: &Storage, is_one: bool, write: impl FnOnce() -> DatabaseResult<T>) -> DatabaseResult<T> {
     if is_one || !storage.conn().is_autocommit() { write() } else { rows::transaction(storage, write) }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fanfold::delivery::Step;
 use fanfold::limits::SOURCE_ANSWER_BYTES_MAX;
 use fanfold::producing::Source;
-use fanfold_produce::{AllSources, Answer, Produce, SourceError, Sources};
+use fanfold_produce::{AllSources, Produce, SourceAnswer, SourceError, Sources};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -37,9 +37,9 @@ impl Asked {
         asked
     }
 
-    async fn ask(&self, source: &Value, cursor: Value) -> Result<Answer, SourceError> {
+    async fn ask(&self, source: &Value, cursor: Value) -> Result<SourceAnswer, SourceError> {
         let source: Source = serde_json::from_value(source.clone()).unwrap();
-        let ask = Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor };
+        let ask = SourceRequest { fanout: Uuid::nil(), partition: 0, of: 1, cursor };
         let now = self.stack.world.now();
         self.amazon.signed_at(now);
         self.sources.ask(&source, &ask, now).await
