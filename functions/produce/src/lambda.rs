@@ -6,7 +6,7 @@ use fanfold::text::beginning;
 use fanfold_http_client::aws::{Aws, AwsCall, Service, percent_encoded};
 use serde_json::Value;
 
-use crate::http::read;
+use crate::url::read;
 use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Says that an answer is what a function failed with.

@@ -10,13 +10,13 @@
 mod all;
 mod aws;
 mod files;
-mod http;
 mod lambda;
 mod move_on;
 mod objects;
 mod read;
 mod s3;
 mod source;
+mod url;
 
 use std::sync::Arc;
 

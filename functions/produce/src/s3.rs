@@ -14,8 +14,8 @@ use futures::{Stream, StreamExt};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderName};
 use reqwest::{Response, StatusCode};
 
-use crate::http::{failure, read};
 use crate::objects::{Bytes, Head, Names, Pages, Store};
+use crate::url::{failure, read};
 use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Reads objects of S3.

@@ -83,7 +83,7 @@ impl Notices {
         self.change(key, change).when_absent("notified").when_absent("undeliverable")
     }
 
-    /// A write that ends a try, on condition that the try is still the one that runs, and that the notice was not delivered meanwhile.
+    /// A write that ends a try, on condition that it is still the one that runs, and that the notice was not delivered meanwhile.
     fn end_try(&self, running: &NoticeTry, parts: u32, error: Option<&str>) -> Change<'_> {
         self.change(&running.key, running.change)
             .when_absent("notified")

@@ -13,9 +13,9 @@ use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Asks HTTP endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HttpSource(HttpClient);
+pub(crate) struct UrlSource(HttpClient);
 
-impl HttpSource {
+impl UrlSource {
     /// Asks one of them.
     pub(crate) async fn ask(
         &self,
