@@ -72,7 +72,7 @@ impl Allowance {
         let default = || {
             let comes = u128::from(amount) * BURST_TIME_DEFAULT.as_micros() / u128::from(per);
             let comes = u64::try_from(comes).unwrap_or(u64::MAX);
-            if unit == Unit::Weight { comes } else { (comes / ONE).max(1) * ONE }
+            if unit == Unit::Weight { comes } else { (comes / Weight::ONE.0).max(1) * Weight::ONE.0 }
         };
         Some(Self { unit, amount, per, burst: rate.burst.map_or_else(default, |burst| burst.0) })
     }
@@ -92,8 +92,8 @@ impl Allowance {
     #[must_use]
     pub fn ask(&self, spends: Spends, has_turn: bool) -> Ask {
         let spent = match self.unit {
-            Unit::Tasks => u64::try_from(spends.tasks).unwrap_or(u64::MAX).saturating_mul(ONE),
-            Unit::Calls => ONE,
+            Unit::Tasks => u64::try_from(spends.tasks).unwrap_or(u64::MAX).saturating_mul(Weight::ONE.0),
+            Unit::Calls => Weight::ONE.0,
             Unit::Weight => spends.weight.0,
         };
         let known = |time: u128| u64::try_from(time).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
@@ -110,9 +110,6 @@ impl Allowance {
         Ask { name: self.name(), spend, whole, slack, grace, lead, from: 0, has_turn }
     }
 }
-
-/// One, in thousandths.
-const ONE: u64 = 1_000;
 
 /// What a call of a batch asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use rustack_sqs_model::input::{ReceiveMessageInput, SendMessageInput};
 use rustack_sqs_model::types::{Message, MessageAttributeValue};
 
 /// Attributes a message can bring along; with one more it is as many as the queue takes.
-pub(super) const MAX_ATTRIBUTES: usize = 9;
+pub(super) const ATTRIBUTES_MAX: usize = 9;
 
 /// No sender can use it: names with this beginning are reserved.
 const NAME: &str = "AWS.fanfold.sent";

@@ -29,7 +29,7 @@ use super::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most expressions that are kept parsed. A run has less than a hundred.
-const MAX_PLANS: usize = 4_096;
+const PLANS_MAX: usize = 4_096;
 
 /// An answer, or the failure of a condition, with what it cost.
 pub(super) struct Direct {
@@ -72,7 +72,7 @@ impl Known {
 
     fn learn(&mut self, expressions: Expressions<'_>) {
         let text = expressions.text();
-        if self.plans.len() < MAX_PLANS && !self.plans.contains_key(&text) {
+        if self.plans.len() < PLANS_MAX && !self.plans.contains_key(&text) {
             self.plans.insert(text, Plan::of(expressions).map(Arc::new));
         }
     }

@@ -18,9 +18,9 @@ use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most keys of a read.
-const MAX_KEYS: usize = 100;
+const KEYS_MAX: usize = 100;
 /// The most bytes of a read that is certainly answered whole.
-const MAX_BYTES: usize = 8 * 1024 * 1024;
+const READ_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 type Key = HashMap<String, Value>;
 
@@ -83,7 +83,7 @@ fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Databas
     };
     let count = keys.keys.len();
     let wanted: Option<HashSet<String>> = keys.keys.into_iter().map(|key| stored_key(&schema, key)).collect();
-    let Some(wanted) = wanted.filter(|wanted| wanted.len() == count && (1..=MAX_KEYS).contains(&count)) else {
+    let Some(wanted) = wanted.filter(|wanted| wanted.len() == count && (1..=KEYS_MAX).contains(&count)) else {
         return Ok(None);
     };
     let consistent = keys.consistent_read.unwrap_or_default();
@@ -98,7 +98,7 @@ fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Databas
             let Some(shown) = Shown(names).of(&item) else { return Ok(None) };
             item = encode(&shown)?;
         }
-        if !as_stored(&item) || bytes > MAX_BYTES {
+        if !as_stored(&item) || bytes > READ_BYTES_MAX {
             return Ok(None);
         }
         if !items.is_empty() {

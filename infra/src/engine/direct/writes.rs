@@ -20,7 +20,7 @@ use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most bytes of a request that certainly asks for no larger item than there may be.
-const MAX_BYTES: usize = 256 * 1024;
+const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -81,7 +81,7 @@ struct Write<'a> {
 
 /// Updates an item.
 pub(super) fn update(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > MAX_BYTES {
+    if body.len() > REQUEST_BYTES_MAX {
         return None;
     }
     let request: Update<'_> = serde_json::from_slice(body).ok()?;
@@ -110,7 +110,7 @@ pub(super) fn update(database: &Database, body: &[u8]) -> Option<Direct> {
 
 /// Puts an item.
 pub(super) fn put(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > MAX_BYTES {
+    if body.len() > REQUEST_BYTES_MAX {
         return None;
     }
     let request: Put<'_> = serde_json::from_slice(body).ok()?;
