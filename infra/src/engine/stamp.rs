@@ -15,7 +15,7 @@ const NAME: &str = "AWS.fanfold.sent";
 /// Names that stand for every attribute.
 const EVERY: [&str; 2] = ["All", ".*"];
 
-/// Gives a message its id and the time it was sent; answers the id.
+/// Gives a message its id and the time it was sent. Returns the id.
 pub(super) fn put(message: &mut SendMessageInput) -> String {
     let world = World::system();
     let id = world.uuid().to_string();

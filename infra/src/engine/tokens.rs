@@ -26,7 +26,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// What a transaction that was applied answers when it is repeated; an error if its token was used for another one, or
+    /// The answer to a transaction that was applied, when it is repeated; an error if its token was used for another one, or
     /// cannot be one.
     pub(super) fn answer(
         &mut self,
