@@ -1,4 +1,4 @@
-//! The places of the fields in a YAML document.
+//! Where the fields of a YAML document stand.
 
 use std::collections::BTreeMap;
 use std::fmt;

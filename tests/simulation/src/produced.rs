@@ -40,8 +40,8 @@ pub(crate) struct ProducedPlan {
     partitions: u32,
     /// Whether its source picks the rows of a partition; otherwise it answers all.
     picks: bool,
-    /// Whether it picks them by their place, as objects of S3 are read, whatever their keys are.
-    places: bool,
+    /// Whether it picks them by their position, as objects of S3 are read, whatever their keys are.
+    by_position: bool,
     /// Whether its pages are written down although they are always the same: bad rows are tolerated. There are none.
     kept: bool,
     notify: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Produced {
     rows: Vec<Value>,
     partitions: u32,
     picks: bool,
-    places: bool,
+    by_position: bool,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -64,19 +64,19 @@ impl ProducedPlan {
     /// Of dice of their own: everything else is drawn as it is without them.
     pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
         let dice = Dice::new(seed, "produced");
-        let by_place = Dice::new(seed, "produced by place");
+        let positions = Dice::new(seed, "produced by place");
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
-            let places = by_place.chance(3_000);
+            let by_position = positions.chance(3_000);
             Self {
                 name: format!("produced{n}"),
                 start: dice.millis(0, busy.as_millis() as u64 / 2),
                 rows,
                 partitions: 1 + dice.below(4) as u32,
-                picks: dice.chance(5_000) || places,
-                places,
-                kept: by_place.chance(3_000),
+                picks: dice.chance(5_000) || by_position,
+                by_position,
+                kept: positions.chance(3_000),
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
@@ -94,7 +94,7 @@ impl ProducedPlan {
     }
 
     fn request(&self) -> Option<OpenRequest> {
-        let producer = match self.places {
+        let producer = match self.by_position {
             true => json!({
                 "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
                 "partitions": self.partitions,
@@ -160,9 +160,9 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, places, kept, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, places, pages: BTreeMap::new() });
-        if places && !kept {
+        let ProducedPlan { rows, partitions, picks, by_position, kept, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, by_position, pages: BTreeMap::new() });
+        if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }
     }
@@ -189,9 +189,9 @@ impl Model {
     /// The rows that a source has for a question.
     pub(crate) fn rows_for(&self, ask: &SourceRequest) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
-        let place = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
-        let theirs = |row: &&Value| match produced.places {
-            true => place(row) / produced.rows.len() as u64 == u64::from(ask.partition),
+        let position = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
+        let theirs = |row: &&Value| match produced.by_position {
+            true => position(row) / produced.rows.len() as u64 == u64::from(ask.partition),
             false => share(&row["content"]["row"].to_string(), ask.of) == ask.partition,
         };
         produced.rows.iter().filter(|row| !produced.picks || theirs(row)).cloned().collect()
