@@ -65,7 +65,7 @@ pub(crate) trait Store: Sync {
         len: u64,
     ) -> impl Future<Output = Result<Vec<u8>, SourceError>> + Send;
 
-    /// Up to so many bytes of a compressed object, from a byte of what it is decompressed on.
+    /// Up to so many bytes of a compressed object, decompressed, from byte `from` on.
     fn decompressed(
         &self,
         name: &str,
@@ -198,7 +198,7 @@ impl<S: Store> Pages<'_, S> {
         part.take(form, limits).map_err(|error| SourceError::for_good(format!("{}: {error}", self.shown(name))))
     }
 
-    /// Bytes of an object from one of them on.
+    /// Bytes of an object, from byte `at` on.
     async fn part(&self, Object { name, head, compressed }: Object<'_>, at: u64) -> Result<Bytes, SourceError> {
         if compressed {
             if at > DECOMPRESSED_BYTES_MAX {
