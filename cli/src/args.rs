@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::client::ClientCommand;
 
-/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and reports
-/// exactly when the last task is done.
+/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API with each batch as a whole, and
+/// reports exactly when the last task is done.
 #[derive(Debug, Parser)]
 #[command(name = "fanfold", version, max_term_width = 100)]
 pub(crate) struct Cli {

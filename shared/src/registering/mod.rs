@@ -67,7 +67,7 @@ pub struct Registered {
 pub enum Registration {
     /// It was stored.
     Registered,
-    /// It is already stored, by an earlier delivery of the same request.
+    /// A task with this id is stored already.
     Known,
     /// It was dropped, because another task has its key. If it is an item of a fan-out, the item was acked.
     Duplicate {
