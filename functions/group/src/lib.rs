@@ -133,7 +133,7 @@ impl Group {
         if !may_wait || self.batches.get(message.batch).await?.is_some() {
             return Ok(None);
         }
-        // Who only hurries leaves the rest to the leader's own message.
+        // A message that hurries is not sent again: the leader's own message is on its way.
         let own = (!message.hurries).then(|| message.after(wait, size.linger()));
         Ok(Some(Outbox { group: own.into_iter().collect(), ..Outbox::default() }))
     }

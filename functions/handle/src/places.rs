@@ -83,7 +83,7 @@ impl Handle {
             }
             looks += 1;
         }
-        Err(StoreError::Contended { what: format!("passing the gate of kind {}", batch.lane.kind) })
+        Err(StoreError::Contended { what: format!("taking a place of kind `{}`", batch.lane.kind) })
     }
 
     /// Whether a kind was stopped under another version of its policy. A cached policy may be some seconds old.

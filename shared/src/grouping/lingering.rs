@@ -98,7 +98,7 @@ impl Linger {
         }
         let left = self.most.saturating_sub(lingered);
         if seen.members < self.least {
-            // Who finds nothing makes room for the leader of what comes.
+            // A leader that finds no task gives the lock up, so the next task can elect one.
             let on = if seen.members == 0 { Duration::ZERO } else { self.longest().saturating_sub(lingered) };
             return if left.is_zero() { on } else { self.looks_less_often(lingered).min(left) };
         }

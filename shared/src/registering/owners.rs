@@ -40,7 +40,7 @@ impl Registrar {
             freed.extend(owners.iter().filter_map(|(id, stored)| Some((*id, stored.freed()?.clone()))));
             let free: Vec<usize> =
                 (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners, &cut_short)).collect();
-            // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
+            // A task that is stored, or is a duplicate, takes no key over when its request is repeated.
             let claimants: Vec<TaskId> = free.iter().map(|at| claims[*at].owner).collect();
             let done = self.tasks.stored(&claimants).await?;
             let may = |claim: &KeyClaim| !done.contains_key(&claim.owner) && !is_cut_short(&claim.owner, &cut_short);

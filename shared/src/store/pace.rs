@@ -154,7 +154,7 @@ pub(super) async fn promise<'a>(
             Write::Refused(Some(item)) => seen = bucket(&item)?,
         }
     }
-    Err(StoreError::Contended { what: "promising a batch its turn".to_owned() })
+    Err(StoreError::Contended { what: "giving a batch its turn".to_owned() })
 }
 
 /// Up to when times are promised, if batches wait and this alone decides when the next turn is.

@@ -126,7 +126,7 @@ impl Places {
                 over.clear();
             }
         }
-        Err(StoreError::Contended { what: format!("taking one of {}", place.party.key()) })
+        Err(StoreError::Contended { what: format!("taking one of the places `{}`", place.party.key()) })
     }
 
     /// Takes a place, and removes places whose lease ended.

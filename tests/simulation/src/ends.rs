@@ -149,7 +149,7 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, tasks: En
         {
             sim.violate(format!("fan-out {} was reported under another id: {notice:?}", end.fanout));
         }
-        // Of shares and kinds, what another change follows is not told any more.
+        // Of shares and kinds, what another change follows is not reported any more.
         let stays = notice.event.end().is_some() || matches!(notice.event, Event::TasksFailed(_));
         if stays && model.hooks.no_letter(id) {
             sim.violate(format!("a notice that its receiver wants no more of left no dead letter: {notice:?}"));
