@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fanfold::clock::Timestamp;
 use fanfold::grouping::{batch_overdue, waited_in_vain};
 use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
@@ -48,7 +47,10 @@ impl Sweep {
             if request.workers_dead {
                 messages
                     .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));
-            } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
+            } else if let Some(stopped) = gate
+                .and_then(|gate| gate.stopped.as_ref())
+                .filter(|_| HandleMessage::due(&batch, self.world.now()).is_some())
+            {
                 if waited_in_vain(&batch, self.world.now()) {
                     messages.extend(at_once(&batch));
                 }
@@ -80,12 +82,6 @@ impl Sweep {
         Ok(())
     }
 
-    /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
-    fn waits(&self, batch: &Batch) -> bool {
-        let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
-        batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
-    }
-
     /// Looks after a batch that is not done. Returns whether it stays where it is: it is paused, or its kind has no policy.
     async fn stays(&self, batch: &Batch, round: &Round) -> Result<bool, SweepError> {
         self.keep(batch).await?;
@@ -93,7 +89,7 @@ impl Sweep {
         if paused && batch.is_to_be_noted(self.world.now()) {
             self.batches.note_held(batch).await?;
         }
-        Ok(paused || !round.known.has(&batch.lane.kind))
+        Ok(round.rests(&batch.lane))
     }
 
     /// Keeps the tasks of a batch that waits for longer than claimed tasks are kept.

@@ -13,7 +13,7 @@ use crate::limits::{
     ITEMS_PER_PAGE_MAX, KEYS_PER_READ_MAX, STATEMENT_CALLS_AT_ONCE_MAX, WAKE_LANES_MAX, WAKE_RECORDS_MAX,
 };
 use crate::messages::{ElectMessage, GroupMessage, HandleMessage};
-use crate::store::batches::{Batch, BatchStatus};
+use crate::store::batches::Batch;
 use crate::store::locks::Lock;
 use crate::store::tasks::PendingCursor;
 
@@ -66,10 +66,7 @@ impl Control {
     async fn wake_batches(&self, locks: &[Lock]) -> Result<(), ControlError> {
         let ids: Vec<Uuid> = locks.iter().flat_map(|lock| lock.in_flight.iter().copied()).collect();
         let now = self.world.now();
-        let due = |batch: &Batch| {
-            let (message, due) = HandleMessage::awaited(batch)?;
-            (batch.status != BatchStatus::Done && due <= now).then_some((message, batch.lane.clone()))
-        };
+        let due = |batch: &Batch| HandleMessage::due(batch, now).map(|message| (message, batch.lane.clone()));
         let messages: Vec<(HandleMessage, Lane)> = self.batches.get_many(&ids).await?.iter().filter_map(due).collect();
         Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
     }

@@ -79,7 +79,7 @@ pub const ELECTIONS_AT_ONCE_MAX: usize = 8;
 /// Batches that one invocation forms at once.
 pub const BATCHES_AT_ONCE_MAX: usize = 8;
 
-/// Segments in which `sweep` reads each sparse index, begun anywhere: a sweep that is cut short favours none. With a million lanes
+/// Segments in which `sweep` reads each sparse index, begun anywhere: a sweep that times out favours none. With a million lanes
 /// it gets through one in a third of its 55 s (template.yaml). Each that is empty costs half a read unit per minute.
 pub const SWEEP_SEGMENTS: i32 = 8;
 
