@@ -11,6 +11,7 @@ mod places;
 mod release;
 mod settle;
 mod step;
+mod times;
 mod turns;
 
 use std::sync::Arc;

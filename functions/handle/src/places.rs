@@ -11,7 +11,7 @@ use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};
 
-use crate::turns::{Time, Times};
+use crate::times::{Time, Times};
 use crate::{Handle, pace};
 
 /// The right to make a call.
