@@ -59,8 +59,8 @@ impl Handle {
             let now = self.world.now();
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
             let ask = ask.map(|ask| ask.clone().at(now, 0));
-            let share = policy.calls_at_once(self.share);
-            let gate = match self.gates.take_in_time(&place, share, now, ask.as_ref()).await? {
+            let places_max = policy.calls_at_once(self.places_max);
+            let gate = match self.gates.take_in_time(&place, places_max, now, ask.as_ref()).await? {
                 Write::Done(gate) => return Ok(passes(place, gate, ask, false)),
                 Write::Refused(gate) => gate,
             };
@@ -69,10 +69,10 @@ impl Handle {
                     self.forget(&gate, stopped, policy).await?;
                     continue;
                 }
-                return self.knock(batch, place, &gate, (stopped, share, ask)).await;
+                return self.knock(batch, place, &gate, (stopped, places_max, ask)).await;
             }
             // A place is free, so the rate refused.
-            if let Some(ask) = ask.filter(|_| gate.held(now) < share as usize) {
+            if let Some(ask) = ask.filter(|_| gate.held(now) < places_max as usize) {
                 return Ok(Entry::NotYet(Box::new((gate, ask))));
             }
             let oldest = pace::oldest(&gate, lease, now);
@@ -101,7 +101,7 @@ impl Handle {
         batch: &Batch,
         place: Place,
         gate: &Gate,
-        (stopped, share, ask): (&Stopped, u32, Option<Ask>),
+        (stopped, places_max, ask): (&Stopped, u32, Option<Ask>),
     ) -> Result<Entry, StoreError> {
         let now = self.world.now();
         if waited_in_vain(batch, now) {
@@ -111,7 +111,7 @@ impl Handle {
             Probe::Now => match ask {
                 Some(ask) if gate.pace.verdict(&ask) != Verdict::Go => Ok(Entry::NotYet(Box::new((gate.clone(), ask)))),
                 ask => {
-                    let taken = self.gates.take_probe(&place, gate, stopped, share, ask.as_ref()).await?;
+                    let taken = self.gates.take_probe(&place, gate, stopped, places_max, ask.as_ref()).await?;
                     let probes = |after: Gate| passes(place, Gate { pace: after.pace, ..gate.clone() }, ask, true);
                     Ok(taken.map_or(Entry::StandsStill, probes))
                 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fanfold::grouping::{batch_overdue, waited_in_vain};
+use fanfold::grouping::{Circumstances, batch_overdue, waited_in_vain};
 use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
@@ -124,22 +124,22 @@ impl Sweep {
     /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends
     /// it.
     async fn lost(&self, batch: &Batch, round: &Round, gate: Option<&Gate>) -> Result<bool, SweepError> {
-        let share = match gate {
+        let places_max = match gate {
             Some(gate) => self.calls_at_once(&gate.kind).await,
-            None => self.share,
+            None => self.places_max,
         };
-        let hold = round.switches.hold(&batch.lane);
-        let overdue = batch_overdue(batch, gate, hold, share, self.horizon(round.request), self.world.now());
+        let around = Circumstances { gate, hold: round.switches.hold(&batch.lane), places_max };
+        let overdue = batch_overdue(batch, around, self.horizon(round.request), self.world.now());
         Ok(overdue && self.batches.note_woken(batch).await?)
     }
 
     /// How many calls of a kind may run at once.
     async fn calls_at_once(&self, kind: &str) -> u32 {
         match self.policies.get(kind).await {
-            Ok(policy) => policy.map_or(self.share, |policy| policy.calls_at_once(self.share)),
+            Ok(policy) => policy.map_or(self.places_max, |policy| policy.calls_at_once(self.places_max)),
             Err(error) => {
                 tracing::error!(%error, kind, "the policy cannot be read");
-                self.share
+                self.places_max
             }
         }
     }

@@ -21,7 +21,7 @@ use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
-use fanfold::store::gates::{Gates, share};
+use fanfold::store::gates::{Gates, places_max};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -39,7 +39,7 @@ pub struct Sweep {
     batches: Batches,
     gates: Gates,
     /// Calls that one kind may have at once.
-    share: u32,
+    places_max: u32,
     policies: Policies,
     tracking: Tracking,
     producing: Producing,
@@ -134,7 +134,7 @@ impl Sweep {
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
-            share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
+            places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,

@@ -166,10 +166,10 @@ impl Policy {
         derived::policy_version(&serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// How many calls of its batch API may run at once. `share`: how many one kind may have.
+    /// How many calls of its batch API may run at once. `places_max`: how many one kind may have.
     #[must_use]
-    pub fn calls_at_once(&self, share: u32) -> u32 {
-        self.max_calls.map_or(share, |calls| calls.min(share))
+    pub fn calls_at_once(&self, places_max: u32) -> u32 {
+        self.max_calls.map_or(places_max, |calls| calls.min(places_max))
     }
 }
 
