@@ -135,6 +135,6 @@ impl Handle {
 
 /// The right to make a call, with its time if it asked for one.
 fn passes(place: Place, gate: Gate, ask: Option<Ask>, probes: bool) -> Entry {
-    let kind = ask.map(|ask| Time { slot: gate.pace.given(&ask, place.holder), ask });
+    let kind = ask.map(|ask| Time { given: gate.pace.given(&ask, place.holder), ask });
     Entry::Pass(Box::new(Pass { place, gate, probes, times: Times { lane: None, kind } }))
 }

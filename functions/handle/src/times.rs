@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::limits::{DELAY_MIN, TURN_EARLY, TURN_SHORT};
-use fanfold::pacing::{Allowance, Ask, Slot, Spends, Turn, Turns, timestamp};
+use fanfold::pacing::{Allowance, Ask, CallTime, Spends, Turn, Turns, timestamp};
 use fanfold::policy::Policy;
 use fanfold::store::batches::Batch;
 
@@ -13,12 +13,12 @@ use fanfold::store::batches::Batch;
 pub(crate) struct Time {
     pub(crate) ask: Ask,
     /// None: the time was given, but which one is not known, since the answer was lost.
-    pub(crate) slot: Option<Slot>,
+    pub(crate) given: Option<CallTime>,
 }
 
 impl Time {
     pub(crate) fn missed(&self, now: Timestamp) -> bool {
-        self.slot.as_ref().is_none_or(|slot| slot.missed(now))
+        self.given.as_ref().is_none_or(|given| given.missed(now))
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Times {
 impl Times {
     /// How long it is until the call may be made.
     pub(crate) fn ahead(&self, now: Timestamp) -> Duration {
-        let at = self.lane.iter().chain(&self.kind).filter_map(|time| time.slot.as_ref()).map(|slot| slot.at).max();
+        let at = self.lane.iter().chain(&self.kind).filter_map(|time| time.given.as_ref()).map(|given| given.at).max();
         at.map_or(Duration::ZERO, |at| timestamp(at).since(now))
     }
 }

@@ -108,7 +108,7 @@ impl Handle {
             Entry::Pass(pass) => pass,
             entry => return self.or_turn(entry, turns).await,
         };
-        let at = pass.times.kind.as_ref().and_then(|time| time.slot.as_ref()).map_or(0, |slot| slot.at);
+        let at = pass.times.kind.as_ref().and_then(|time| time.given.as_ref()).map_or(0, |given| given.at);
         let Some(ask) = rates.lane(turns) else { return Ok(Ok(Entry::Pass(pass))) };
         match self.time_in_lane(batch, ask.at(self.world.now(), at), turns).await {
             Ok(Ok(time)) => {
@@ -143,7 +143,7 @@ impl Handle {
         turns: &mut Turns,
     ) -> Result<Result<Option<Time>, Micros>, StoreError> {
         let at = match self.locks.take_time(&batch.lane, &ask, self.world.uuid()).await? {
-            Paced::Slot(slot) => return Ok(Ok(Some(Time { ask, slot: Some(*slot) }))),
+            Paced::Given(given) => return Ok(Ok(Some(Time { ask, given: Some(*given) }))),
             // Without a lock the batch is not in flight: its attempt will not begin.
             Paced::Gone => return Ok(Ok(None)),
             Paced::Wait(at) => at,
@@ -187,30 +187,32 @@ impl Handle {
     async fn later_times(&self, batch: &Batch, times: &mut Times, now: Timestamp) -> Result<bool, StoreError> {
         if let Some(time) = times.lane.as_mut().filter(|time| time.missed(now)) {
             let (ask, by) = (time.ask.clone().again(now), self.world.uuid());
-            let Some(slot) = &time.slot else { return Ok(false) };
-            let Paced::Slot(slot) = self.locks.later_time(&batch.lane, slot, &ask, by).await? else { return Ok(false) };
-            time.slot = Some(*slot);
+            let Some(given) = &time.given else { return Ok(false) };
+            let Paced::Given(given) = self.locks.later_time(&batch.lane, given, &ask, by).await? else {
+                return Ok(false);
+            };
+            time.given = Some(*given);
         }
         if let Some(time) = times.kind.as_mut().filter(|time| time.missed(now)) {
             let (ask, by) = (time.ask.clone().again(now), self.world.uuid());
             let kind = &batch.lane.kind;
-            let Paced::Slot(slot) = self.gates.later_time(kind, time.slot.as_ref(), &ask, by).await? else {
+            let Paced::Given(given) = self.gates.later_time(kind, time.given.as_ref(), &ask, by).await? else {
                 return Ok(false);
             };
-            time.slot = Some(*slot);
+            time.given = Some(*given);
         }
         Ok(true)
     }
 
     /// Releases times that were not used for a call. If that fails, they are lost.
     pub(crate) async fn release_times(&self, batch: &Batch, Times { lane, kind }: &Times) {
-        if let Some(slot) = lane.as_ref().and_then(|time| time.slot.as_ref())
-            && let Err(error) = self.locks.release_time(&batch.lane, slot).await
+        if let Some(given) = lane.as_ref().and_then(|time| time.given.as_ref())
+            && let Err(error) = self.locks.release_time(&batch.lane, given).await
         {
             tracing::warn!(%error, lane = %batch.lane, "a time of a lane's rate was not released");
         }
-        if let Some(slot) = kind.as_ref().and_then(|time| time.slot.as_ref())
-            && let Err(error) = self.gates.release_time(&batch.lane.kind, slot).await
+        if let Some(given) = kind.as_ref().and_then(|time| time.given.as_ref())
+            && let Err(error) = self.gates.release_time(&batch.lane.kind, given).await
         {
             tracing::warn!(%error, kind = batch.lane.kind, "a time of a kind's rate was not released");
         }
