@@ -106,14 +106,16 @@ impl Elect {
             if let Some(waiting) = candidacy.open(&taken) {
                 let lock = locks.get(lane).cloned().unwrap_or_else(|| Lock::free(lane.clone()));
                 let policy = policy_of(&policies, lane).map(|policy| policy.map(|policy| (policy, *hold)));
-                elections.push(self.hold(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)));
+                elections.push(
+                    self.elect_leader(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)),
+                );
             }
         }
         Ok(stream::iter(elections).buffer_unordered(ELECTIONS_AT_ONCE_MAX).collect().await)
     }
 
     /// Holds the election of one lane.
-    async fn hold(
+    async fn elect_leader(
         &self,
         lane: &Lane,
         policy: Result<Option<(Arc<Policy>, Hold)>, ElectError>,

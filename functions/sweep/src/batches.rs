@@ -45,8 +45,9 @@ impl Sweep {
                 continue;
             }
             if request.workers_dead {
-                messages
-                    .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));
+                messages.extend(
+                    self.of_dead_worker(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())),
+                );
             } else if let Some(stopped) = gate
                 .and_then(|gate| gate.stopped.as_ref())
                 .filter(|_| HandleMessage::due(&batch, self.world.now()).is_some())
@@ -103,7 +104,7 @@ impl Sweep {
 
     /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is
     /// over: until then it keeps its lease, and its place.
-    async fn resumed(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
+    async fn of_dead_worker(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
         let mut stands = None;
         if batch.status == BatchStatus::InProgress && batch.lease_until.is_some() {
             stands = self.batches.shorten_lease(batch).await?;
@@ -112,7 +113,7 @@ impl Sweep {
         let now = self.world.now();
         if let Some(until) = batch.lease_until.filter(|until| *until > now) {
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder: batch.id, until };
-            self.gates.hold(&place).await?;
+            self.gates.keep_place(&place).await?;
         }
         let due = |message: HandleMessage| {
             let due = batch.lease_until.or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);

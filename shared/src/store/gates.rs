@@ -69,7 +69,7 @@ impl Gates {
     }
 
     /// Frees every place of a kind, since the workers that held them are known to be dead. The calls that may still work at the
-    /// batch API take their places anew, by [`Gates::hold`]. A kind that stands still is probed at once.
+    /// batch API take their places anew, by [`Gates::keep_place`]. A kind that stands still is probed at once.
     ///
     /// # Errors
     /// The table cannot be read or written, or the record is corrupt.
@@ -86,11 +86,11 @@ impl Gates {
         Ok(())
     }
 
-    /// Holds a place for a call that began before, however many are held.
+    /// Keeps a place for a call that began before, however many are held.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn hold(&self, place: &Place) -> Result<(), StoreError> {
+    pub async fn keep_place(&self, place: &Place) -> Result<(), StoreError> {
         self.0.make(&place.party, self.table().world.now()).await?;
         self.0.of(place).set(MY_PLACE, time(place.until)).send().await.map(|_| ())
     }

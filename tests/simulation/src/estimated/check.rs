@@ -123,7 +123,7 @@ pub(crate) async fn rested(engine: &Engine, sim: &Sim, model: &Model) -> Result<
             continue;
         };
         let mut problems = vec![wrong_end(asked, &fanout), wrong_counts(asked, &fanout)];
-        problems.push((fanout.drained() || fanout.to_fail()).then_some("is still to be ended"));
+        problems.push((fanout.nothing_left() || fanout.to_fail()).then_some("is still to be ended"));
         problems.push((asked.cancelled && fanout.state != FanoutState::Cancelled).then_some("was cancelled"));
         problems.push(wrong_notice(model, *id, asked, &fanout));
         for problem in problems.into_iter().flatten() {
