@@ -22,7 +22,6 @@ use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Tasks, WaitingRecord};
 use fanfold::waiting::Waiting;
-use uuid::Uuid;
 
 /// The messages that follow from forming a batch.
 #[derive(Debug, Default)]
