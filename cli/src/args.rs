@@ -41,7 +41,7 @@ pub(crate) enum Command {
 ///
 /// The command checks everything before it registers the first task. The exit status is
 ///
-///   0     every task succeeded, or was dropped because another task has its key
+///   0     every task succeeded, or is a duplicate: another task has its key
 ///   1     another error, such as a full disk, or a batch API that ended
 ///   2     something in the folder or on the command line cannot be used
 ///   3     some tasks failed (the summary lists them), or --fail-fast stopped the run

@@ -108,7 +108,7 @@ pub struct FanoutEnded {
     pub succeeded: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     #[serde(default)]
     pub duplicates: u64,
     /// Items that were not done when it was cut short. These, duplicates, those that succeeded and those that failed make up the

@@ -34,7 +34,7 @@ pub enum Streamed {
         /// Its id.
         id: String,
     },
-    /// Another task has its key, so it was dropped.
+    /// It is a duplicate: another task has its key.
     Duplicate {
         /// Its id.
         id: String,

@@ -18,8 +18,8 @@ use crate::store::locks::Lock;
 use crate::store::tasks::PendingCursor;
 
 impl Control {
-    /// Wakes the lanes of a scope in which tasks wait, and sends messages of batches in flight again, which a pause may have
-    /// dropped. `hurries`: leaders that linger form their batches at once.
+    /// Wakes the lanes of a scope in which tasks wait, and sends messages of batches in flight again, which a pause may
+    /// have discarded. `hurries`: leaders that linger form their batches at once.
     pub(super) async fn wake(&self, scope: &Scope, hurries: bool) -> Result<(), ControlError> {
         let (waiting, busy) = self.lanes_of(scope).await?;
         let paused = |holds: &[Hold], lanes: &[Lane]| {
@@ -41,7 +41,7 @@ impl Control {
             }
             let led: BTreeSet<&Lane> =
                 locks.iter().filter(|lock| lock.holder.is_some()).map(|lock| &lock.lane).collect();
-            // If the message of a leader was dropped, this election or the sweep finds it silent.
+            // If the message of a leader was discarded, this election or the sweep finds it silent.
             let wake = |lane: &&Lane| waiting.contains(lane) && (!hurries || !led.contains(lane));
             let wakes = lanes.iter().filter(wake).map(|lane| ElectMessage::wake(lane.clone(), self.world.uuid()));
             let wakes: Vec<ElectMessage> = wakes.collect();

@@ -24,7 +24,7 @@ pub struct AckRequest {
     /// Items that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<AckEntry>,
-    /// Items that were dropped, because another task does the same. If one request names an item here and in `failed`, it has failed.
+    /// Items that are duplicates: another task does the same. If one request names an item here and in `failed`, it has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<AckEntry>,
     /// A batch whose record says what is done. Only Fanfold's own steps send this.

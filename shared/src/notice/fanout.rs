@@ -25,7 +25,7 @@ pub struct FanoutProgress {
     pub succeeded: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     pub duplicates: u64,
     /// When it was opened, epoch milliseconds.
     pub opened_at: u64,

@@ -69,7 +69,7 @@ pub enum Registration {
     Registered,
     /// A task with this id is stored already.
     Known,
-    /// It was dropped, because another task has its key. If it is an item of a fan-out, the item was acked.
+    /// It is a duplicate: another task has its key. If it is an item of a fan-out, the item was acked.
     Duplicate {
         /// The task that has the key.
         of: TaskId,
@@ -200,9 +200,9 @@ impl Registrar {
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;
         owners.freed.iter().for_each(|(id, lane)| awake.add(lane, *id, Waits::Alone));
-        let dropped = to_drop(placed, &owners);
-        let noted = self.tasks.insert_duplicates(&dropped).await?;
-        let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
+        let to_note = to_note(placed, &owners);
+        let noted = self.tasks.insert_duplicates(&to_note).await?;
+        let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| to_note[*at].id));
         let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
         let new: HashSet<TaskId> =
             tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)).map(|(_, task)| task.id).collect();
@@ -230,12 +230,12 @@ impl Registrar {
         // That a task flushes is stored with it. The hint only makes a leader look that lingers already.
         let flushing = tasks.iter().filter(|task| task.load.flushes).map(|task| task.lane.clone()).collect();
         self.wake(awake, &flushing).await?;
-        self.drop_items(&duplicates).await?;
+        self.ack_duplicates(&duplicates).await?;
         Ok(registered)
     }
 
-    /// Acks the items of dropped duplicates here and now: no record would show `sweep` an ack that got lost.
-    async fn drop_items(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
+    /// Acks the items of duplicates here and now: no record would show `sweep` an ack that got lost.
+    async fn ack_duplicates(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
         let items: Vec<ItemId> = duplicates
             .iter()
             .filter_map(|id| match id {
@@ -284,7 +284,7 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
 }
 
 /// The duplicates whose ids a client knows, and may ask for.
-fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
+fn to_note(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
     let known = placed.iter().zip(&owners.of).filter(|(task, owner)| task.id_known && task.id != **owner);
     known.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
 }

@@ -53,7 +53,7 @@ impl Registrar {
             for at in free {
                 match done.get(&claims[at].owner) {
                     Some(Stored::Task { .. }) => holdings[at].owner = claims[at].owner,
-                    // It was dropped or is never called, so it stands in for no other task.
+                    // It is a duplicate or is never called, so it stands in for no other task.
                     _ => drop(stored.insert(holdings[at].owner)),
                 }
             }
@@ -87,7 +87,7 @@ fn fanout(id: &TaskId) -> Option<Uuid> {
     }
 }
 
-/// Whether another task has the key and need not keep it: it released the key, it was itself dropped as a duplicate, it
+/// Whether another task has the key and need not keep it: it released the key, it is itself a duplicate, it
 /// ended so long ago that its record is gone, or it will never be called, as its fan-out was cut short.
 fn is_free(
     claim: &KeyRequest,
@@ -96,10 +96,10 @@ fn is_free(
     cut_short: &BTreeSet<Uuid>,
 ) -> bool {
     let owner = owners.get(&holding.owner);
-    let dropped = matches!(owner, Some(Stored::Duplicate(_)));
+    let duplicate = matches!(owner, Some(Stored::Duplicate(_)));
     let never_called = is_cut_short(&holding.owner, cut_short)
         && owner.is_none_or(|owner| matches!(owner, Stored::Task { waits: Some(_), .. }));
-    claim.owner != holding.owner && (holding.released || dropped || never_called || (holding.old && owner.is_none()))
+    claim.owner != holding.owner && (holding.released || duplicate || never_called || (holding.old && owner.is_none()))
 }
 
 /// Whether a task's fan-out was cut short. Such a task may get a key that nobody has, but none that another task had: it may

@@ -59,7 +59,7 @@ impl Policies {
     }
 
     /// The effect of the switches on a lane, as it was at most some seconds ago. If this says that the lane is paused, it is so
-    /// now: a worker that drops a message because of a pause must not miss its end.
+    /// now: a worker that discards a message because of a pause must not miss its end.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.

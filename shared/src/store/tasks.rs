@@ -180,7 +180,7 @@ impl Tasks {
             .collect()
     }
 
-    /// Whether anything is stored under a task's id: the task, or that it was dropped as a duplicate.
+    /// Whether anything is stored under a task's id: the task, or that it is a duplicate.
     ///
     /// # Errors
     /// The table cannot be read.

@@ -139,7 +139,7 @@ pub(crate) struct Model {
     pub(crate) handled_as: BTreeMap<TaskId, serde_json::Value>,
     /// The tasks that had each key before.
     pub(crate) had: BTreeMap<String, BTreeSet<TaskId>>,
-    /// Tasks that were dropped as duplicates.
+    /// Tasks that are duplicates.
     pub(crate) dropped: BTreeSet<TaskId>,
     /// The highest attempt of each batch that reached the batch API.
     attempts: BTreeMap<Uuid, u32>,

@@ -112,7 +112,11 @@ async fn a_task_that_had_its_turn_does_not_take_its_key_back() {
     for id in [1, 2] {
         assert_eq!(register(&stack, id, 7).await, Registration::Known);
     }
-    assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(2) }, "it was dropped, and stays so");
+    assert_eq!(
+        register(&stack, 3, 7).await,
+        Registration::Duplicate { of: single(2) },
+        "it is a duplicate, and stays so"
+    );
     assert_eq!(register(&stack, 4, 7).await, Registration::Registered);
     stack.drain().await;
     stack.assert_settled(&[single(1), single(2), single(4)], 10).await;

@@ -37,7 +37,7 @@ pub struct Reached {
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
-    /// Those of them that were dropped as duplicates.
+    /// Those of them that are duplicates.
     pub duplicates: u64,
 }
 

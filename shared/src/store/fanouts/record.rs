@@ -27,7 +27,7 @@ pub struct Inline {
     pub pending: Bits,
     /// Items that failed.
     pub failed: Bits,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     pub duplicates: Bits,
     /// Items that were not done when the fan-out ended.
     pub missing: Bits,
@@ -56,7 +56,7 @@ pub struct Fanout {
     pub done: u64,
     /// Items that failed, of the groups that ended.
     pub failed: u64,
-    /// Items that were dropped as duplicates, of the groups that ended.
+    /// Items that are duplicates, of the groups that ended.
     pub duplicates: u64,
     /// Items that were not done when the fan-out ended, of the groups that ended.
     pub missing: u64,

@@ -75,7 +75,7 @@ pub struct Partition {
     pub bad: u64,
     /// What is wrong with the first of these.
     pub bad_rows: Vec<BadRow>,
-    /// Those whose tasks were dropped, because another one has their key.
+    /// Those whose tasks are duplicates: another one has their key.
     pub duplicates: u64,
     /// Failed tries in a row.
     pub tries: u32,
