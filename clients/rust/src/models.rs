@@ -211,7 +211,7 @@ pub struct CountedFanout {
 pub struct RefusedCount {
     /// The fan-out.
     pub fanout: Uuid,
-    /// The kind of problem; codes never change.
+    /// The problem's name; codes never change.
     pub code: String,
     /// Why.
     pub problem: String,

@@ -105,7 +105,7 @@ impl Notify {
 
     /// A kind's notice reports its present state. A change is not reported if another one followed before its notice was delivered.
     async fn look_at_kind(&self, message: &NotifyMessage, kind: &str) -> Result<Asked, NotifyError> {
-        let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
+        let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("record of the places of kind `{kind}`")))?;
         let policy = self.policies.get(kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
         let Some(destination) = destination.filter(|_| gate.notice_at.is_some()) else { return Ok(Asked::Nothing) };

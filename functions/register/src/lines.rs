@@ -33,7 +33,7 @@ enum LineOutcome {
 pub(crate) struct RefusedLine {
     /// `refused`.
     outcome: Refused,
-    /// Names the kind of problem; it never changes.
+    /// The problem's name; it never changes.
     code: &'static str,
     /// The field that is wrong, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
