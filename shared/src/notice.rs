@@ -61,7 +61,7 @@ pub enum Event {
     /// Nothing happened to a fan-out for longer than its idle limit.
     #[serde(rename = "fanout.expired")]
     FanoutExpired(FanoutEnded),
-    /// A share of a fan-out's items is done.
+    /// A percentage of a fan-out's items is done.
     #[serde(rename = "fanout.progress")]
     FanoutProgress(FanoutProgress),
     /// Tasks failed finally.

@@ -34,7 +34,7 @@ impl Tracking {
     }
 
     /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it
-    /// if it is drained. If it is not, a share of its items may be done that is to be reported.
+    /// if nothing of it is left. If it is not, a percentage of its items may be done that is to be reported.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.

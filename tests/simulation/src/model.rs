@@ -169,7 +169,7 @@ impl FanoutModel {
         match self.tolerated {
             None => false,
             Some(Tolerance::Count(most)) => failures > most,
-            Some(Tolerance::Share(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
+            Some(Tolerance::Percentage(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
         }
     }
 }

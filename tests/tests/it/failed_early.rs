@@ -96,7 +96,7 @@ async fn the_last_item_fails_it_rather_than_completing_it() {
 #[tokio::test(start_paused = true)]
 async fn what_is_tolerated_completes_it() {
     for small in [true, false] {
-        for tolerance in [Tolerance::Count(2), Tolerance::Share(5_000)] {
+        for tolerance in [Tolerance::Count(2), Tolerance::Percentage(5_000)] {
             let stack = stack().await;
             let (fanout, ids) = opened(&stack, tolerance, 4, small).await;
             stack.tracking.seal(fanout).await.unwrap();
@@ -110,7 +110,7 @@ async fn what_is_tolerated_completes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_share_is_judged_once_it_is_sealed() {
     let stack = stack().await;
-    let (fanout, ids) = opened(&stack, Tolerance::Share(2_500), 8, false).await;
+    let (fanout, ids) = opened(&stack, Tolerance::Percentage(2_500), 8, false).await;
     stack.ack(&failed(&ids[..3])).await;
     stack.sweep().await;
     assert_eq!(stack.header(fanout).await.state, FanoutState::Open, "more may come");
@@ -118,7 +118,7 @@ async fn a_share_is_judged_once_it_is_sealed() {
     assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Sealed, "3 of 12");
     stack.ack(&failed(&ids[7..])).await;
     assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [4, 8]));
-    let (other, ids) = stack.open_as(&tolerating(Tolerance::Share(2_500), 8, false), "other").await;
+    let (other, ids) = stack.open_as(&tolerating(Tolerance::Percentage(2_500), 8, false), "other").await;
     stack.ack(&failed(&ids[..3])).await;
     let sealed = stack.tracking.seal(other).await.unwrap();
     assert_eq!(counts(&sealed), (FanoutState::Failed, true, [3, 5]), "the seal judges");
@@ -168,7 +168,7 @@ async fn acks_seal_cancel_and_failures_race() {
     let mut ends = BTreeSet::new();
     for seed in 0..20_u64 {
         let stack = stack().await;
-        let tolerance = if seed % 3 == 0 { Tolerance::Share(1_000) } else { Tolerance::Count(4) };
+        let tolerance = if seed % 3 == 0 { Tolerance::Percentage(1_000) } else { Tolerance::Count(4) };
         let (fanout, mut ids) = opened(&stack, tolerance, 40, seed.is_multiple_of(2)).await;
         fastrand::Rng::with_seed(seed).shuffle(&mut ids);
         let requests: Vec<_> =

@@ -23,7 +23,7 @@ fn exceeded(asked: &EstimatedModel, failed: u64, total: u64) -> bool {
     match asked.tolerated {
         None => false,
         Some(Tolerance::Count(most)) => failed > most,
-        Some(Tolerance::Share(share)) => failed * 10_000 > total * u64::from(share),
+        Some(Tolerance::Percentage(share)) => failed * 10_000 > total * u64::from(share),
     }
 }
 
