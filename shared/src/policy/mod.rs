@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
-pub use compiled::{CompiledPolicy, Placement, Values};
+pub use compiled::{Assignment, CompiledPolicy, Values};
 #[cfg(feature = "openapi")]
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};

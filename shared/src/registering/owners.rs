@@ -10,7 +10,7 @@ use crate::store::tasks::{Holding, Key, KeyRequest, Stored, Takeover};
 
 use uuid::Uuid;
 
-use super::{Placed, RegisterError, Registrar};
+use super::{Assigned, RegisterError, Registrar};
 
 /// The tasks that own the keys of a request's tasks.
 #[derive(Debug, Default)]
@@ -25,10 +25,10 @@ pub(crate) struct Owners {
 
 impl Registrar {
     /// Takes the keys of tasks. One that another task has is taken over if that task released it, or will never be handled.
-    pub(crate) async fn owners(&self, placed: &[Placed]) -> Result<Owners, RegisterError> {
+    pub(crate) async fn owners(&self, assigned: &[Assigned]) -> Result<Owners, RegisterError> {
         let keyed: Vec<(usize, &Key)> =
-            placed.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
-        let claim = |(at, key): &(usize, &Key)| KeyRequest { key: (*key).clone(), owner: placed[*at].id };
+            assigned.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
+        let claim = |(at, key): &(usize, &Key)| KeyRequest { key: (*key).clone(), owner: assigned[*at].id };
         let claims: Vec<KeyRequest> = keyed.iter().map(claim).collect();
         let mut freed = Vec::new();
         for _ in 0..CONTENTION_TRIES_MAX {
@@ -57,7 +57,7 @@ impl Registrar {
                     _ => drop(stored.insert(holdings[at].owner)),
                 }
             }
-            let mut of: Vec<TaskId> = placed.iter().map(|task| task.id).collect();
+            let mut of: Vec<TaskId> = assigned.iter().map(|task| task.id).collect();
             keyed.iter().zip(&holdings).for_each(|((at, _), holding)| of[*at] = holding.owner);
             return Ok(Owners { of, stored, freed });
         }
