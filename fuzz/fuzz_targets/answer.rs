@@ -8,8 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|body: &[u8]| {
     match Answer::read(body) {
         Ok(Answer::AllSucceeded) => {
-            let nothing =
-                String::from_utf8_lossy(body).chars().all(|letter| letter == '\u{feff}' || letter.is_whitespace());
+            let nothing = String::from_utf8_lossy(body).chars().all(|letter| letter == '\u{feff}' || letter.is_whitespace());
             assert!(nothing, "only nothing says that all succeeded");
         }
         Ok(Answer::Members(members)) => assert!(members.len() <= body.len()),
