@@ -12,7 +12,6 @@ pub(crate) use args::SandboxArgs;
 use std::sync::{Arc, Mutex};
 
 use fanfold_local::http::{self, Timeouts};
-use tokio::io::AsyncReadExt;
 
 use crate::failure::Failure;
 use crate::say::say;
@@ -48,9 +47,12 @@ pub(crate) async fn run(args: SandboxArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for the end of standard input.
+/// Waits for the end of standard input, by a thread that the end of the process does not wait for.
 async fn input_ends() {
-    let mut input = tokio::io::stdin();
-    let mut bytes = [0; 1_024];
-    while input.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = sender.send(());
+    });
+    let _ = ended.await;
 }
