@@ -135,7 +135,8 @@ impl Elect {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
                     let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    outbox.group.push(first(message, size, candidacy.wakes()));
+                    // A wake-up does not know how many tasks wait.
+                    outbox.group.push(message.first(size, !candidacy.wakes()));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -210,16 +211,6 @@ impl Elect {
     /// Reads the locks of all lanes of an invocation at once.
     async fn locks(&self, lanes: &[Lane]) -> Result<HashMap<Lane, Lock>, StoreError> {
         Ok(self.locks.get_many(lanes, false).await?.into_iter().map(|lock| (lock.lane.clone(), lock)).collect())
-    }
-}
-
-/// The message to a leader that was just elected, and its delay. `wakes`: the number of waiting tasks is not known.
-fn first(message: GroupMessage, size: BatchSize, wakes: bool) -> (GroupMessage, Duration) {
-    match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
-        Some(true) => (message, Duration::ZERO),
-        Some(false) => message.after(size.linger().first(), size.linger()),
-        // The leader finds out.
-        None => (message.lingering(), Duration::ZERO),
     }
 }
 

@@ -128,7 +128,7 @@ impl Group {
     ) -> Result<Option<Outbox>, GroupError> {
         let at_once = candidates.full || candidates.flushes;
         let seen = Seen { members: candidates.chosen.len(), at_once, newest };
-        let wait = size.linger().on(Duration::from_secs(message.lingered), seen, self.world.now());
+        let wait = size.linger().on(message.lingered(), seen, self.world.now());
         let may_wait = (message.lingers || message.hurries) && !wait.is_zero();
         if !may_wait || self.batches.get(message.batch).await?.is_some() {
             return Ok(None);

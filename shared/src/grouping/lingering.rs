@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::backoff::delay_seconds;
 use crate::clock::Timestamp;
+use crate::limits::{DELAY_MIN, QUIET_LOOKS};
 use crate::policy::Policy;
 
 /// The time that a policy gives the leaders of its lanes.
@@ -55,7 +57,26 @@ impl Linger {
     #[must_use]
     pub fn looks_within(self) -> Duration {
         let least = if self.counts() { self.looks_less_often(self.most) } else { Duration::ZERO };
-        self.first().max(self.least_wait).max(least)
+        self.first().max(self.least_wait).max(least).max(self.between_looks(self.most))
+    }
+
+    /// How a leader waits for this time: by a message with this delay, whole seconds, and then in its worker, for less than a
+    /// second. Where a policy has whole seconds only, no worker waits: the delay is rounded up.
+    #[must_use]
+    pub fn delay(self, wait: Duration) -> (Duration, Duration) {
+        let times = [self.most, self.quiet.unwrap_or_default(), self.least_wait];
+        if times.iter().all(|time| time.subsec_nanos() == 0) {
+            return (Duration::from_secs(u64::try_from(delay_seconds(wait)).unwrap_or_default()), Duration::ZERO);
+        }
+        let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        (Duration::from_secs(millis / 1_000), Duration::from_millis(millis % 1_000))
+    }
+
+    /// Whether leaders wait for less than the second for which elections are gathered. Then a request makes them itself, as where
+    /// they do not wait. Not if they wait for enough members: elections tell them.
+    #[must_use]
+    pub fn is_hasty(self) -> bool {
+        !self.counts() && self.longest() < DELAY_MIN
     }
 
     /// How long a leader has lingered that was elected then and waits only for enough members: from then on it looks whenever tasks
@@ -89,6 +110,12 @@ impl Linger {
         self.first().max(Duration::from_secs(lingered.as_secs() / 4))
     }
 
+    /// How long a leader waits at least before it looks again whether its lane is quiet. A worker waits for a `quiet` below a
+    /// second; so it looks some hundred times in 15 minutes, however short that is.
+    fn between_looks(self, lingered: Duration) -> Duration {
+        self.quiet.filter(|quiet| *quiet < DELAY_MIN).map_or(Duration::ZERO, |_| lingered / QUIET_LOOKS)
+    }
+
     /// How much longer a leader waits that has waited for `lingered` and looks at its lane now. Zero: it forms its batch. The
     /// sum of all waits is bounded whatever the clocks say.
     #[must_use]
@@ -103,7 +130,8 @@ impl Linger {
             return if left.is_zero() { on } else { self.looks_less_often(lingered).min(left) };
         }
         let since = seen.newest.map_or(Duration::MAX, |newest| now.since(newest));
-        self.quiet.map_or(left, |quiet| quiet.saturating_sub(since).min(left))
+        let on = self.quiet.map_or(left, |quiet| quiet.saturating_sub(since));
+        if on.is_zero() { on } else { on.max(self.between_looks(lingered)).min(left) }
     }
 }
 
@@ -179,14 +207,61 @@ mod tests {
         assert_eq!(linger(json!({"linger": 0, "min_batch": 1, "min_batch_wait": 30})), Linger::NONE);
     }
 
+    #[test]
+    fn a_worker_waits_where_messages_cannot_be_delayed() {
+        let millis = Duration::from_millis;
+        let moment = linger(json!({"linger": "300ms"}));
+        assert_eq!((moment.first(), moment.longest()), (millis(300), millis(300)));
+        assert_eq!(moment.delay(moment.first()), (seconds(0), millis(300)));
+        let longer = linger(json!({"linger": "2300ms"}));
+        assert_eq!(longer.delay(longer.first()), (seconds(2), millis(300)));
+        assert_eq!(longer.delay(Duration::from_micros(1_500)), (seconds(0), millis(2)));
+        for changes in [json!({"linger": 9, "quiet": "500ms"}), json!({"min_batch": 2, "min_batch_wait": "500ms"})] {
+            assert_eq!(linger(changes).delay(millis(1_500)), (seconds(1), millis(500)));
+        }
+        // Where a policy has whole seconds only, no worker waits.
+        let whole = linger(json!({"linger": 9, "quiet": 2, "min_batch": 2, "min_batch_wait": 3}));
+        assert_eq!(whole.delay(millis(1_500)), (seconds(2), seconds(0)));
+    }
+
+    #[test]
+    fn requests_make_leaders_that_wait_for_less_than_an_election() {
+        let hasty = |changes| linger(changes).is_hasty();
+        assert!(hasty(json!({"linger": 0})) && hasty(json!({"linger": "999ms", "quiet": "5ms"})));
+        assert!(
+            !hasty(json!({"linger": 1})) && !hasty(json!({"linger": "1ms", "min_batch": 2, "min_batch_wait": "1ms"}))
+        );
+    }
+
+    /// However short `quiet` is, and however many tasks come.
+    #[test]
+    fn a_leader_looks_some_hundred_times() {
+        let linger = linger(json!({"linger": "15m", "quiet": "1ms"}));
+        let (mut lingered, mut looks) = (linger.first(), 0);
+        loop {
+            looks += 1;
+            let wait = linger.on(lingered, Seen { members: 1, at_once: false, newest: Some(NOW) }, NOW);
+            if wait.is_zero() {
+                break;
+            }
+            assert!(wait <= linger.looks_within());
+            let (delay, rest) = linger.delay(wait);
+            lingered += delay + rest;
+        }
+        assert_eq!(lingered, linger.longest());
+        assert!((100..500).contains(&looks), "{looks}");
+    }
+
     proptest! {
         #[test]
         fn all_waits_together_are_no_longer_than_the_longest(
+            unit in prop::sample::select(vec![1_u64, 7, 1_000]),
             (most, quiet, least_wait) in (0_u64..900, prop::option::of(1_u64..900), 0_u64..900),
             looks in prop::collection::vec((0_u64..2_000_000, any::<bool>(), 0_usize..4), 0..2_000),
         ) {
-            let quiet = quiet.filter(|quiet| *quiet < most).map(seconds);
-            let linger = Linger { most: seconds(most), quiet, least: 3, least_wait: seconds(least_wait) };
+            let time = |units: u64| Duration::from_millis(units * unit);
+            let quiet = quiet.filter(|quiet| *quiet < most).map(time);
+            let linger = Linger { most: time(most), quiet, least: 3, least_wait: time(least_wait) };
             let mut lingered = linger.first();
             for (ago, ahead, members) in looks {
                 let ago = Duration::from_millis(ago);
@@ -196,7 +271,9 @@ mod tests {
                     break;
                 }
                 prop_assert!(wait <= linger.looks_within());
-                lingered += wait;
+                let (delay, rest) = linger.delay(wait);
+                prop_assert!(delay + rest >= wait && delay.subsec_nanos() == 0 && rest < DELAY_MIN);
+                lingered += delay + rest;
             }
             prop_assert!(lingered <= linger.longest(), "{:?}", lingered);
         }

@@ -70,6 +70,9 @@ pub const REMINDER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Pauses of a workflow that was not elected.
 pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
+/// A leader whose `quiet` is below a second waits at least this part of the time that it has waited before it looks again.
+pub const QUIET_LOOKS: u32 = 32;
+
 /// Lanes whose leaders a registration makes itself. A request for more lanes is not the single task that a client waits for.
 pub const LED_BY_REQUEST_MAX: usize = 8;
 

@@ -71,13 +71,6 @@ impl Faults {
         }
     }
 
-    /// What a message is delayed by.
-    pub(super) fn whole_seconds(&mut self, field: &str, value: Span) {
-        if value.0.subsec_nanos() != 0 {
-            self.add(field, format!("is {value}, whole seconds are allowed (SQS delays are)"));
-        }
-    }
-
     /// Times are stored in milliseconds: a finer value would be rounded, so it is refused.
     pub(super) fn whole_millis(&mut self, field: &str, value: Span) {
         if !value.0.subsec_nanos().is_multiple_of(1_000_000) {

@@ -95,11 +95,12 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// How long a batch that is not full waits for more tasks, in whole seconds.
+    /// How long a batch that is not full waits for more tasks: up to 15 minutes, whole milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]
     pub linger: Span,
-    /// A batch that is not full waits no longer once no task has come to its lane for this time, in whole seconds. Less than `linger`.
+    /// A batch that is not full waits no longer once no task has come to its lane for this time: less than `linger`, whole
+    /// milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Span>,
@@ -107,7 +108,7 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
     pub min_batch: Option<u32>,
-    /// How long a batch with fewer than `min_batch` members waits on after its `linger`, in whole seconds.
+    /// How long a batch with fewer than `min_batch` members waits on after its `linger`: up to 15 minutes, whole milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_batch_wait: Option<Span>,

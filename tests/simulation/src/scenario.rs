@@ -77,6 +77,8 @@ impl Scenario {
         scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
         let dice = Dice::new(seed, "lingering");
         scenario.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
+        let dice = Dice::new(seed, "moments");
+        scenario.kinds.iter_mut().for_each(|plan| plan.shorten(&dice));
         let dice = Dice::new(seed, "priority");
         scenario.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
         // If a kind hangs, the tasks of others must not wait, so there are no rates.
@@ -252,6 +254,17 @@ impl KindPlan {
 }
 
 impl KindPlan {
+    /// Draws whether its leaders wait for less than a second, or for parts of one.
+    fn shorten(&mut self, dice: &Dice) {
+        let moments = dice.chance(3_000);
+        for (_, policy) in self.versions.iter_mut().filter(|_| moments && dice.chance(8_000)) {
+            let linger = dice.pick(&[50, 300, 900, 1_500, 2_300]);
+            policy.linger = Span(Duration::from_millis(linger));
+            policy.quiet = policy.quiet.map(|_| Span(dice.millis(1, linger - 1)));
+            policy.min_batch_wait = policy.min_batch_wait.map(|_| Span(dice.millis(1, 2_500)));
+        }
+    }
+
     /// Draws whether its tasks have head starts. Some versions do without.
     fn rank(&mut self, dice: &Dice) {
         let (ranks, all) = (dice.chance(4_000), dice.chance(7_000));

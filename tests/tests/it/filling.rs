@@ -6,6 +6,7 @@ mod flush;
 mod limits;
 mod priority;
 mod quiet;
+mod short;
 
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;

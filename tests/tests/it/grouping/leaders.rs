@@ -205,6 +205,7 @@ async fn forged_messages_change_nothing() {
         waiting: stack.waiting(&tasks).await,
         lingers: false,
         lingered: 0,
+        worker_waits: 0,
         hurries: false,
     };
     let bodies = [
