@@ -24,35 +24,37 @@ use crate::{Answer, Ask, SourceError};
 
 /// The beginning of an object, and what is known of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Head {
+pub struct Head {
     /// Changes when the object does.
-    pub(crate) version: String,
+    pub version: String,
     /// Its bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Whether it says that it is packed by gzip.
-    pub(crate) packed: bool,
+    pub packed: bool,
     /// Its first bytes: all, or [`OBJECT_HEAD_BYTES`].
-    pub(crate) first: Vec<u8>,
+    pub first: Vec<u8>,
 }
 
 /// Bytes of an object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bytes {
-    pub(crate) bytes: Vec<u8>,
+pub struct Bytes {
+    /// The bytes.
+    pub bytes: Vec<u8>,
     /// Whether the object ends with them.
-    pub(crate) last: bool,
+    pub last: bool,
 }
 
 /// Some names of objects, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names {
-    pub(crate) names: Vec<String>,
+pub struct Names {
+    /// The names.
+    pub names: Vec<String>,
     /// Whether there are more behind them.
-    pub(crate) more: bool,
+    pub more: bool,
 }
 
 /// What has objects. A version that is not there any more is an error that is final.
-pub(crate) trait Store: Sync {
+pub trait Store: Sync {
     /// The beginning of an object, of this version if one is given.
     fn head(&self, name: &str, version: Option<&str>) -> impl Future<Output = Result<Arc<Head>, SourceError>> + Send;
 
@@ -80,15 +82,21 @@ pub(crate) trait Store: Sync {
 
 /// Answers one question.
 #[derive(Debug)]
-pub(crate) struct Pages<'a, S> {
-    pub(crate) store: &'a S,
-    pub(crate) objects: &'a Objects,
-    pub(crate) ask: &'a Ask,
+pub struct Pages<'a, S> {
+    /// What has the objects.
+    pub store: &'a S,
+    /// Which of them are read, and how.
+    pub objects: &'a Objects,
+    /// The question.
+    pub ask: &'a Ask,
 }
 
 impl<S: Store> Pages<'_, S> {
     /// The page that was asked for.
-    pub(crate) async fn page(&self) -> Result<Answer, SourceError> {
+    ///
+    /// # Errors
+    /// An object cannot be read, was changed meanwhile, or cannot be told apart into rows.
+    pub async fn page(&self) -> Result<Answer, SourceError> {
         let cursor: Option<Cursor> = serde_json::from_value(self.ask.cursor.clone()).map_err(SourceError::for_good)?;
         let (after, within) = match cursor {
             None => (None, None),

@@ -28,7 +28,7 @@ pub(crate) struct Looks {
 }
 
 /// The batch, the lane and the members of an intent.
-fn intended(request: &Request) -> Option<(&str, &str, Members)> {
+pub(crate) fn intended(request: &Request) -> Option<(&str, &str, Members)> {
     let item = &request.body["Item"];
     let intends = request.operation == "PutItem" && request.table() == "BatchesTable";
     let (batch, lane) = (text(item, "id"), text(item, "lane"));

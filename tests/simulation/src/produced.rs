@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use aws_smithy_types::base64;
 use fanfold::ids::{ItemId, TaskId, derived, expand};
+use fanfold::limits::BAD_ROWS_SHOWN_MAX;
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::producing::{Producer, ResumeError};
+use fanfold::producing::{Given, Producer, ResumeError};
 use fanfold::share::share;
 use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
 use fanfold::store::producers::{Partition, PartitionState, Producers, unpack};
 use fanfold::tracking::{OpenRequest, page_groups};
 use fanfold_local::Engine;
-use fanfold_produce::Ask;
+use fanfold_produce::{Answer, Ask, SourceError};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -24,12 +25,16 @@ use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
 use crate::model::{FanoutModel, Model};
+use crate::objects::{page_of, text_of};
 use crate::producer::cancel;
 use crate::request::{Request, text};
 use crate::scenario::KindPlan;
 use crate::sim::Sim;
 use crate::sources::fixed_page;
 use crate::steps::Steps;
+
+/// A kind without a policy: a row of it is bad.
+const NOBODY: &str = "nobody";
 
 /// A fan-out with a producer.
 #[derive(Clone, Debug)]
@@ -42,8 +47,12 @@ pub(crate) struct ProducedPlan {
     picks: bool,
     /// Whether it picks them by their place, as objects of S3 are read, whatever their keys are.
     places: bool,
-    /// Whether its pages are written down although they are always the same: bad rows are tolerated. There are none.
+    /// Whether its pages are written down although they are always the same: bad rows are tolerated.
     kept: bool,
+    /// Whether some rows may be bad.
+    spoiled: bool,
+    /// Its rows as an object has them, where it is cut into pages as objects of S3 are.
+    text: Option<String>,
     notify: bool,
     tolerated: Option<Tolerance>,
     cancel: Option<Duration>,
@@ -56,6 +65,7 @@ pub(crate) struct Produced {
     partitions: u32,
     picks: bool,
     places: bool,
+    text: Option<String>,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -65,6 +75,7 @@ impl ProducedPlan {
     pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
         let dice = Dice::new(seed, "produced");
         let by_place = Dice::new(seed, "produced by place");
+        let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
@@ -77,6 +88,8 @@ impl ProducedPlan {
                 picks: dice.chance(5_000) || places,
                 places,
                 kept: by_place.chance(3_000),
+                spoiled: false,
+                text: None,
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
@@ -84,7 +97,21 @@ impl ProducedPlan {
                 cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
             }
         };
-        (0..count).map(plan).collect()
+        let mut plans: Vec<Self> = (0..count).map(plan).collect();
+        for plan in &mut plans {
+            plan.spoil(&bad);
+            if plan.places && cut.chance(6_000) {
+                plan.text = Some(text_of(&plan.rows, &cut));
+            }
+        }
+        plans
+    }
+
+    /// Makes some rows bad, where bad rows are tolerated.
+    fn spoil(&mut self, dice: &Dice) {
+        self.spoiled = dice.chance(4_000) && (self.kept || !self.places);
+        let bad: Vec<&mut Value> = self.rows.iter_mut().filter(|_| self.spoiled && dice.chance(2_000)).collect();
+        bad.into_iter().for_each(|row| row["kind"] = json!(NOBODY));
     }
 
     fn row(dice: &Dice, kinds: &[KindPlan], row: usize) -> Value {
@@ -98,11 +125,14 @@ impl ProducedPlan {
             true => json!({
                 "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
                 "partitions": self.partitions,
-                "tolerated_bad_rows": self.kept.then_some(1),
+                "tolerated_bad_rows": self.kept.then_some(self.rows.len()),
             }),
-            false => {
-                json!({"source": {"url": "https://rows.example/"}, "partitions": self.partitions, "key": "content.row"})
-            }
+            false => json!({
+                "source": {"url": "https://rows.example/"},
+                "partitions": self.partitions,
+                "key": "content.row",
+                "tolerated_bad_rows": self.spoiled.then_some(self.rows.len()),
+            }),
         };
         let producer: Producer = serde_json::from_value(producer).ok()?;
         Some(OpenRequest {
@@ -160,8 +190,8 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, places, kept, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, places, pages: BTreeMap::new() });
+        let ProducedPlan { rows, partitions, picks, places, kept, text, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, places, text, pages: BTreeMap::new() });
         if places && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }
@@ -200,16 +230,21 @@ impl Model {
     /// Foresees the pages of a partition of an object, which are not written down: its source always cuts it in the same way.
     fn expect_pages(&mut self, fanout: Uuid, partition: u32, of: u32) {
         let mut ask = Ask { fanout, partition, of, cursor: Value::Null };
-        let rows = self.rows_for(&ask);
         for page in 0.. {
-            let answer = fixed_page(&rows, &ask);
-            let task = |row: &Value| serde_json::from_value::<TaskRequest>(row.clone()).ok();
-            let tasks: Vec<TaskRequest> = answer["tasks"].as_array().into_iter().flatten().filter_map(task).collect();
+            let Ok(Answer { rows, cursor }) = self.fixed_page(&ask) else { return };
+            let task = |given: Given| serde_json::from_value::<TaskRequest>(given.row.ok()?).ok();
+            let tasks: Vec<TaskRequest> = rows.into_iter().filter_map(task).collect();
             self.expect(fanout, partition, page, &tasks);
-            ask.cursor = answer["cursor"].clone();
-            if ask.cursor.is_null() {
-                return;
-            }
+            let Some(cursor) = cursor else { return };
+            ask.cursor = cursor;
+        }
+    }
+
+    /// A page of an object: the same whenever it is asked for.
+    pub(crate) fn fixed_page(&self, ask: &Ask) -> Result<Answer, SourceError> {
+        match self.produced.get(&ask.fanout).and_then(|produced| produced.text.as_ref()) {
+            Some(text) => page_of(text, ask),
+            None => Answer::read(fixed_page(&self.rows_for(ask), ask).to_string().as_bytes(), ask),
         }
     }
 
@@ -286,7 +321,7 @@ pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(
     Ok(())
 }
 
-/// Every row is one item's task; of a fan-out that was cut short, at most one's.
+/// Every row but bad ones is one item's task; of a fan-out that was cut short, at most one's.
 fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
     let mut seen = vec![0; produced.rows.len()];
     for item in model.fanouts.get(&fanout.id)?.items.iter() {
@@ -298,8 +333,16 @@ fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
         *times += 1;
     }
     let least = usize::from(!fanout.state.cut_short());
-    let wrong = seen.iter().position(|times| !(least..=1).contains(times))?;
+    let right = |row: &Value, times: &usize| match is_bad(row) {
+        true => *times == 0,
+        false => (least..=1).contains(times),
+    };
+    let wrong = seen.iter().zip(&produced.rows).position(|(times, row)| !right(row, times))?;
     Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
+}
+
+fn is_bad(row: &Value) -> bool {
+    row["kind"] == NOBODY
 }
 
 /// All partitions ended, and count what there is.
@@ -311,10 +354,14 @@ fn ended(produced: &Produced, fanout: &Fanout, partitions: &[Partition]) -> Opti
         return None;
     }
     let sum = |count: fn(&Partition) -> u64| partitions.iter().map(count).sum::<u64>();
-    let (rows, dropped) = (sum(|it| it.rows), sum(|it| it.dropped));
-    let read = produced.rows.len() * if produced.picks { 1 } else { produced.partitions as usize };
+    let (rows, dropped, bad) = (sum(|it| it.rows), sum(|it| it.dropped), sum(|it| it.bad));
+    let times = if produced.picks { 1 } else { produced.partitions as usize };
+    let read = produced.rows.len() * times;
+    // Whose a bad row is cannot be told.
     let right = rows == read as u64
-        && rows - dropped == fanout.total
+        && bad == (produced.rows.iter().filter(|row| is_bad(row)).count() * times) as u64
+        && partitions.iter().all(|it| it.bad_rows.len() == (it.bad as usize).min(BAD_ROWS_SHOWN_MAX))
+        && rows - dropped - bad == fanout.total
         && (fanout.state != FanoutState::Completed || sum(|it| it.duplicates) == fanout.duplicates)
         && partitions.iter().all(|it| it.state == PartitionState::Done);
     (!right).then(|| format!("partitions of {read} rows to read count wrongly"))

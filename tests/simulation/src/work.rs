@@ -18,6 +18,7 @@ use crate::lock;
 use crate::producer::{acks, add, cancel, open, seal, stray};
 use crate::reuse;
 use crate::scenario::{FanoutPlan, Seal, SinglesPlan};
+use crate::streams;
 
 /// One request of a fan-out's user.
 enum Request {
@@ -156,6 +157,9 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
 async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>, request: String) {
     let sim = Arc::clone(&clients.cluster.sim);
     let over_http = clients.dice.chance(6_000);
+    if over_http && streams::may_be(clients, &request) {
+        return streams::register(clients, tries, tasks, request).await;
+    }
     let name = if over_http { request_id(&request) } else { sim.queues.peek_id() };
     let id = |(n, task): (usize, &TaskRequest)| task.id.unwrap_or_else(|| derived::task(&name, n));
     let ids: Vec<TaskId> = tasks.iter().enumerate().map(id).collect();
