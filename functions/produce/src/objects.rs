@@ -110,7 +110,10 @@ impl<S: Store> Pages<'_, S> {
             return self.of_object(key, within.as_ref()).await;
         }
         let prefix = self.objects.prefix.as_deref().unwrap_or_default();
-        let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
+        let Names { names, more } = match self.objects.keys_after(after.as_deref()) {
+            Some(names) => Names { names, more: false },
+            None => self.store.names(prefix, after.as_deref()).await?,
+        };
         match names.iter().find(|name| self.is_mine(name)) {
             Some(name) => self.of_object(name, None).await,
             None => Ok(Answer {

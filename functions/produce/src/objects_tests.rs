@@ -154,6 +154,28 @@ async fn many_objects_are_shared_out_and_each_is_read_by_one_partition() {
     }
 }
 
+/// In any order, whatever else is in the bucket.
+#[tokio::test]
+async fn objects_that_are_named_are_read_each_by_one_partition() {
+    let mut store = Memory::default();
+    for n in 0..20 {
+        store.0.insert(format!("{n:02}.csv"), table(n * 10..n * 10 + 10).into_bytes());
+    }
+    store.0.insert("07b.csv".to_owned(), table(900..905).into_bytes());
+    let keys: Vec<String> = (0..20).rev().map(|n| format!("{n:02}.csv")).collect();
+    let all = objects(json!({"keys": keys, "kind": "mail"}));
+    for of in [1, 4, 64] {
+        let rows = read(&store, &all, of).await.unwrap();
+        for (partition, rows) in rows.iter().enumerate() {
+            let owner = |given: &Given| share(given.at.as_ref().unwrap().object.as_ref().unwrap(), of) as usize;
+            assert!(rows.iter().all(|given| owner(given) == partition));
+        }
+        assert_eq!(contents(rows), wanted(0..200));
+    }
+    let gone = objects(json!({"keys": ["00.csv", "gone.csv"], "kind": "mail"}));
+    assert_eq!(read(&store, &gone, 1).await.unwrap_err().message, "gone");
+}
+
 /// What was read before would be followed by rows of another object.
 #[tokio::test]
 async fn an_object_that_changes_while_it_is_read_is_an_error() {

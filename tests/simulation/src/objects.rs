@@ -44,8 +44,14 @@ pub(crate) fn text_of(rows: &[Value], dice: &Dice) -> String {
 
 /// A page of an object.
 pub(crate) fn page_of(text: &str, ask: &Ask) -> Result<Answer, SourceError> {
-    let objects =
-        Objects { bucket: "rows".to_owned(), key: Some("a.ndjson".to_owned()), prefix: None, format: None, kind: None };
+    let objects = Objects {
+        bucket: "rows".to_owned(),
+        key: Some("a.ndjson".to_owned()),
+        keys: None,
+        prefix: None,
+        format: None,
+        kind: None,
+    };
     let page = Pages { store: &Object(text), objects: &objects, ask }.page().now_or_never();
     page.unwrap_or_else(|| Err(SourceError::again("it is not there at once")))
 }
