@@ -146,7 +146,7 @@ pub struct GroupMessage {
     pub lingers: bool,
     /// For how many milliseconds the leader has lingered by then, if it still does.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub lingered: u64,
+    pub lingered_ms: u64,
     /// For how many milliseconds its worker waits before it looks, less than a second: SQS delays by whole seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub worker_waits: u64,

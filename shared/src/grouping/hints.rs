@@ -70,8 +70,7 @@ impl GroupMessage {
     /// yet: it forms its batch now if one of those that wait flushes, or if they are enough. None if there is no leader.
     #[must_use]
     pub fn hurried(lock: &Lock, waiting: Waiting, lingered: Duration) -> Option<Self> {
-        let lingered = millis(lingered);
-        Some(Self { hurries: true, lingered, ..Self::elected(lock, lock.holder?, waiting) })
+        Some(Self { hurries: true, lingered_ms: millis(lingered), ..Self::elected(lock, lock.holder?, waiting) })
     }
 
     /// To the leader that was just elected: the message and its delay. It forms its batch at once, lingers first, or has yet to find
@@ -96,16 +95,16 @@ impl GroupMessage {
     #[must_use]
     pub fn after(&self, wait: Duration, linger: Linger) -> (Self, Duration) {
         let (delay, rest) = linger.delay(wait);
-        let lingered = self.lingered.saturating_add(millis(delay)).saturating_add(millis(rest));
+        let lingered = self.lingered_ms.saturating_add(millis(delay)).saturating_add(millis(rest));
         let lingers = lingered < millis(linger.longest());
-        let lingered = if lingers { lingered } else { 0 };
-        (Self { lingers, lingered, worker_waits: millis(rest), ..self.clone() }, delay)
+        let lingered_ms = if lingers { lingered } else { 0 };
+        (Self { lingers, lingered_ms, worker_waits: millis(rest), ..self.clone() }, delay)
     }
 
     /// For how long the leader has lingered.
     #[must_use]
     pub fn lingered(&self) -> Duration {
-        Duration::from_millis(self.lingered)
+        Duration::from_millis(self.lingered_ms)
     }
 
     /// For how long its worker waits before it looks: less than a second, whatever the message says.
@@ -121,7 +120,7 @@ impl GroupMessage {
     }
 
     fn to(lane: Lane, batch: Uuid, epoch: u64, waiting: Waiting) -> Self {
-        Self { lane, batch, epoch, waiting, lingers: false, lingered: 0, worker_waits: 0, hurries: false }
+        Self { lane, batch, epoch, waiting, lingers: false, lingered_ms: 0, worker_waits: 0, hurries: false }
     }
 }
 
@@ -244,9 +243,9 @@ mod tests {
         assert_eq!(elected.clone().lingering().after(plain.first(), plain), (elected.clone(), Duration::from_secs(9)));
         let quiet = policy(Some(4));
         let (first, delay) = elected.after(quiet.first(), quiet);
-        assert_eq!((first.lingers, first.lingered, delay), (true, 4_000, Duration::from_secs(4)));
+        assert_eq!((first.lingers, first.lingered_ms, delay), (true, 4_000, Duration::from_secs(4)));
         let (next, delay) = first.after(Duration::from_millis(2_001), quiet);
-        assert_eq!((next.lingers, next.lingered, delay), (true, 7_000, Duration::from_secs(3)));
+        assert_eq!((next.lingers, next.lingered_ms, delay), (true, 7_000, Duration::from_secs(3)));
         assert_eq!(next.after(Duration::from_secs(2), quiet), (elected, Duration::from_secs(2)));
     }
 

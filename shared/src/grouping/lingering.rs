@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::backoff::delay_seconds;
 use crate::clock::Timestamp;
-use crate::limits::{DELAY_MIN, QUIET_LOOKS};
+use crate::limits::{DELAY_MIN, QUIET_LOOKS, QUIET_LOOKS_APART};
 use crate::policy::Policy;
 
 /// The time that a policy gives the leaders of its lanes.
@@ -105,15 +105,17 @@ impl Linger {
     }
 
     /// How long a leader with too few members waits before it looks again: enough may have come, and the lane may be quiet. It
-    /// looks some 30 times in 15 minutes, however short `quiet` is.
+    /// looks some 30 to 40 times in 15 minutes, however short `quiet` is.
     fn looks_less_often(self, lingered: Duration) -> Duration {
-        self.first().max(Duration::from_secs(lingered.as_secs() / 4))
+        self.first().max(self.between_looks(lingered)).max(lingered / 4)
     }
 
-    /// How long a leader waits at least before it looks again whether its lane is quiet. A worker waits for a `quiet` below a
-    /// second; so it looks some hundred times in 15 minutes, however short that is.
+    /// How long a leader waits at least before it looks again whether its lane is quiet, where a worker waits for a `quiet` below a
+    /// second. Each look is a message, whose time adds to the waits; so it looks at most some 220 times in 15 minutes, however short
+    /// `quiet` is.
     fn between_looks(self, lingered: Duration) -> Duration {
-        self.quiet.filter(|quiet| *quiet < DELAY_MIN).map_or(Duration::ZERO, |_| lingered / QUIET_LOOKS)
+        let apart = || QUIET_LOOKS_APART.max(lingered / QUIET_LOOKS);
+        self.quiet.filter(|quiet| *quiet < DELAY_MIN).map_or(Duration::ZERO, |_| apart())
     }
 
     /// How much longer a leader waits that has waited for `lingered` and looks at its lane now. Zero: it forms its batch. The
@@ -233,23 +235,46 @@ mod tests {
         );
     }
 
-    /// However short `quiet` is, and however many tasks come.
-    #[test]
-    fn a_leader_looks_some_hundred_times() {
-        let linger = linger(json!({"linger": "15m", "quiet": "1ms"}));
+    /// How often a leader looks after its first wait, and for how long it has waited then, if tasks come all the time.
+    fn looks(linger: Linger, members: usize) -> (usize, Duration) {
         let (mut lingered, mut looks) = (linger.first(), 0);
         loop {
             looks += 1;
-            let wait = linger.on(lingered, Seen { members: 1, at_once: false, newest: Some(NOW) }, NOW);
+            let wait = linger.on(lingered, Seen { members, at_once: false, newest: Some(NOW) }, NOW);
             if wait.is_zero() {
-                break;
+                return (looks, lingered);
             }
             assert!(wait <= linger.looks_within());
             let (delay, rest) = linger.delay(wait);
             lingered += delay + rest;
         }
-        assert_eq!(lingered, linger.longest());
-        assert!((100..500).contains(&looks), "{looks}");
+    }
+
+    /// However short `quiet` is, however many tasks come, and however few.
+    #[test]
+    fn a_leader_looks_some_hundred_times_at_most() {
+        for quiet in ["1ms", "50ms", "999ms"] {
+            let plain = linger(json!({"linger": "15m", "quiet": quiet}));
+            let (most, lingered) = looks(plain, 1);
+            assert_eq!(lingered, plain.longest());
+            assert!((130..=225).contains(&most), "{quiet}: {most}");
+            let counting =
+                linger(json!({"linger": "15m", "quiet": quiet, "min_batch": 2, "min_batch_wait": "1ms"}));
+            let (fewer, lingered) = looks(counting, 1);
+            assert_eq!(lingered, counting.longest());
+            assert!((20..=45).contains(&fewer), "{quiet}: {fewer}");
+        }
+    }
+
+    /// Each look is a message, whose time adds to the linger.
+    #[test]
+    fn looks_below_a_second_are_some_time_apart() {
+        let busy = linger(json!({"linger": "900ms", "quiet": "10ms"}));
+        assert_eq!(looks(busy, 1), (10, Duration::from_millis(900)));
+        let counting = linger(json!({"linger": "900ms", "quiet": "10ms", "min_batch": 2, "min_batch_wait": "1ms"}));
+        assert!(looks(counting, 1).0 <= 11);
+        let seconds = linger(json!({"linger": 4, "quiet": 1}));
+        assert_eq!(seconds.between_looks(Duration::from_secs(3)), Duration::ZERO);
     }
 
     proptest! {

@@ -73,6 +73,9 @@ pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max
 /// A leader whose `quiet` is below a second waits at least this part of the time that it has waited before it looks again.
 pub const QUIET_LOOKS: u32 = 32;
 
+/// The least time between two looks of such a leader: the message of a look takes some tens of milliseconds on AWS.
+pub const QUIET_LOOKS_APART: Duration = Duration::from_millis(100);
+
 /// Lanes whose leaders a registration makes itself. A request for more lanes is not the single task that a client waits for.
 pub const LED_BY_REQUEST_MAX: usize = 8;
 

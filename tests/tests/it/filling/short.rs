@@ -141,7 +141,7 @@ async fn a_worker_waits_for_a_second_at_most_whatever_a_message_says() {
     let tasks = register(&stack, "first", vec![parcel(json!({}))]).await;
     let sent: GroupMessage = serde_json::from_str(&stack.take(QueueName::Group).await[0].body).unwrap();
     let begun = stack.world.now();
-    let forged = GroupMessage { worker_waits: u64::MAX, lingered: u64::MAX, ..sent };
+    let forged = GroupMessage { worker_waits: u64::MAX, lingered_ms: u64::MAX, ..sent };
     assert!(stack.hand(QueueName::Group, vec![message("forged", &forged)]).await.is_empty());
     assert_eq!(stack.world.now().since(begun), millis(1_000));
     assert_batched(&stack, &tasks).await;
