@@ -10,13 +10,13 @@
 mod all;
 mod aws;
 mod files;
-mod http;
 mod lambda;
+mod move_on;
 mod objects;
 mod read;
 mod s3;
 mod source;
-mod turn;
+mod url;
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use futures::future::BoxFuture;
 
 pub use all::{AllSources, LocalSources};
 pub use objects::{Bytes, Head, Names, Pages, Store};
-pub use source::{Answer, Ask, Asking, SourceError, Sources};
+pub use source::{Asking, SourceAnswer, SourceError, SourceRequest, Sources};
 
 /// Reads sources.
 pub struct Produce {
@@ -94,7 +94,7 @@ impl Step for Produce {
         async move {
             let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
             for (delivery, message) in messages {
-                if let Err(error) = self.turn(message).await {
+                if let Err(error) = self.move_on(message).await {
                     tracing::error!(%error, ?message, "a partition could not be moved on");
                     failures.push(delivery.message_id);
                 }

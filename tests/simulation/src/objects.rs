@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fanfold::producing::Objects;
-use fanfold_produce::{Answer, Ask, Bytes, Head, Names, Pages, SourceError, Store};
+use fanfold_produce::{Bytes, Head, Names, Pages, SourceAnswer, SourceError, SourceRequest, Store};
 use futures::FutureExt;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ struct Object<'a>(&'a str);
 impl Store for Object<'_> {
     async fn head(&self, _: &str, _: Option<&str>) -> Result<Arc<Head>, SourceError> {
         let first = self.0.as_bytes().to_vec();
-        Ok(Arc::new(Head { version: "1".to_owned(), size: first.len() as u64, packed: false, first }))
+        Ok(Arc::new(Head { version: "1".to_owned(), size: first.len() as u64, compressed: false, first }))
     }
 
     async fn bytes(&self, _: &str, _: &str, from: u64, len: u64) -> Result<Vec<u8>, SourceError> {
@@ -23,7 +23,7 @@ impl Store for Object<'_> {
         Ok(self.0.as_bytes().get(at(from)..at(from + len)).unwrap_or_default().to_vec())
     }
 
-    async fn unpacked(&self, _: &str, _: &str, _: u64, _: usize) -> Result<Bytes, SourceError> {
+    async fn decompressed(&self, _: &str, _: &str, _: u64, _: usize) -> Result<Bytes, SourceError> {
         Ok(Bytes::default())
     }
 
@@ -43,7 +43,7 @@ pub(crate) fn text_of(rows: &[Value], dice: &Dice) -> String {
 }
 
 /// A page of an object.
-pub(crate) fn page_of(text: &str, ask: &Ask) -> Result<Answer, SourceError> {
+pub(crate) fn page_of(text: &str, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
     let objects = Objects {
         bucket: "rows".to_owned(),
         key: Some("a.ndjson".to_owned()),

@@ -10,14 +10,14 @@ use fanfold::limits::POLICY_CACHE_MAX;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::faults::{Fault, LATE_MAX};
+use crate::faults::Fault;
 use crate::lock;
 use crate::order::intended;
 use crate::request::{Request, queue_of};
 use crate::wire::Line;
 
-/// Who begins this much later than the response to a pause reads of it: what is cached is not older.
-const KNOWN_WITHIN: Duration = Duration::from_secs(POLICY_CACHE_MAX.as_secs() + LATE_MAX.as_secs());
+/// Who begins this much later than the response to a pause knows of it: what is cached is not older.
+const KNOWN_WITHIN: Duration = Duration::from_secs(POLICY_CACHE_MAX.as_secs() + 1);
 
 /// What invocations know, and what they sent.
 #[derive(Debug, Default)]

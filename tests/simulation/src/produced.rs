@@ -1,4 +1,6 @@
-//! Fan-outs that fetch their tasks themselves: their users, what is known of them, and what must hold in the end.
+//! Fan-outs that fetch their tasks themselves: their users, and what is known of them.
+
+mod check;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,21 +8,19 @@ use std::time::Duration;
 
 use aws_smithy_types::base64;
 use fanfold::ids::{ItemId, TaskId, derived, expand};
-use fanfold::limits::BAD_ROWS_SHOWN_MAX;
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::producing::{Given, Producer, ResumeError};
 use fanfold::share::share;
-use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
-use fanfold::store::producers::{Partition, PartitionState, Producers, unpack};
+use fanfold::store::fanouts::Tolerance;
+use fanfold::store::producers::decompress;
 use fanfold::tracking::{OpenRequest, page_groups};
-use fanfold_local::Engine;
-use fanfold_produce::{Answer, Ask, SourceError};
+use fanfold_produce::{SourceAnswer, SourceError, SourceRequest};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::check::table;
+pub(crate) use self::check::check;
 use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
@@ -29,7 +29,6 @@ use crate::objects::{page_of, text_of};
 use crate::producer::cancel;
 use crate::request::{Request, text};
 use crate::scenario::KindPlan;
-use crate::sim::Sim;
 use crate::sources::fixed_page;
 use crate::steps::Steps;
 
@@ -45,8 +44,8 @@ pub(crate) struct ProducedPlan {
     partitions: u32,
     /// Whether its source picks the rows of a partition; otherwise it answers all.
     picks: bool,
-    /// Whether it picks them by their place, as objects of S3 are read, whatever their keys are.
-    places: bool,
+    /// Whether it picks them by their position, as objects of S3 are read, whatever their keys are.
+    by_position: bool,
     /// Whether its pages are written down although they are always the same: bad rows are tolerated.
     kept: bool,
     /// Whether some rows may be bad.
@@ -64,7 +63,7 @@ pub(crate) struct Produced {
     rows: Vec<Value>,
     partitions: u32,
     picks: bool,
-    places: bool,
+    by_position: bool,
     text: Option<String>,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
@@ -74,20 +73,20 @@ impl ProducedPlan {
     /// Of dice of their own: everything else is drawn as it is without them.
     pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
         let dice = Dice::new(seed, "produced");
-        let by_place = Dice::new(seed, "produced by place");
+        let positions = Dice::new(seed, "produced by place");
         let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
-            let places = by_place.chance(3_000);
+            let by_position = positions.chance(3_000);
             Self {
                 name: format!("produced{n}"),
                 start: dice.millis(0, busy.as_millis() as u64 / 2),
                 rows,
                 partitions: 1 + dice.below(4) as u32,
-                picks: dice.chance(5_000) || places,
-                places,
-                kept: by_place.chance(3_000),
+                picks: dice.chance(5_000) || by_position,
+                by_position,
+                kept: positions.chance(3_000),
                 spoiled: false,
                 text: None,
                 notify: dice.chance(8_000),
@@ -100,7 +99,7 @@ impl ProducedPlan {
         let mut plans: Vec<Self> = (0..count).map(plan).collect();
         for plan in &mut plans {
             plan.spoil(&bad);
-            if plan.places && cut.chance(6_000) {
+            if plan.by_position && cut.chance(6_000) {
                 plan.text = Some(text_of(&plan.rows, &cut));
             }
         }
@@ -109,7 +108,7 @@ impl ProducedPlan {
 
     /// Makes some rows bad, where bad rows are tolerated.
     fn spoil(&mut self, dice: &Dice) {
-        self.spoiled = dice.chance(4_000) && (self.kept || !self.places);
+        self.spoiled = dice.chance(4_000) && (self.kept || !self.by_position);
         let bad: Vec<&mut Value> = self.rows.iter_mut().filter(|_| self.spoiled && dice.chance(2_000)).collect();
         bad.into_iter().for_each(|row| row["kind"] = json!(NOBODY));
     }
@@ -121,7 +120,7 @@ impl ProducedPlan {
     }
 
     fn request(&self) -> Option<OpenRequest> {
-        let producer = match self.places {
+        let producer = match self.by_position {
             true => json!({
                 "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
                 "partitions": self.partitions,
@@ -190,9 +189,9 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, places, kept, text, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, places, text, pages: BTreeMap::new() });
-        if places && !kept {
+        let ProducedPlan { rows, partitions, picks, by_position, kept, text, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, by_position, text, pages: BTreeMap::new() });
+        if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }
     }
@@ -217,11 +216,11 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
 
 impl Model {
     /// The rows that a source has for a question.
-    pub(crate) fn rows_for(&self, ask: &Ask) -> Vec<Value> {
+    pub(crate) fn rows_for(&self, ask: &SourceRequest) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
-        let place = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
-        let theirs = |row: &&Value| match produced.places {
-            true => place(row) / produced.rows.len() as u64 == u64::from(ask.partition),
+        let position = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
+        let theirs = |row: &&Value| match produced.by_position {
+            true => position(row) / produced.rows.len() as u64 == u64::from(ask.partition),
             false => share(&row["content"]["row"].to_string(), ask.of) == ask.partition,
         };
         produced.rows.iter().filter(|row| !produced.picks || theirs(row)).cloned().collect()
@@ -229,9 +228,9 @@ impl Model {
 
     /// Foresees the pages of a partition of an object, which are not written down: its source always cuts it in the same way.
     fn expect_pages(&mut self, fanout: Uuid, partition: u32, of: u32) {
-        let mut ask = Ask { fanout, partition, of, cursor: Value::Null };
+        let mut ask = SourceRequest { fanout, partition, of, cursor: Value::Null };
         for page in 0.. {
-            let Ok(Answer { rows, cursor }) = self.fixed_page(&ask) else { return };
+            let Ok(SourceAnswer { rows, cursor }) = self.fixed_page(&ask) else { return };
             let task = |given: Given| serde_json::from_value::<TaskRequest>(given.row.ok()?).ok();
             let tasks: Vec<TaskRequest> = rows.into_iter().filter_map(task).collect();
             self.expect(fanout, partition, page, &tasks);
@@ -241,10 +240,10 @@ impl Model {
     }
 
     /// A page of an object: the same whenever it is asked for.
-    pub(crate) fn fixed_page(&self, ask: &Ask) -> Result<Answer, SourceError> {
+    pub(crate) fn fixed_page(&self, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
         match self.produced.get(&ask.fanout).and_then(|produced| produced.text.as_ref()) {
             Some(text) => page_of(text, ask),
-            None => Answer::read(fixed_page(&self.rows_for(ask), ask).to_string().as_bytes(), ask),
+            None => SourceAnswer::read(fixed_page(&self.rows_for(ask), ask).to_string().as_bytes(), ask),
         }
     }
 
@@ -282,8 +281,8 @@ impl Model {
             return Some(());
         };
         let page: u64 = page.parse().ok()?;
-        let packed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
-        let tasks = unpack(&packed).ok()?;
+        let compressed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
+        let tasks = decompress(&compressed).ok()?;
         self.expect(fanout, partition, page, &tasks);
         Some(())
     }
@@ -304,65 +303,4 @@ pub(crate) fn transition(earlier: &Value, now: &Value) -> Option<String> {
     let done = text(earlier, "state") == "done" && text(now, "state") != "done";
     let kept = earlier["tasks"] == now["tasks"];
     (page(now) < page(earlier) || done || !kept).then(|| "went back".to_owned())
-}
-
-/// Looks at every fan-out with a producer.
-pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
-    let producers = Producers::new(table(engine, sim, "PRODUCERS_TABLE"));
-    let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
-    for (id, produced) in &model.produced {
-        let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else { continue };
-        let partitions = producers.all(*id, produced.partitions).await.map_err(|error| error.to_string())?;
-        let problem = rows(model, produced, &fanout).or_else(|| ended(produced, &fanout, &partitions));
-        if let Some(problem) = problem {
-            sim.violate(format!("{problem}: {fanout:?}, {partitions:?}"));
-        }
-    }
-    Ok(())
-}
-
-/// Every row but bad ones is one item's task; of a fan-out that was cut short, at most one's.
-fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
-    let mut seen = vec![0; produced.rows.len()];
-    for item in model.fanouts.get(&fanout.id)?.items.iter() {
-        let task = model.tasks.get(&TaskId::Item(*item));
-        let row = task.and_then(|task| usize::try_from(task.content["row"].as_u64()?).ok());
-        let Some(times) = row.and_then(|row| seen.get_mut(row)) else {
-            return Some(format!("item {item} has no row of a source: {task:?}"));
-        };
-        *times += 1;
-    }
-    let least = usize::from(!fanout.state.cut_short());
-    let right = |row: &Value, times: &usize| match is_bad(row) {
-        true => *times == 0,
-        false => (least..=1).contains(times),
-    };
-    let wrong = seen.iter().zip(&produced.rows).position(|(times, row)| !right(row, times))?;
-    Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
-}
-
-fn is_bad(row: &Value) -> bool {
-    row["kind"] == NOBODY
-}
-
-/// All partitions ended, and count what there is.
-fn ended(produced: &Produced, fanout: &Fanout, partitions: &[Partition]) -> Option<String> {
-    if partitions.len() != produced.partitions as usize || partitions.iter().any(Partition::unfinished) {
-        return Some("partitions have not ended".to_owned());
-    }
-    if fanout.state.cut_short() {
-        return None;
-    }
-    let sum = |count: fn(&Partition) -> u64| partitions.iter().map(count).sum::<u64>();
-    let (rows, dropped, bad) = (sum(|it| it.rows), sum(|it| it.dropped), sum(|it| it.bad));
-    let times = if produced.picks { 1 } else { produced.partitions as usize };
-    let read = produced.rows.len() * times;
-    // Whose a bad row is cannot be told.
-    let right = rows == read as u64
-        && bad == (produced.rows.iter().filter(|row| is_bad(row)).count() * times) as u64
-        && partitions.iter().all(|it| it.bad_rows.len() == (it.bad as usize).min(BAD_ROWS_SHOWN_MAX))
-        && rows - dropped - bad == fanout.total
-        && (fanout.state != FanoutState::Completed || sum(|it| it.duplicates) == fanout.duplicates)
-        && partitions.iter().all(|it| it.state == PartitionState::Done);
-    (!right).then(|| format!("partitions of {read} rows to read count wrongly"))
 }

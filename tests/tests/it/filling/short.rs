@@ -147,9 +147,9 @@ async fn a_worker_waits_for_a_second_at_most_whatever_a_message_says() {
     assert_batched(&stack, &tasks).await;
 }
 
-/// A leader whose message is lost while its worker waits is reminded.
+/// A leader whose message is lost while its worker waits is woken.
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_message_is_lost_is_reminded() {
+async fn a_leader_whose_message_is_lost_is_woken() {
     let stack = TestStack::with(short(json!({}))).await;
     let tasks = register(&stack, "first", vec![parcel(json!({}))]).await;
     assert_eq!(stack.take(QueueName::Group).await.len(), 1);
