@@ -38,8 +38,6 @@ pub struct Batch {
     pub ended: u32,
     /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
-    /// Rounds: attempts that settled some members but not all.
-    pub rounds: u32,
     /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
@@ -150,7 +148,6 @@ impl Batch {
             attempts: 0,
             ended: 0,
             refused: 0,
-            rounds: 0,
             lease_until: None,
             retry_at: None,
             turns: Turns::default(),
@@ -183,7 +180,6 @@ impl Batch {
             ("attempts", count(self.attempts)),
             ("ended", count(self.ended)),
             ("refused", count(self.refused)),
-            ("rounds", count(self.rounds)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("turn_lane", self.turns.lane.as_ref().map(text)),
@@ -228,7 +224,6 @@ impl Batch {
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
             refused: reader.small("refused")?,
-            rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
@@ -265,7 +260,7 @@ mod tests {
         let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
         (
             (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
-            any::<[u32; 4]>(),
+            any::<[u32; 3]>(),
             prop::array::uniform5(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
@@ -273,7 +268,7 @@ mod tests {
         )
             .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
                 let (id, lane, status, (fanout, group, items)) = named;
-                let [attempts, ended, refused, rounds] = counts;
+                let [attempts, ended, refused] = counts;
                 let [lease_until, retry_at, reminded_at, held_at, kept_at] = times;
                 let [succeeded, failed, dropped, silent] = slots;
                 let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
@@ -284,11 +279,10 @@ mod tests {
                     lane,
                     status,
                     members,
-                    bundles: [(group, Bits::ones(rounds as usize % 9 + 1))].into_iter().collect(),
+                    bundles: [(group, Bits::ones(ended as usize % 9 + 1))].into_iter().collect(),
                     attempts,
                     ended,
                     refused,
-                    rounds,
                     lease_until,
                     retry_at,
                     turns,
