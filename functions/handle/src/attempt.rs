@@ -12,7 +12,7 @@ use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
 use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::Batch;
-use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause, Request};
 use serde_json::value::RawValue;
 
 use crate::breaker::Called;
@@ -231,13 +231,14 @@ impl Handle {
             target: batch.lane.target.clone(),
             members,
         };
+        let request = Request::new(&policy.batch_api, &call)?;
         metrics::counter!(CALLS).increment(1);
         let called = self.world.now();
         if batch.attempts == 1 {
             let waited = metrics::histogram!(REGISTERED_TO_CALLED);
             registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
         }
-        let result = self.caller.call(&policy.batch_api, &idempotency_key(batch), &call).await;
+        let result = self.caller.call(&policy.batch_api, request).await;
         let took = self.world.now().since(called).as_secs_f64();
         metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
         match &result {
@@ -265,12 +266,4 @@ fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     }
     let message = format!("{LOST_ATTEMPTS_MAX} workers were lost while they called the batch API");
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
-}
-
-/// Calls with one key have the same members: once a call has settled some of them, the next call has another key.
-fn idempotency_key(batch: &Batch) -> String {
-    match batch.rounds {
-        0 => batch.id.to_string(),
-        rounds => format!("{}-{rounds}", batch.id),
-    }
 }

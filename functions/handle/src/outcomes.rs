@@ -22,7 +22,6 @@ pub(crate) type Retry = (usize, String);
 pub(crate) struct Outcomes {
     pub(crate) succeeded: Bits,
     pub(crate) failed: Bits,
-    dropped: u64,
     /// Slots for which some call may have worked, whatever else is known.
     silent: BTreeSet<usize>,
     pub(crate) errors: Vec<(String, Bits)>,
@@ -31,13 +30,7 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     pub(crate) fn of(batch: &Batch) -> Self {
         let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
-        Self {
-            succeeded,
-            failed,
-            dropped: batch.dropped.count(),
-            silent: batch.silent.iter().collect(),
-            errors: batch.errors.clone(),
-        }
+        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors: batch.errors.clone() }
     }
 
     /// Takes the result of the call for these slots. Returns those to be tried again; `put_off`: a failed call is repeated in
@@ -80,10 +73,6 @@ impl Outcomes {
     /// Slots without a success for which a call may have worked all the same.
     pub(crate) fn silent(&self) -> Bits {
         self.silent.iter().copied().filter(|slot| !self.succeeded.get(*slot)).collect()
-    }
-
-    pub(crate) fn settled(&self) -> usize {
-        usize::try_from(self.succeeded.count() + self.failed.count() + self.dropped).unwrap_or(usize::MAX)
     }
 
     /// Takes the outcomes of members; `problem`: what was unreadable. Returns those to be tried again.

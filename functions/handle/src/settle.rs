@@ -48,7 +48,6 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
         };
         outcomes.fail(slot, &error);
     }
-    let settled_some = outcomes.settled() > batch.members.len() - batch.unsettled().len();
     let delay = Backoff::from(&policy.backoff).after(ended, random).max(asked);
     Settlement {
         silent: outcomes.silent(),
@@ -56,7 +55,6 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
         failed: outcomes.failed,
         errors: outcomes.errors,
         last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES_MAX).into_owned()),
-        rounds: batch.rounds + u32::from(settled_some && !retry.is_empty()),
         refused,
         retry_at: if retry.is_empty() { None } else { Some(now.plus(delay).max(put_off.unwrap_or_default())) },
     }
@@ -112,7 +110,7 @@ mod tests {
     #[test]
     fn an_empty_answer_ends_the_batch() {
         let settlement = run(&batch(3, 1), Ok(Answer::AllSucceeded));
-        assert_eq!((settlement.succeeded.count(), settlement.retry_at, settlement.rounds), (3, None, 0));
+        assert_eq!((settlement.succeeded.count(), settlement.retry_at), (3, None));
         assert_eq!(settlement.last_error, None);
     }
 
@@ -129,7 +127,6 @@ mod tests {
         assert_eq!(settlement.succeeded.iter().collect::<Vec<_>>(), [0]);
         assert_eq!(settlement.failed.iter().collect::<Vec<_>>(), [1]);
         assert_eq!(settlement.errors.len(), 1);
-        assert_eq!(settlement.rounds, 1);
         assert!(settlement.retry_at.is_some());
         assert_eq!(settlement.last_error.as_deref(), Some("failed, without an error message"));
     }
@@ -142,7 +139,7 @@ mod tests {
             let error = CallError { retry_after, ..CallError::new(Cause::Status(429), "429") };
             let settlement = run(&batch(2, 1), Err(error));
             assert_eq!(settlement.retry_at, Some(Timestamp(1_000 + waited * 1_000)), "{asked}");
-            assert_eq!((settlement.rounds, settlement.succeeded.count()), (0, 0));
+            assert_eq!(settlement.succeeded.count(), 0);
         }
         // The policy's own pause is the least.
         let error = CallError { retry_after: Some(RetryAfter::At(Timestamp(1_500))), ..CallError::again("503") };
@@ -230,9 +227,7 @@ mod tests {
                 prop_assert_eq!(settlement.succeeded.and(&batch.succeeded).count(), batch.succeeded.count());
                 prop_assert_eq!(settlement.failed.and(&batch.failed).count(), batch.failed.count());
                 prop_assert!(settlement.succeeded.and(&settlement.failed).is_zero());
-                prop_assert!(settlement.rounds >= batch.rounds);
                 (batch.succeeded, batch.failed, batch.errors) = (settlement.succeeded, settlement.failed, settlement.errors);
-                batch.rounds = settlement.rounds;
                 prop_assert_eq!(settlement.retry_at.is_none(), batch.unsettled().is_empty());
             }
             prop_assert!(batch.unsettled().is_empty());

@@ -131,8 +131,10 @@ pub(crate) struct Model {
     pub(crate) counted: BTreeSet<(String, String)>,
     pub(crate) said: BTreeMap<TaskId, Said>,
     pub(crate) notices: BTreeMap<Uuid, Notice>,
-    /// Members by idempotency key.
-    calls: BTreeMap<String, Vec<TaskId>>,
+    /// The bytes of calls by idempotency key.
+    calls: BTreeMap<String, String>,
+    /// The idempotency key of each batch with each of its sets of members.
+    keys: BTreeMap<(Uuid, Vec<TaskId>), String>,
     /// The batch a task was handed to the batch API in.
     batch_of: BTreeMap<TaskId, Uuid>,
     /// The content a task was handed to the batch API with.

@@ -73,7 +73,7 @@ impl Server {
         lock(&self.sim.model).working.end(number);
         match fault {
             Fault::LostAfter => Err(CallError::new(Cause::Silence, "the answer was lost")),
-            _ => Answer::read(body.as_bytes()),
+            _ => Answer::read(body.as_bytes(), call),
         }
     }
 
@@ -150,7 +150,7 @@ impl Server {
         } else {
             self.outcomes(call)
         };
-        Answer::read(body.as_bytes())
+        Answer::read(body.as_bytes(), call)
     }
 
     /// How long work takes at most, if it does not hang.

@@ -107,7 +107,7 @@ impl Batches {
     }
 
     /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members,
-    /// and another key. Returns the batch as written, or the one that refused: another worker began an attempt meanwhile.
+    /// and other keys. Returns the batch as written, or the one that refused: another worker began an attempt meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -118,16 +118,14 @@ impl Batches {
             silent.merge(slots);
         }
         let updated_at = self.table.world.now();
-        let after = Batch { dropped, silent, rounds: batch.rounds + 1, updated_at, ..batch.clone() };
+        let after = Batch { dropped, silent, updated_at, ..batch.clone() };
         let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
         let change = change
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
         let written = change.send().await?.decode_refused(Batch::decode)?;
         // Perhaps this very write, whose answer was lost.
-        let mine = written.counts(|stands| {
-            stands.attempts == batch.attempts && stands.rounds == after.rounds && stands.dropped == after.dropped
-        });
+        let mine = written.counts(|stands| stands.attempts == batch.attempts && stands.dropped == after.dropped);
         Ok(match written {
             Write::Refused(stands) if !mine => Write::Refused(stands),
             _ => Write::Done(after),

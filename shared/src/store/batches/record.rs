@@ -38,8 +38,6 @@ pub struct Batch {
     pub ended: u32,
     /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
-    /// Rounds: attempts that settled some members but not all.
-    pub rounds: u32,
     /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
@@ -150,7 +148,6 @@ impl Batch {
             attempts: 0,
             ended: 0,
             refused: 0,
-            rounds: 0,
             lease_until: None,
             retry_at: None,
             turns: Turns::default(),
@@ -183,7 +180,6 @@ impl Batch {
             ("attempts", count(self.attempts)),
             ("ended", count(self.ended)),
             ("refused", count(self.refused)),
-            ("rounds", count(self.rounds)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("turn_lane", self.turns.lane.as_ref().map(text)),
@@ -228,7 +224,6 @@ impl Batch {
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
             refused: reader.small("refused")?,
-            rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },

@@ -18,8 +18,6 @@ pub struct Settlement {
     pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
-    /// Rounds, this one counted if it settled some members but not all.
-    pub rounds: u32,
     /// Why there is to be a next attempt, if there is one: the error of one of its members.
     pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
@@ -42,7 +40,6 @@ impl Settlement {
             errors: self.errors,
             last_error: self.last_error,
             refused: self.refused,
-            rounds: self.rounds,
             retry_at: self.retry_at,
             lease_until: None,
             ended: batch.ended + 1,
@@ -78,7 +75,6 @@ mod tests {
             silent: Bits::from_iter([4]),
             refused: 1,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
-            rounds: 1,
             last_error: retry_at.map(|_| "429".to_owned()),
             retry_at,
         }
@@ -89,7 +85,7 @@ mod tests {
         let retry_at = Some(Timestamp(50));
         let batch = settlement(retry_at).applied_to(running(), Timestamp(8));
         assert_eq!((batch.status, batch.retry_at, batch.lease_until), (BatchStatus::InProgress, retry_at, None));
-        assert_eq!((batch.attempts, batch.ended, batch.refused, batch.rounds), (3, 2, 1, 1));
+        assert_eq!((batch.attempts, batch.ended, batch.refused), (3, 2, 1));
         assert_eq!(batch.last_error.as_deref(), Some("429"));
 
         let batch = settlement(None).applied_to(running(), Timestamp(8));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold_batch_api::Call;
+use fanfold_batch_api::{Call, Request};
 use uuid::Uuid;
 
 use super::{CallLimits, Model, TaskModel, UNHINDERED};
@@ -50,7 +50,8 @@ impl Model {
     }
 
     /// The batch API is called; what is wrong with the call.
-    pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
+    pub(crate) fn call(&mut self, request: &Request<'_>, limits: &CallLimits) -> Vec<String> {
+        let (call, key) = (request.call, &request.key);
         let mut problems = self.starved(call, limits);
         problems.extend(self.cancelled(call));
         problems.extend(self.against_the_operator(call));
@@ -66,9 +67,14 @@ impl Model {
             problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
         }
         problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
-        let known = self.calls.entry(key.to_owned()).or_insert_with(|| members.clone());
-        if *known != members {
-            problems.push(format!("key {key} was used for {known:?} and for {members:?}"));
+        let body = String::from_utf8_lossy(&request.body);
+        let known = self.calls.entry(key.to_owned()).or_insert_with(|| body.clone().into_owned());
+        if *known != body {
+            problems.push(format!("key {key} came with {known} and with {body}"));
+        }
+        let known = self.keys.entry((call.batch_id, members)).or_insert_with(|| key.to_owned());
+        if known != key {
+            problems.push(format!("a call of the same members had the key {known}, and then {key}"));
         }
         if !key.starts_with(&call.batch_id.to_string()) {
             problems.push(format!("batch {} was called under the key {key}", call.batch_id));

@@ -60,7 +60,6 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
         failed: fanfold::bits::Bits::ones(2),
         errors: vec![("too late".to_owned(), fanfold::bits::Bits::ones(2))],
         refused: 0,
-        rounds: 0,
         last_error: None,
         retry_at: None,
     };
