@@ -7,6 +7,8 @@ mod call;
 mod callers;
 mod cause;
 mod error;
+mod mapping;
+mod secrets;
 mod url;
 
 pub use answer::{Answer, MemberAnswer, MemberOutcome};
@@ -14,4 +16,6 @@ pub use call::{Call, CallMember, Caller, Calling, Request};
 pub use callers::{Callers, Programs};
 pub use cause::Cause;
 pub use error::CallError;
+pub use mapping::{Head, Mapping, Reading, Readings};
+pub use secrets::Secrets;
 pub use fanfold::retry_after::RetryAfter;

@@ -50,7 +50,8 @@ pub(super) fn eval<'v>(node: &'v Node, scope: &Scope<'v>) -> Result<Got<'v>, Str
         }
         Node::Binary(operator @ (Operator::Or | Operator::And), one, other) => logic(*operator, one, other, scope),
         Node::Binary(operator, one, other) => {
-            binary(*operator, needed(one, scope)?, &needed(other, scope)?).map(|value| Some(Cow::Owned(value)))
+            let (one, other) = (needed(one, scope)?, needed(other, scope)?);
+            binary(*operator, one, other.as_ref()).map(|value| Some(Cow::Owned(value)))
         }
         Node::Choice(asked, yes, no) => eval(if flag(asked, scope)? { yes } else { no }, scope),
         Node::Call(function, arguments) => call(*function, arguments, scope),
