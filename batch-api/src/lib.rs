@@ -16,6 +16,6 @@ pub use call::{Call, CallMember, Caller, Calling, Request};
 pub use callers::{Callers, Programs};
 pub use cause::Cause;
 pub use error::CallError;
+pub use fanfold::retry_after::RetryAfter;
 pub use mapping::{Head, Mapping, Reading, Readings};
 pub use secrets::Secrets;
-pub use fanfold::retry_after::RetryAfter;

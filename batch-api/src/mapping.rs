@@ -92,19 +92,25 @@ impl Mapping {
         let ids: Vec<Value> = call.members.iter().map(member).collect();
         let members: Vec<Member<'_>> =
             call.members.iter().zip(ids).map(|(member, id)| Member { id, content: &member.content }).collect();
-        let render =
-            Render { batch: self.values.scope(), members: &members, format: self.request.format, most: self.request.most };
+        let render = Render {
+            batch: self.values.scope(),
+            members: &members,
+            format: self.request.format,
+            most: self.request.most,
+        };
         match template.render(&render) {
             Ok(Ok(rendered)) => {
                 (self.sent, self.unfit) = (rendered.sent, rendered.unfit);
                 Ok(Some(rendered.body))
             }
-            Ok(Err(problem)) => {
-                Err(CallError::new(Cause::NotMade, format!("the request cannot be written: `batch_api.request.body` {problem}")))
-            }
-            Err(too_large) => {
-                Err(CallError::new(Cause::Status(413), format!("{too_large}, which `batch_api.request` allows; it was not sent")))
-            }
+            Ok(Err(problem)) => Err(CallError::new(
+                Cause::NotMade,
+                format!("the request cannot be written: `batch_api.request.body` {problem}"),
+            )),
+            Err(too_large) => Err(CallError::new(
+                Cause::Status(413),
+                format!("{too_large}, which `batch_api.request` allows; it was not sent"),
+            )),
         }
     }
 

@@ -55,7 +55,9 @@ impl Secrets {
         let value = |name: &String| match self.get(name) {
             Some(value) => Ok((name.clone(), Value::String(value))),
             None => {
-                let message = format!("there is no secret `{name}`: neither a variable {PREFIX}{name}, nor the field {name} in {ALL}");
+                let message = format!(
+                    "there is no secret `{name}`: neither a variable {PREFIX}{name}, nor the field {name} in {ALL}"
+                );
                 Err(CallError::new(Cause::Unreachable, message))
             }
         };

@@ -7,7 +7,11 @@ use serde_json::Value;
 pub(super) type Item<'a> = (&'a str, &'a Value);
 
 /// The items of all lists of a body. A list that is missing or null is empty; none at all is a problem unless items are exceptions.
-pub(super) fn of<'a>(response: &'a CompiledResponse, body: &'a Value, scope: &Scope<'_>) -> Result<Vec<Item<'a>>, String> {
+pub(super) fn of<'a>(
+    response: &'a CompiledResponse,
+    body: &'a Value,
+    scope: &Scope<'_>,
+) -> Result<Vec<Item<'a>>, String> {
     let mut items: Vec<Item<'a>> = Vec::new();
     let mut found = false;
     for (name, steps) in &response.lists {

@@ -125,7 +125,11 @@ impl Mapping {
             (None, false) => return Err("is no JSON".to_owned()),
         };
         if response.matching == Match::Index && items.len() != self.sent.len() {
-            return Err(format!("has {} items for {} members, so no item is known to be of a member", items.len(), self.sent.len()));
+            return Err(format!(
+                "has {} items for {} members, so no item is known to be of a member",
+                items.len(),
+                self.sent.len()
+            ));
         }
         let names = Names::of(response, call, &self.sent, scope)?;
         let mut members: Vec<Option<Reading>> = vec![None; self.sent.len()];
@@ -148,7 +152,11 @@ impl Mapping {
             let succeeded = Reading { outcome: MemberOutcome::Succeeded, error: None, result: None };
             members.iter_mut().filter(|place| place.is_none()).for_each(|place| *place = Some(succeeded.clone()));
         }
-        let others = if strange.len() > 1 { format!(", and {} others name none either", strange.len() - 1) } else { String::new() };
+        let others = if strange.len() > 1 {
+            format!(", and {} others name none either", strange.len() - 1)
+        } else {
+            String::new()
+        };
         let problem = strange.first().map(|first| format!("an item of it {first}{others}"));
         Ok(Readings { members, problem })
     }
@@ -159,7 +167,8 @@ fn reading(response: &CompiledResponse, item: &Value, scope: &Scope<'_>) -> Read
     let unclear = |error: String| Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None };
     match response.ok.as_ref().map_or(Ok(false), |term| term.flag(scope)) {
         Ok(true) => {
-            let result = response.result.as_ref().and_then(|term| term.value(scope).ok()).map(|value| value.into_owned());
+            let result =
+                response.result.as_ref().and_then(|term| term.value(scope).ok()).map(|value| value.into_owned());
             return Reading { outcome: MemberOutcome::Succeeded, error: None, result };
         }
         Ok(false) => {}

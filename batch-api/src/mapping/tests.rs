@@ -32,7 +32,12 @@ fn read(api: &BatchApi, call: &Call, status: u16, body: &[u8]) -> Result<Reading
 }
 
 /// What an answer says of members: outcomes, and errors if there are any.
-fn said(response: Value, members: usize, status: u16, body: &Value) -> (Vec<Option<MemberOutcome>>, Vec<String>, Option<String>) {
+fn said(
+    response: Value,
+    members: usize,
+    status: u16,
+    body: &Value,
+) -> (Vec<Option<MemberOutcome>>, Vec<String>, Option<String>) {
     let api = batch_api(json!({"url": "https://example.com/", "with": {"t": "a/b"}, "response": response}));
     let contents: Vec<Value> = (0..members).map(|n| json!({"k": n, "n": format!("n{n}")})).collect();
     let readings = read(&api, &call(&contents), status, body.to_string().as_bytes()).unwrap();
@@ -53,7 +58,8 @@ fn by_index() -> Value {
 
 #[test]
 fn by_index_there_is_an_item_for_each_member_or_the_answer_is_an_error() {
-    let body = json!({"items": [{"ok": true}, {"ok": false, "why": "no"}, {"ok": false, "again": true, "why": "later"}]});
+    let body =
+        json!({"items": [{"ok": true}, {"ok": false, "why": "no"}, {"ok": false, "again": true, "why": "later"}]});
     let (outcomes, errors, problem) = said(by_index(), 3, 200, &body);
     assert_eq!(outcomes, [Some(Succeeded), Some(Failed), Some(Retry)]);
     assert_eq!((errors, problem), (vec!["no".to_owned(), "later".to_owned()], None));
@@ -104,7 +110,8 @@ fn absence_among_exceptions_means_success_only_with_2xx_and_if_every_item_names_
         (json!({"at": -1}), "names the position -1"),
         (json!({"why": "x"}), "names no member: `item.at` finds no field `at`"),
     ] {
-        let (outcomes, _, problem) = said(response.clone(), 4, 200, &json!({"errors": [{"at": 0, "why": "no"}, stranger]}));
+        let (outcomes, _, problem) =
+            said(response.clone(), 4, 200, &json!({"errors": [{"at": 0, "why": "no"}, stranger]}));
         assert_eq!(outcomes, [Some(Failed), None, None, None], "{shown}");
         assert!(problem.unwrap().starts_with(&format!("an item of it {shown}")));
     }
@@ -124,7 +131,10 @@ fn ids_name_members_and_the_others_have_no_outcome() {
     });
     let body = json!({"done": [{"name": "n2", "r": 5}], "failed": [{"name": "n0", "why": "no"}]});
     let (outcomes, errors, problem) = said(response.clone(), 4, 200, &body);
-    assert_eq!((outcomes, errors, problem), (vec![Some(Failed), None, Some(Succeeded), None], vec!["no".to_owned()], None));
+    assert_eq!(
+        (outcomes, errors, problem),
+        (vec![Some(Failed), None, Some(Succeeded), None], vec!["no".to_owned()], None)
+    );
     let strange = json!({"done": [{"name": "n0"}, {"name": "n9"}, {"name": null}]});
     let (outcomes, _, problem) = said(response.clone(), 1, 200, &strange);
     assert_eq!(outcomes, [Some(Succeeded)]);
@@ -165,7 +175,11 @@ fn without_items_the_status_is_the_outcome_of_all() {
     let response = json!({"match": "none", "whole": {"error": "body.message", "retry": "status == 422 ? true : null"}});
     assert_eq!(said(response.clone(), 2, 200, &json!({"x": 1})).0, [Some(Succeeded); 2]);
     let error = whole(response.clone(), 2, 400, r#"{"message": "bad record"}"#);
-    assert_eq!((error.cause, error.retriable), (Cause::Status(400), false), "a refusal of the whole call, which may be split");
+    assert_eq!(
+        (error.cause, error.retriable),
+        (Cause::Status(400), false),
+        "a refusal of the whole call, which may be split"
+    );
     assert_eq!(error.message, "the batch API answered 400: bad record");
     assert!(whole(response.clone(), 2, 422, "{}").retriable);
     let error = whole(response.clone(), 2, 503, "<html>");
@@ -179,7 +193,10 @@ fn a_success_may_say_that_the_call_failed() {
     let response = json!({"match": "none", "whole": {"failed": "!body.success", "retry": "body.code == 'busy'", "error": "body.code"}});
     assert_eq!(said(response.clone(), 1, 200, &json!({"success": true})).0, [Some(Succeeded)]);
     let error = whole(response.clone(), 1, 200, r#"{"success": false, "code": "bad"}"#);
-    assert_eq!((error.cause, error.retriable, error.message.as_str()), (Cause::Status(200), false, "the batch API answered 200: bad"));
+    assert_eq!(
+        (error.cause, error.retriable, error.message.as_str()),
+        (Cause::Status(200), false, "the batch API answered 200: bad")
+    );
     assert!(whole(response.clone(), 1, 200, r#"{"success": false, "code": "busy"}"#).retriable);
     let unclear = whole(response, 1, 200, "{}");
     assert_eq!(unclear.cause, Cause::BadAnswer, "what does not say so is not taken for a success");
@@ -203,7 +220,9 @@ fn members_that_cannot_be_written_fail_and_the_others_are_read() {
 
 #[test]
 fn a_request_that_is_too_large_counts_as_refused() {
-    let api = batch_api(json!({"url": "https://example.com/", "request": {"max_bytes": 10, "body": {"${members}": "${content}"}}}));
+    let api = batch_api(
+        json!({"url": "https://example.com/", "request": {"max_bytes": 10, "body": {"${members}": "${content}"}}}),
+    );
     assert_eq!(Request::new(&api, &call(&[json!("1234567")])).unwrap_err().cause, Cause::Status(413));
     let error = Request::new(&api, &call(&[json!("1"), json!("1234567")])).unwrap_err();
     assert_eq!(error.cause, Cause::Status(413));
@@ -222,7 +241,11 @@ fn headers_and_query_are_written_with_secrets_and_the_key() {
     let call = call(&[json!(1)]);
     let request = Request::new(&api, &call).unwrap();
     let mapping = request.mapping.unwrap();
-    assert_eq!(request.body, serde_json::to_vec(&call).unwrap(), "without a template the body is that of any batch API");
+    assert_eq!(
+        request.body,
+        serde_json::to_vec(&call).unwrap(),
+        "without a template the body is that of any batch API"
+    );
     assert_eq!((mapping.secrets(), mapping.reads()), (vec!["PASSWORD".to_owned()], false));
     let secrets = json!({"PASSWORD": "s3cret"}).as_object().unwrap().clone();
     let head = mapping.head("k1", secrets).unwrap();

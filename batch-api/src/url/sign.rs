@@ -30,14 +30,16 @@ impl Signer {
         let missing = |problem: String| CallError::new(Cause::Unreachable, problem);
         match sign {
             Sign::Aws(service) => {
-                let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                let headers: Vec<(&str, &str)> =
+                    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 let unsigned = Unsigned { method: to.0, url: to.1, headers: &headers, body: content.1 };
                 self.aws.sign(service, &unsigned, now).map_err(missing)
             }
             Sign::Webhook(name) => {
                 let secret = secrets.get(name).and_then(Value::as_str).unwrap_or_default();
                 let Some(key) = webhook::Key::parse(secret) else {
-                    let problem = format!("the secret `{name}` is no key of Standard Webhooks: `whsec_` and base64 is expected");
+                    let problem =
+                        format!("the secret `{name}` is no key of Standard Webhooks: `whsec_` and base64 is expected");
                     return Err(missing(problem));
                 };
                 let seconds = now.0 / 1_000;

@@ -203,7 +203,12 @@ impl Aws {
     ///
     /// # Errors
     /// The environment has no region or credentials, or the request cannot be signed.
-    pub fn sign(&self, service: &str, unsigned: &Unsigned<'_>, now: Timestamp) -> Result<Vec<(String, String)>, String> {
+    pub fn sign(
+        &self,
+        service: &str,
+        unsigned: &Unsigned<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<(String, String)>, String> {
         let region = region_of(unsigned.url).map_or_else(|| self.region(), Ok)?;
         self.signature(service, region, SigningSettings::default(), unsigned, now)
     }

@@ -120,7 +120,15 @@ mod tests {
 
     #[test]
     fn only_public_addresses_are_public() {
-        for public in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "192.0.3.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
+        for public in [
+            "8.8.8.8",
+            "172.32.0.1",
+            "100.128.0.1",
+            "192.0.3.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }
         for private in [
@@ -180,6 +188,9 @@ mod tests {
         ] {
             assert_eq!(guard.check(url).is_ok(), right, "{url}");
         }
-        assert!(Guard::local([]).check("http://127.0.0.1:1/").is_ok() && Guard::local([]).check("https://10.0.0.1/").is_err());
+        assert!(
+            Guard::local([]).check("http://127.0.0.1:1/").is_ok()
+                && Guard::local([]).check("https://10.0.0.1/").is_err()
+        );
     }
 }

@@ -98,7 +98,13 @@ pub enum Sign {
     /// By version 4 of AWS's scheme, with the credentials of the function: the name of the service in signatures, such as `sqs`.
     Aws(#[cfg_attr(feature = "openapi", schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9-]+$")))] String),
     /// By the Standard Webhooks scheme: the name of the secret, whose value is `whsec_` and base64.
-    Webhook(#[cfg_attr(feature = "openapi", schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$")))] String),
+    Webhook(
+        #[cfg_attr(
+            feature = "openapi",
+            schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))
+        )]
+        String,
+    ),
 }
 
 /// Headers that belong to HTTP or to Fanfold.
@@ -172,7 +178,10 @@ impl RequestMapping {
 
     fn check(&self, path: &str, report: Report<'_>) {
         if self.headers.len() > HEADERS_MAX {
-            report(&format!("{path}.headers"), format!("has {} headers, at most {HEADERS_MAX} are allowed", self.headers.len()));
+            report(
+                &format!("{path}.headers"),
+                format!("has {} headers, at most {HEADERS_MAX} are allowed", self.headers.len()),
+            );
         }
         for (name, value) in &self.headers {
             let field = format!("{path}.headers.{name}");
@@ -181,11 +190,19 @@ impl RequestMapping {
             if name.is_empty() || !name.bytes().all(token) {
                 report(&field, "has a name that no header may have".to_owned());
             } else if RESERVED.contains(&lower.as_str()) || lower.starts_with("proxy-") {
-                let hint = if lower == "idempotency-key" { "; `${idempotency_key}` gives it to another one" } else { "" };
+                let hint =
+                    if lower == "idempotency-key" { "; `${idempotency_key}` gives it to another one" } else { "" };
                 report(&field, format!("is a header that is set by Fanfold or by HTTP itself{hint}"));
             }
-            if value.len() > HEADER_BYTES_MAX || value.contains(|letter: char| letter.is_ascii_control() || !letter.is_ascii()) {
-                report(&field, format!("is `{value}`, ASCII without control characters of at most {HEADER_BYTES_MAX} bytes is allowed"));
+            if value.len() > HEADER_BYTES_MAX
+                || value.contains(|letter: char| letter.is_ascii_control() || !letter.is_ascii())
+            {
+                report(
+                    &field,
+                    format!(
+                        "is `{value}`, ASCII without control characters of at most {HEADER_BYTES_MAX} bytes is allowed"
+                    ),
+                );
             }
         }
         let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
@@ -210,7 +227,8 @@ impl RequestMapping {
 }
 
 fn is_service(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 /// Whether a secret can have this name: that of a variable.

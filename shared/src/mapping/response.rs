@@ -243,7 +243,10 @@ impl ResponseMapping {
                 report(field, "is about items, and with `match: none` an answer has none");
             }
         } else if self.items.is_none() {
-            report("items", "is missing, the JSON Pointer to a list is needed, such as `/items`; `\"\"` is the whole answer");
+            report(
+                "items",
+                "is missing, the JSON Pointer to a list is needed, such as `/items`; `\"\"` is the whole answer",
+            );
         }
         for (field, given, needed) in [
             ("index", self.index.is_some(), matching == Match::Exceptions),
@@ -251,7 +254,9 @@ impl ResponseMapping {
             ("echo", self.echo.is_some(), matching == Match::Echo),
         ] {
             match (given, needed) {
-                (false, true) => report(field, "is missing: an expression is needed that names the member of an `item`"),
+                (false, true) => {
+                    report(field, "is missing: an expression is needed that names the member of an `item`")
+                }
                 (true, false) => report(field, "does not belong to this `match`"),
                 _ => {}
             }
@@ -276,7 +281,10 @@ impl ResponseMapping {
             report("statuses", &format!("has {wrong}, 300 to 599 are allowed (2xx are read in any case)"));
         }
         if serde_json::to_vec(self).map_or(usize::MAX, |json| json.len()) > MAPPING_BYTES_MAX {
-            report("match", &format!("stands in a mapping of more than {MAPPING_BYTES_MAX} bytes as JSON, which is not allowed"));
+            report(
+                "match",
+                &format!("stands in a mapping of more than {MAPPING_BYTES_MAX} bytes as JSON, which is not allowed"),
+            );
         }
     }
 }

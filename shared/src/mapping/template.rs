@@ -27,14 +27,8 @@ pub(super) const OF_MEMBER: [Variable; 7] = [
 ];
 
 /// Variables of headers and of the query: these are sent with the body, and are no part of it.
-pub(super) const OF_CALL: [Variable; 6] = [
-    Variable::Kind,
-    Variable::Target,
-    Variable::BatchId,
-    Variable::With,
-    Variable::IdempotencyKey,
-    Variable::Secret,
-];
+pub(super) const OF_CALL: [Variable; 6] =
+    [Variable::Kind, Variable::Target, Variable::BatchId, Variable::With, Variable::IdempotencyKey, Variable::Secret];
 
 /// A template, ready to be written.
 #[derive(Clone, Debug, PartialEq)]

@@ -162,7 +162,9 @@ impl Term {
         let sort = eval::sort(&value);
         texts::of(value).ok_or_else(|| TermError {
             source_text: self.source.clone(),
-            problem: format!("gives {sort}, a text, number or boolean is expected; `json(…)` makes a text of any value"),
+            problem: format!(
+                "gives {sort}, a text, number or boolean is expected; `json(…)` makes a text of any value"
+            ),
         })
     }
 

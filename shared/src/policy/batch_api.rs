@@ -167,11 +167,16 @@ impl BatchApi {
     /// Names what is wrong with its mappings.
     fn check_mappings(&self, faults: &mut Faults) {
         if let Way::Command(_) = self.way {
-            for (field, given) in
-                [("use", self.preset.is_some()), ("request", self.request.is_some()), ("response", self.response.is_some())]
-            {
+            for (field, given) in [
+                ("use", self.preset.is_some()),
+                ("request", self.request.is_some()),
+                ("response", self.response.is_some()),
+            ] {
                 if given {
-                    faults.add(&format!("batch_api.{field}"), "is about HTTP, and the batch API is a `command`; `url` is allowed");
+                    faults.add(
+                        &format!("batch_api.{field}"),
+                        "is about HTTP, and the batch API is a `command`; `url` is allowed",
+                    );
                 }
             }
             return;
@@ -182,7 +187,8 @@ impl BatchApi {
         }
         if let Some((name, preset)) = self.preset.as_deref().zip(self.preset()) {
             for (constant, about) in preset.with.iter().filter(|(constant, _)| !self.with.contains_key(*constant)) {
-                faults.add(&format!("batch_api.with.{constant}"), format!("is missing: `{name}` needs {}", about.about));
+                faults
+                    .add(&format!("batch_api.with.{constant}"), format!("is missing: `{name}` needs {}", about.about));
             }
         }
         let mut report = |field: &str, problem: String| faults.add(field, problem);

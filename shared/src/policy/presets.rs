@@ -40,7 +40,8 @@ impl Policy {
                            is needed";
             faults.add("distinct", problem);
         }
-        let Some((name, Preset { limits, docs, .. })) = self.batch_api.preset.as_deref().zip(self.batch_api.preset()) else {
+        let Some((name, Preset { limits, docs, .. })) = self.batch_api.preset.as_deref().zip(self.batch_api.preset())
+        else {
             return;
         };
         let docs = docs.first().map(String::as_str).unwrap_or_default();
@@ -50,7 +51,9 @@ impl Policy {
         if let Some(most) = limits.max_batch.filter(|most| self.max_batch() > *most) {
             above("max_batch", self.max_batch().to_string(), most.to_string());
         }
-        if let Some((bytes, most)) = self.max_batch_bytes.zip(limits.max_batch_bytes).filter(|(bytes, most)| bytes > most) {
+        if let Some((bytes, most)) =
+            self.max_batch_bytes.zip(limits.max_batch_bytes).filter(|(bytes, most)| bytes > most)
+        {
             above("max_batch_bytes", bytes.to_string(), most.to_string());
         }
         if let Some((weight, most)) = self.max_weight.zip(limits.max_weight).filter(|(weight, most)| weight > most) {
@@ -95,8 +98,12 @@ mod tests {
         );
         let embeddings = policy(json!({"use": "openai-embeddings"}), json!({}));
         assert_eq!(embeddings.max_weight.unwrap().to_string(), "300000");
-        assert_eq!((embeddings.weight.as_deref(), embeddings.max_batch()), (Some("size(content.input) / 3 + 1"), 2_048));
-        let own = policy(json!({"use": "openai-embeddings"}), json!({"weight": "content.tokens", "max_weight": 300_001}));
+        assert_eq!(
+            (embeddings.weight.as_deref(), embeddings.max_batch()),
+            (Some("size(content.input) / 3 + 1"), 2_048)
+        );
+        let own =
+            policy(json!({"use": "openai-embeddings"}), json!({"weight": "content.tokens", "max_weight": 300_001}));
         assert!(faults(&own)[0].starts_with("`max_weight`: is 300001, `openai-embeddings` allows at most 300000"));
         assert_eq!(policy(json!({"command": ["x"]}), json!({})).max_batch(), 100);
     }
@@ -105,13 +112,17 @@ mod tests {
     fn a_policy_with_a_preset_is_stored_whole() {
         let given = policy(sqs(), json!({}));
         let stored = serde_json::to_value(&given).unwrap();
-        assert_eq!((&stored["max_batch"], &stored["batch_api"]["request"]["sign"]), (&json!(10), &json!({"aws": "sqs"})));
+        assert_eq!(
+            (&stored["max_batch"], &stored["batch_api"]["request"]["sign"]),
+            (&json!(10), &json!({"aws": "sqs"}))
+        );
         assert_eq!(serde_json::from_value::<Policy>(stored).unwrap(), given);
     }
 
     #[test]
     fn what_is_matched_by_value_is_told_apart() {
-        let dynamodb = json!({"use": "dynamodb", "url": "https://dynamodb.eu-west-1.amazonaws.com/", "with": {"table": "t"}});
+        let dynamodb =
+            json!({"use": "dynamodb", "url": "https://dynamodb.eu-west-1.amazonaws.com/", "with": {"table": "t"}});
         assert!(faults(&policy(dynamodb.clone(), json!({})))[0].starts_with("`distinct`: is missing"));
         assert_eq!(faults(&policy(dynamodb, json!({"distinct": "content.id.S"}))), Vec::<String>::new());
     }

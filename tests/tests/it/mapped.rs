@@ -15,7 +15,8 @@ use crate::hostile::server::{Deed, Heard, Server};
 
 /// The batch API of a policy that can be used.
 fn batch_api(batch_api: Value) -> BatchApi {
-    let policy: Policy = serde_json::from_value(json!({"kind": "row", "target": "kind", "batch_api": batch_api})).unwrap();
+    let policy: Policy =
+        serde_json::from_value(json!({"kind": "row", "target": "kind", "batch_api": batch_api})).unwrap();
     policy.check().unwrap();
     policy.batch_api
 }
@@ -70,7 +71,35 @@ async fn a_request_goes_out_as_it_is_described() {
     assert_eq!(String::from_utf8(heard.bytes.clone()).unwrap(), lines.join("\n") + "\n");
     assert_eq!(header(&heard, "authorization"), ["Bearer t0ken-value"]);
     assert_eq!(header(&heard, "content-type"), ["application/x-lines"]);
-    assert_eq!((header(&heard, "x-key"), header(&heard, "idempotency-key")), (vec![heard.key.as_str()], vec![heard.key.as_str()]));
+    assert_eq!(
+        (header(&heard, "x-key"), header(&heard, "idempotency-key")),
+        (vec![heard.key.as_str()], vec![heard.key.as_str()])
+    );
+}
+
+#[tokio::test]
+async fn a_member_that_does_not_fit_fails_alone() {
+    let server = Server::start(|_, heard| {
+        assert_eq!(heard.body, json!(["a", "c"]));
+        Deed::answer("200 OK", "", "[true, true]")
+    })
+    .await;
+    let response = json!({"items": "", "match": "index", "ok": "item"});
+    let one = |body: Value| batch_api(json!({"url": server.url, "request": {"body": body}, "response": response}));
+    let Answer::Members(members) =
+        call(&one(json!({"${members}": "${[['a'], [], ['c']][content.n][0]}"}))).await.unwrap()
+    else {
+        panic!("it is clear")
+    };
+    let outcomes: Vec<MemberOutcome> = members.iter().map(|member| member.outcome).collect();
+    assert_eq!(outcomes, [MemberOutcome::Succeeded, MemberOutcome::Failed, MemberOutcome::Succeeded]);
+    assert!(members[1].error.as_ref().unwrap().ends_with("finds no element 0"), "{:?}", members[1].error);
+    // Without any member there is no call.
+    let Answer::Members(members) = call(&one(json!({"${members}": "${content.x}"}))).await.unwrap() else {
+        panic!("it is clear")
+    };
+    assert!(members.iter().all(|member| member.outcome == MemberOutcome::Failed) && members.len() == 3);
+    assert_eq!(server.heard().len(), 1);
 }
 
 #[tokio::test]
@@ -101,7 +130,10 @@ async fn requests_are_signed() {
     let [aws, webhook] = <[Heard; 2]>::try_from(server.heard()).unwrap();
     let authorization = header(&aws, "authorization").remove(0);
     assert!(authorization.starts_with("AWS4-HMAC-SHA256 Credential=test/"), "{authorization}");
-    assert!(authorization.contains("/eu-west-1/sqs/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target"), "{authorization}");
+    assert!(
+        authorization.contains("/eu-west-1/sqs/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target"),
+        "{authorization}"
+    );
     assert_eq!(header(&webhook, "webhook-id"), [webhook.key.as_str()]);
     let seconds = header(&webhook, "webhook-timestamp").remove(0).parse().unwrap();
     let key = standardwebhooks::Webhook::new(&variables("FANFOLD_SECRET_HOOK").unwrap()).unwrap();
@@ -127,7 +159,11 @@ async fn private_addresses_are_called_only_if_the_deployment_names_their_host() 
     }
     for url in ["https://169.254.169.254/latest/meta-data/", "https://[fd00:ec2::254]/", "https://10.0.0.1/"] {
         let error = call(&batch_api(json!({"url": url}))).await.unwrap_err();
-        assert!(error.cause == Cause::Unreachable && error.message.contains("no public address"), "{url}: {}", error.message);
+        assert!(
+            error.cause == Cause::Unreachable && error.message.contains("no public address"),
+            "{url}: {}",
+            error.message
+        );
     }
     assert_eq!(server.heard().len(), 2);
 }
@@ -145,8 +181,11 @@ async fn a_mapped_answer_does_not_lead_elsewhere() {
 
 /// Each line of content of a `_bulk` request.
 fn documents(heard: &Heard) -> Vec<(String, Value)> {
-    let lines: Vec<Value> =
-        String::from_utf8(heard.bytes.clone()).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = String::from_utf8(heard.bytes.clone())
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     lines.chunks(2).map(|pair| (pair[0]["index"]["_id"].as_str().unwrap().to_owned(), pair[1].clone())).collect()
 }
 
@@ -168,7 +207,8 @@ async fn errors_of_single_documents_in_a_success_count_and_only_busy_ones_are_se
         "linger": 0, "backoff": {"base": 0, "max": 0}, "max_attempts": 5, "batch_api": {"use": "elasticsearch", "url": server.url}
     });
     let mut stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::local(|_| None))).unwrap());
+    stack.handle =
+        Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::local(|_| None))).unwrap());
     let (_, ids) = stack.open(5, true).await;
     let tasks = stack.register_items(&ids).await;
     stack.drain().await;

@@ -131,7 +131,10 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
     let managed = resources("AWS::Serverless::Function").remove("HandleFunction").unwrap()["Policies"][0].clone();
     assert_eq!(managed, json!({"Fn::If": ["CallsAws", {"Ref": "BatchApiPolicyArn"}, {"Ref": "AWS::NoValue"}]}));
     let given = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": "BatchApiPolicyArn"}, ""]}]});
-    assert_eq!((&document["Conditions"]["CallsAws"], &document["Parameters"]["BatchApiPolicyArn"]["Default"]), (&given, &json!("")));
+    assert_eq!(
+        (&document["Conditions"]["CallsAws"], &document["Parameters"]["BatchApiPolicyArn"]["Default"]),
+        (&given, &json!(""))
+    );
     let given = json!({"Fn::Equals": [{"Ref": "NoticeTaskTokens"}, "yes"]});
     assert_eq!(document["Conditions"]["CallsBackTasks"], given);
     assert_eq!(document["Parameters"]["NoticeTaskTokens"]["Default"], "no");

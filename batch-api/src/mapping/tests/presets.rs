@@ -14,7 +14,8 @@ fn sent(api: &BatchApi, contents: &[Value]) -> (String, Vec<(String, String)>) {
     let call = call(contents);
     let request = Request::new(api, &call).unwrap();
     let mapping = request.mapping.unwrap();
-    let secrets = mapping.secrets().into_iter().map(|name| (name.clone(), Value::String(format!("<{name}>")))).collect();
+    let secrets =
+        mapping.secrets().into_iter().map(|name| (name.clone(), Value::String(format!("<{name}>")))).collect();
     (String::from_utf8(request.body).unwrap(), mapping.head("key", secrets).unwrap().headers)
 }
 
@@ -26,7 +27,11 @@ fn json_sent(api: &BatchApi, contents: &[Value]) -> Value {
 fn outcomes(api: &BatchApi, contents: &[Value], status: u16, body: &Value) -> Vec<(MemberOutcome, Option<String>)> {
     let readings = read(api, &call(contents), status, body.to_string().as_bytes()).unwrap();
     assert_eq!(readings.problem, None);
-    readings.members.into_iter().map(|reading| reading.map(|reading| (reading.outcome, reading.error)).unwrap()).collect()
+    readings
+        .members
+        .into_iter()
+        .map(|reading| reading.map(|reading| (reading.outcome, reading.error)).unwrap())
+        .collect()
 }
 
 fn error(api: &BatchApi, contents: &[Value], status: u16, body: &Value) -> (bool, String) {
@@ -51,15 +56,45 @@ fn every_preset_can_be_used_and_names_its_documentation() {
         let preset = Preset::named(name).unwrap_or_else(|| panic!("{name}"));
         assert!(!preset.docs.is_empty() && preset.docs.iter().all(|docs| docs.starts_with("https://")), "{name}");
         assert!(preset.url.is_some() != preset.default_url.is_some(), "{name}");
-        let with: Value = preset.with.keys().map(|name| (name.clone(), json!("x"))).collect::<Map<String, Value>>().into();
+        let with: Value =
+            preset.with.keys().map(|name| (name.clone(), json!("x"))).collect::<Map<String, Value>>().into();
         batch_api(json!({"use": name, "url": "https://example.com/", "with": with}));
-        for constant in preset.with.iter().filter(|(_, constant)| constant.default.is_none()).map(|(constant, _)| constant) {
+        for constant in
+            preset.with.iter().filter(|(_, constant)| constant.default.is_none()).map(|(constant, _)| constant)
+        {
             let mut fewer = with.clone();
             fewer.as_object_mut().unwrap().remove(constant);
             let policy = json!({"kind": "a", "target": "kind", "distinct": "kind",
                 "batch_api": {"use": name, "url": "https://example.com/", "with": fewer}});
             let error = serde_json::from_value::<Policy>(policy).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(&format!("`batch_api.with.{constant}`: is missing: `{name}` needs ")), "{error}");
+        }
+    }
+}
+
+/// The table in docs/batch-apis.md has a row for each, with its limit and its constants.
+#[test]
+fn the_documentation_lists_every_preset() {
+    let document = include_str!("../../../../docs/batch-apis.md");
+    for name in preset_names() {
+        let preset = Preset::named(name).unwrap();
+        let row = document
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` | ")))
+            .unwrap_or_else(|| panic!("{name}"));
+        let columns: Vec<&str> = row.split(" | ").collect();
+        for constant in preset.with.keys() {
+            assert!(columns[2].contains(&format!("`{constant}`")), "{name}: {constant}");
+        }
+        let most = preset.limits.max_batch.map_or_else(|| "none".to_owned(), |most| most.to_string());
+        assert!(columns[4].replace(',', "").starts_with(&most), "{name}: {most}");
+        let matching = serde_json::to_value(preset.response.matching.unwrap()).unwrap();
+        assert_eq!(columns[6].trim_end_matches(" |"), matching, "{name}");
+        for secret in [&preset.request.headers].into_iter().flat_map(|headers| headers.values()) {
+            if let Some((_, rest)) = secret.split_once("secret.") {
+                let name = rest.trim_end_matches('}');
+                assert!(document.contains(&format!("`{name}`")), "{name}");
+            }
         }
     }
 }
@@ -118,9 +153,12 @@ fn ses() {
         {"Status": "SUCCESS", "MessageId": "0100"},
         {"Status": "ACCOUNT_THROTTLED", "Error": "Maximum sending rate exceeded."},
     ]});
-    assert_eq!(outcomes(&api, &contents, 200, &answer), [DONE, why(Retry, "ACCOUNT_THROTTLED: Maximum sending rate exceeded.")]);
+    assert_eq!(
+        outcomes(&api, &contents, 200, &answer),
+        [DONE, why(Retry, "ACCOUNT_THROTTLED: Maximum sending rate exceeded.")]
+    );
     let rejected = json!({"BulkEmailEntryResults": [{"Status": "MESSAGE_REJECTED"}, {"Status": "SUCCESS"}]});
-    assert_eq!(outcomes(&api, &contents, 200, &rejected), [why(Failed, "MESSAGE_REJECTED: "), DONE]);
+    assert_eq!(outcomes(&api, &contents, 200, &rejected), [why(Failed, "MESSAGE_REJECTED"), DONE]);
 }
 
 #[test]
@@ -141,7 +179,10 @@ fn openai_embeddings() {
     let results: Vec<Option<Value>> = readings.members.into_iter().map(|reading| reading.unwrap().result).collect();
     assert_eq!(results, [Some(json!([0.25])), Some(json!([0.5]))], "by their index, and not by their order");
     let bad = json!({"error": {"message": "'$.input' is invalid.", "type": "invalid_request_error", "param": null, "code": null}});
-    assert_eq!(error(&api, &contents, 400, &bad), (false, "the batch API answered 400: '$.input' is invalid.".to_owned()));
+    assert_eq!(
+        error(&api, &contents, 400, &bad),
+        (false, "the batch API answered 400: '$.input' is invalid.".to_owned())
+    );
 }
 
 #[test]
@@ -161,7 +202,8 @@ fn kinesis() {
     let expected = [DONE, why(Retry, throttled), why(Retry, "InternalFailure: Internal service failure.")];
     assert_eq!(outcomes(&api, &contents, 200, &answer), expected);
     // AWS APIs say by a status 400 that a call is to be repeated.
-    let throttled = json!({"__type": "com.amazonaws.kinesis#ProvisionedThroughputExceededException", "message": "Rate exceeded"});
+    let throttled =
+        json!({"__type": "com.amazonaws.kinesis#ProvisionedThroughputExceededException", "message": "Rate exceeded"});
     assert!(error(&api, &contents, 400, &throttled).0);
     assert!(!error(&api, &contents, 400, &json!({"__type": "ResourceNotFoundException", "message": "no stream"})).0);
 }
@@ -170,7 +212,8 @@ fn kinesis() {
 fn eventbridge() {
     let api = preset("eventbridge", json!({"source": "shop", "detail_type": "order"}));
     let contents = [json!({"a": 1}), json!({"a": 2})];
-    let entry = |detail: &str| json!({"Source": "shop", "DetailType": "order", "EventBusName": "default", "Detail": detail});
+    let entry =
+        |detail: &str| json!({"Source": "shop", "DetailType": "order", "EventBusName": "default", "Detail": detail});
     assert_eq!(json_sent(&api, &contents), json!({"Entries": [entry("{\"a\":1}"), entry("{\"a\":2}")]}));
     let answer = json!({"FailedEntryCount": 1, "Entries": [
         {"EventId": "11710aed-b79e-4468-a20b-bb3c0c3b4860"},
@@ -194,7 +237,7 @@ fn sqs() {
             {"Id": "2", "SenderFault": false, "Code": "InternalError"},
         ]
     });
-    let expected = [why(Failed, "InvalidMessageContents: bad character"), DONE, why(Retry, "InternalError: ")];
+    let expected = [why(Failed, "InvalidMessageContents: bad character"), DONE, why(Retry, "InternalError")];
     assert_eq!(outcomes(&api, &contents, 200, &answer), expected);
     let all = json!({"Successful": [{"Id": "0"}, {"Id": "2"}, {"Id": "1"}]});
     assert_eq!(outcomes(&api, &contents, 200, &all), [DONE, DONE, DONE]);
@@ -206,7 +249,10 @@ fn dynamodb() {
     let item = |name: &str| json!({"k": {"S": name}, "Category": {"S": "Amazon Web Services"}});
     let contents = [item("DynamoDB"), item("RDS"), item("Redshift")];
     let put = |name: &str| json!({"PutRequest": {"Item": item(name)}});
-    assert_eq!(json_sent(&api, &contents), json!({"RequestItems": {"Forum": [put("DynamoDB"), put("RDS"), put("Redshift")]}}));
+    assert_eq!(
+        json_sent(&api, &contents),
+        json!({"RequestItems": {"Forum": [put("DynamoDB"), put("RDS"), put("Redshift")]}})
+    );
     let answer = json!({"UnprocessedItems": {"Forum": [put("RDS")]}});
     let expected = [DONE, why(Retry, "DynamoDB did not process it"), DONE];
     assert_eq!(outcomes(&api, &contents, 200, &answer), expected);
@@ -225,9 +271,12 @@ fn bigquery() {
         {"index": 1, "errors": [{"reason": "invalid", "location": "a", "debugInfo": "", "message": "Cannot convert value to integer: x"}]},
         {"index": 2, "errors": [{"reason": "stopped", "location": "", "debugInfo": "", "message": ""}]},
     ]});
-    let expected = [DONE, why(Failed, "invalid: Cannot convert value to integer: x"), why(Retry, "stopped: ")];
+    let expected = [DONE, why(Failed, "invalid: Cannot convert value to integer: x"), why(Retry, "stopped:")];
     assert_eq!(outcomes(&api, &contents, 200, &answer), expected);
-    assert_eq!(outcomes(&api, &contents, 200, &json!({"kind": "bigquery#tableDataInsertAllResponse"})), [DONE, DONE, DONE]);
+    assert_eq!(
+        outcomes(&api, &contents, 200, &json!({"kind": "bigquery#tableDataInsertAllResponse"})),
+        [DONE, DONE, DONE]
+    );
     let missing = json!({"error": {"code": 404, "message": "Not found: Table p:d.t", "status": "NOT_FOUND"}});
     assert_eq!(error(&api, &contents, 404, &missing).1, "the batch API answered 404: Not found: Table p:d.t");
 }
@@ -235,7 +284,11 @@ fn bigquery() {
 #[test]
 fn salesforce() {
     let api = preset("salesforce", json!({}));
-    let contents = [json!({"attributes": {"type": "Account"}, "Name": "a"}), json!({"attributes": {"type": "Account"}}), json!({"attributes": {"type": "Account"}, "Name": "c"})];
+    let contents = [
+        json!({"attributes": {"type": "Account"}, "Name": "a"}),
+        json!({"attributes": {"type": "Account"}}),
+        json!({"attributes": {"type": "Account"}, "Name": "c"}),
+    ];
     assert_eq!(json_sent(&api, &contents), json!({"allOrNone": false, "records": contents}));
     let answer = json!([
         {"id": "001RM000003oLnnYAE", "success": true, "errors": []},
@@ -266,7 +319,8 @@ fn resend() {
 #[test]
 fn hubspot() {
     let api = preset("hubspot", json!({}));
-    let contents = [json!({"properties": {"subject": "a"}}), json!({"properties": {"missing": "b"}, "associations": []})];
+    let contents =
+        [json!({"properties": {"subject": "a"}}), json!({"properties": {"missing": "b"}, "associations": []})];
     let expected = json!({"inputs": [
         {"properties": {"subject": "a"}, "objectWriteTraceId": "0"},
         {"properties": {"missing": "b"}, "associations": [], "objectWriteTraceId": "1"},
@@ -278,9 +332,13 @@ fn hubspot() {
         "errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "Property values were not valid",
             "context": {"objectWriteTraceId": ["1"]}}],
     });
-    assert_eq!(outcomes(&api, &contents, 207, &answer), [DONE, why(Failed, "VALIDATION_ERROR: Property values were not valid")]);
+    assert_eq!(
+        outcomes(&api, &contents, 207, &answer),
+        [DONE, why(Failed, "VALIDATION_ERROR: Property values were not valid")]
+    );
     // An error that names no input may be about any of them.
-    let unnamed = json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
+    let unnamed =
+        json!({"errors": [{"status": "error", "category": "VALIDATION_ERROR", "message": "no", "context": {}}]});
     let readings = read(&api, &call(&contents), 207, unnamed.to_string().as_bytes()).unwrap();
     assert!(readings.members.iter().all(Option::is_none) && readings.problem.is_some());
 }
@@ -294,7 +352,13 @@ fn algolia() {
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), json!({"requests": [request(0), request(1)]}));
     let expected = [("x-algolia-api-key", "<ALGOLIA_API_KEY>"), ("x-algolia-application-id", "APP")];
     assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    assert_eq!(outcomes(&api, &contents, 200, &json!({"taskID": 1514562690001_u64, "objectIDs": ["a", "b"]})), [DONE, DONE]);
+    assert_eq!(
+        outcomes(&api, &contents, 200, &json!({"taskID": 1514562690001_u64, "objectIDs": ["a", "b"]})),
+        [DONE, DONE]
+    );
     let bad = json!({"message": "Record at the position 1 is too big", "status": 400});
-    assert_eq!(error(&api, &contents, 400, &bad), (false, "the batch API answered 400: Record at the position 1 is too big".to_owned()));
+    assert_eq!(
+        error(&api, &contents, 400, &bad),
+        (false, "the batch API answered 400: Record at the position 1 is too big".to_owned())
+    );
 }

@@ -81,7 +81,8 @@ pub(super) async fn run(args: TryArgs) -> Result<ExitCode, Failure> {
     each_content(&mut input, |line, content| {
         let tried = content.and_then(|content| {
             let tried = Tried::new(&policy, &content)?;
-            let content = serde_json::value::to_raw_value(&content).map_err(|error| (Some("content"), error.to_string()))?;
+            let content =
+                serde_json::value::to_raw_value(&content).map_err(|error| (Some("content"), error.to_string()))?;
             batches.add(&policy.policy, &tried.target, line, content);
             Ok(tried)
         });

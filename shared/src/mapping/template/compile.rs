@@ -44,7 +44,10 @@ impl<'a> Compiler<'a> {
             }
             pieces.push(Piece::Plain(before.to_owned()));
             let Some(end) = closing(after) else {
-                (self.report)(path, format!("is `{text}`, without the `}}` of its `${{`; `$${{` stands for `${{` itself"));
+                (self.report)(
+                    path,
+                    format!("is `{text}`, without the `}}` of its `${{`; `$${{` stands for `${{` itself"),
+                );
                 return Text(pieces);
             };
             if let Some(term) = self.term(path, &after[..end], allowed) {
@@ -70,7 +73,10 @@ impl<'a> Compiler<'a> {
     pub(crate) fn term(&mut self, path: &str, source: &str, allowed: &[Variable]) -> Option<Term> {
         self.terms += 1;
         if self.terms == MAPPING_TERMS_MAX + 1 {
-            (self.report)(path, format!("is expression {} of the mapping, at most {MAPPING_TERMS_MAX} are allowed", self.terms));
+            (self.report)(
+                path,
+                format!("is expression {} of the mapping, at most {MAPPING_TERMS_MAX} are allowed", self.terms),
+            );
         }
         if self.terms > MAPPING_TERMS_MAX {
             return None;
@@ -118,7 +124,10 @@ impl<'a> Compiler<'a> {
             (self.report)(path, format!("has `{MEMBERS}` within `{MEMBERS}`"));
         }
         if fields.len() > 1 {
-            (self.report)(path, format!("has `{MEMBERS}` beside other fields; it stands for a list, and is the only field"));
+            (self.report)(
+                path,
+                format!("has `{MEMBERS}` beside other fields; it stands for a list, and is the only field"),
+            );
         }
         let path = format!("{path}.{MEMBERS}");
         match fields.get(MEMBERS) {

@@ -60,8 +60,7 @@ fn several_values_per_member_are_one_list_and_ndjson_has_a_line_for_each() {
     let mapping = json!({"format": "ndjson", "body": template});
     let written = body(mapping, &["{\"a\":\n 1}", "2"]);
     assert_eq!(
-        written,
-        "{\"p\\\"q\":{\"_id\":\"id-0\"}}\n{\"a\":1}\n{\"p\\\"q\":{\"_id\":\"id-1\"}}\n2\n",
+        written, "{\"p\\\"q\":{\"_id\":\"id-0\"}}\n{\"a\":1}\n{\"p\\\"q\":{\"_id\":\"id-1\"}}\n2\n",
         "a line break within a content would end its line"
     );
     let within = json!({"body": ["first", {"${members}": "${index}"}, "last"]});
@@ -98,16 +97,32 @@ fn a_body_beyond_its_limit_is_an_error() {
 #[test]
 fn faults_are_named_by_their_place() {
     for (mapping, field, problem) in [
-        (json!({"body": {"a": [{"${members}": {"x": "${content.}"}}]}}), "request.body.a[0].${members}.x", "has no name after a dot"),
-        (json!({"body": [{"${members}": 1}, {"x": "${id}"}]}), "request.body[1].x", "refers to `id`; here there are `kind`"),
+        (
+            json!({"body": {"a": [{"${members}": {"x": "${content.}"}}]}}),
+            "request.body.a[0].${members}.x",
+            "has no name after a dot",
+        ),
+        (
+            json!({"body": [{"${members}": 1}, {"x": "${id}"}]}),
+            "request.body[1].x",
+            "refers to `id`; here there are `kind`",
+        ),
         (json!({"body": {"${members}": ["${item}"]}}), "request.body.${members}[0]", "refers to `item`"),
         (json!({"body": {"x": 1}}), "request.body", "has no `${members}`"),
         (json!({"body": {"${members}": 1, "x": 2}}), "request.body", "beside other fields"),
         (json!({"body": {"${members}": {"${members}": 1}}}), "request.body.${members}", "within"),
         (json!({"body": {"${members}": "${kind"}}), "request.body.${members}", "without the `}` of its `${`"),
-        (json!({"body": {"${members}": {"${kind + }": 1}}}), "request.body.${members}.${kind + }", "ends where a value"),
+        (
+            json!({"body": {"${members}": {"${kind + }": 1}}}),
+            "request.body.${members}.${kind + }",
+            "ends where a value",
+        ),
         (json!({"headers": {"Host": "x"}}), "request.headers.Host", "set by Fanfold or by HTTP itself"),
-        (json!({"headers": {"idempotency-KEY": "x"}}), "request.headers.idempotency-KEY", "`${idempotency_key}` gives it to another one"),
+        (
+            json!({"headers": {"idempotency-KEY": "x"}}),
+            "request.headers.idempotency-KEY",
+            "`${idempotency_key}` gives it to another one",
+        ),
         (json!({"headers": {"a b": "x"}}), "request.headers.a b", "a name that no header may have"),
         (json!({"headers": {"X": "a\nb"}}), "request.headers.X", "without control characters"),
         (json!({"headers": {"X": "${secret}"}}), "request.headers.X", "without a name; `secret.NAME` is one"),

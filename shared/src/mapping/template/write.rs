@@ -6,8 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Node, Piece, Template, Text};
-use crate::mapping::term::{Scope, Term, TermError, Variable};
 use crate::mapping::Format;
+use crate::mapping::term::{Scope, Term, TermError, Variable};
 
 /// A member as a template sees it.
 #[derive(Clone, Debug)]
@@ -70,7 +70,8 @@ impl Template {
     /// The outer one: the body is too large. The inner one: what belongs to no member cannot be written.
     pub fn render(&self, render: &Render<'_>) -> Result<Result<Rendered, String>, TooLarge> {
         let read = |member: &Member<'_>| -> Result<Value, String> {
-            let content = if self.reads_contents { serde_json::from_str(member.content.get()) } else { Ok(Value::Null) };
+            let content =
+                if self.reads_contents { serde_json::from_str(member.content.get()) } else { Ok(Value::Null) };
             content.map_err(|error| format!("the content cannot be read: {error}"))
         };
         let contents: Vec<Result<Value, String>> = render.members.iter().map(read).collect();

@@ -100,10 +100,15 @@ fn binary(operator: Operator, one: Cow<'_, Value>, other: &Value) -> Result<Valu
         Operator::In => match (one.as_ref(), other) {
             (one, Value::Array(values)) => Ok(values.iter().any(|value| equal(one, value)).into()),
             (Value::String(name), Value::Object(fields)) => Ok(fields.contains_key(name).into()),
+            (_, Value::Object(_)) => Ok(false.into()),
             (_, other) => Err(format!("looks for a value in {}", sort(other))),
         },
         _ => match (one.into_owned(), other) {
             (Value::String(one), Value::String(other)) if operator == Operator::Plus => bounded(one + other),
+            (Value::Array(mut ones), Value::Array(others)) if operator == Operator::Plus => {
+                ones.extend_from_slice(others);
+                Ok(Value::Array(ones))
+            }
             (one, other) => {
                 let (Some(left), Some(right)) = (Num::of(&one), Num::of(other)) else {
                     return Err(format!("calculates with {} and {}", sort(&one), sort(other)));
@@ -119,7 +124,11 @@ fn call<'v>(function: Function, arguments: &'v [Node], scope: &Scope<'v>) -> Res
     match (function, first) {
         (Function::OrValue, _) => {
             let value = eval(first, scope)?;
-            return if value.is_some() { Ok(value) } else { others.first().map_or(Ok(None), |other| eval(other, scope)) };
+            return if value.is_some() {
+                Ok(value)
+            } else {
+                others.first().map_or(Ok(None), |other| eval(other, scope))
+            };
         }
         (Function::HasValue, _) => return owned(eval(first, scope)?.is_some()),
         // As it was registered.

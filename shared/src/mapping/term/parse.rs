@@ -12,11 +12,22 @@ pub(super) enum Node {
     Variable(Variable),
     List(Vec<Node>),
     /// A field. `optional`: it need not be there.
-    Field { of: Box<Node>, name: String, optional: bool },
+    Field {
+        of: Box<Node>,
+        name: String,
+        optional: bool,
+    },
     /// An element of a list, or a field whose name is a value.
-    Element { of: Box<Node>, at: Box<Node>, optional: bool },
+    Element {
+        of: Box<Node>,
+        at: Box<Node>,
+        optional: bool,
+    },
     /// Whether there is such a field.
-    Has { of: Box<Node>, name: String },
+    Has {
+        of: Box<Node>,
+        name: String,
+    },
     Not(Box<Node>),
     Negative(Box<Node>),
     Binary(Operator, Box<Node>, Box<Node>),
@@ -203,7 +214,8 @@ impl Parser<'_> {
             let optional = self.take(".?");
             if optional || self.take(".") {
                 let Some(Token::Name(name)) = self.next() else { return Err("has no name after a dot".to_owned()) };
-                node = if !optional && self.take("(") { self.method(node, &name)? } else { field(node, name, optional) };
+                node =
+                    if !optional && self.take("(") { self.method(node, &name)? } else { field(node, name, optional) };
                 continue;
             }
             let optional = self.take("[?");
@@ -243,8 +255,11 @@ impl Parser<'_> {
             return self.function(&name);
         }
         let found = self.allowed.iter().find(|variable| variable.name() == name);
-        let names = || self.allowed.iter().map(|variable| format!("`{}`", variable.name())).collect::<Vec<_>>().join(", ");
-        found.map(|variable| Node::Variable(*variable)).ok_or_else(|| format!("refers to `{name}`; here there are {}", names()))
+        let names =
+            || self.allowed.iter().map(|variable| format!("`{}`", variable.name())).collect::<Vec<_>>().join(", ");
+        found
+            .map(|variable| Node::Variable(*variable))
+            .ok_or_else(|| format!("refers to `{name}`; here there are {}", names()))
     }
 
     fn function(&mut self, name: &str) -> Result<Node, String> {
@@ -275,7 +290,11 @@ impl Parser<'_> {
         let mut arguments = self.list(")")?;
         if !allowed.contains(&arguments.len()) {
             let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-            return Err(format!("calls `{name}` with {} arguments, {} are allowed", arguments.len(), allowed.join(" or ")));
+            return Err(format!(
+                "calls `{name}` with {} arguments, {} are allowed",
+                arguments.len(),
+                allowed.join(" or ")
+            ));
         }
         arguments.insert(0, of);
         Ok(Node::Call(*function, arguments))

@@ -125,7 +125,10 @@ fn secrets_are_found() {
         let term = Term::read(source, &[Variable::Secret, Variable::Kind]).unwrap();
         term.secrets().map(|names| names.into_iter().map(str::to_owned).collect::<BTreeSet<String>>())
     };
-    assert_eq!(secrets("base64(kind + ':' + secret.A) + secret.B").unwrap(), BTreeSet::from(["A".to_owned(), "B".to_owned()]));
+    assert_eq!(
+        secrets("base64(kind + ':' + secret.A) + secret.B").unwrap(),
+        BTreeSet::from(["A".to_owned(), "B".to_owned()])
+    );
     for source in ["secret", "json(secret)", "secret[kind]", "secret.?A.orValue('')", "has(secret.A)"] {
         assert!(secrets(source).unwrap_err().contains("without a name"), "{source}");
     }
@@ -134,8 +137,16 @@ fn secrets_are_found() {
 /// Terms that are expressions of CEL, too, over `content.a` to `content.f`.
 fn common() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        prop::sample::select(vec!["content.a", "content.b", "content.c", "content.d", "content.e", "content.f", "kind"])
-            .prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "content.a",
+            "content.b",
+            "content.c",
+            "content.d",
+            "content.e",
+            "content.f",
+            "kind"
+        ])
+        .prop_map(str::to_owned),
         (-9_i64..9).prop_map(|number| if number < 0 { format!("({number})") } else { number.to_string() }),
         prop::sample::select(vec!["true", "false", "null", "'x'", "'Ab'", "1.5", "0.0", "''"]).prop_map(str::to_owned),
     ];
@@ -143,7 +154,8 @@ fn common() -> impl Strategy<Value = String> {
         let two = (inner.clone(), inner.clone());
         let signs = vec!["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "in"];
         prop_oneof![
-            (two.clone(), prop::sample::select(signs)).prop_map(|((one, other), sign)| format!("({one} {sign} {other})")),
+            (two.clone(), prop::sample::select(signs))
+                .prop_map(|((one, other), sign)| format!("({one} {sign} {other})")),
             (two.clone(), inner.clone()).prop_map(|((asked, yes), no)| format!("({asked} ? {yes} : {no})")),
             inner.clone().prop_map(|inner| format!("!({inner})")),
             inner.clone().prop_map(|inner| format!("[{inner}]")),

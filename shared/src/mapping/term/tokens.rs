@@ -13,8 +13,8 @@ pub(super) enum Token {
 
 /// Signs, longer ones before their beginnings.
 const SIGNS: [&str; 24] = [
-    "==", "!=", "<=", ">=", "&&", "||", ".?", "[?", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", "(", ")", "[", "]", ",",
-    ".",
+    "==", "!=", "<=", ">=", "&&", "||", ".?", "[?", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", "(", ")", "[",
+    "]", ",", ".",
 ];
 
 /// The words of a text.
@@ -26,7 +26,8 @@ pub(super) fn split(source: &str) -> Result<Vec<Token>, String> {
             '\'' | '"' => text(rest, first)?,
             '0'..='9' => number(rest)?,
             'a'..='z' | 'A'..='Z' | '_' => {
-                let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
+                let end =
+                    rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
                 (Token::Name(rest[..end].to_owned()), &rest[end..])
             }
             _ => {

@@ -139,7 +139,8 @@ pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration)
         "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::local(|_| None))).unwrap());
+    stack.handle =
+        Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::local(|_| None))).unwrap());
     stack
 }
 

@@ -1,6 +1,6 @@
 //! The request that tasks would make, and how an answer to it would be read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fanfold::ids::TaskId;
 use fanfold::policy::{Policy, Way};
@@ -38,7 +38,8 @@ impl Batches {
     /// What is shown of them: the requests and, if there is one, how the answer would be read. True: a task cannot be in a request.
     pub(super) fn show(&self, policy: &Policy, answer: Option<&Given>) -> Result<(Vec<Shown>, bool), Failure> {
         if let (Some(_), false) = (answer, self.0.len() == 1) {
-            let problem = format!("the tasks make {} batches, and an answer is to one; give tasks of one batch", self.0.len());
+            let problem =
+                format!("the tasks make {} batches, and an answer is to one; give tasks of one batch", self.0.len());
             return Err(Fault::new("--answer", problem).into());
         }
         let (mut all, mut unfit) = (Vec::new(), false);
@@ -52,7 +53,10 @@ impl Batches {
                 }
                 Err(error) => {
                     unfit = true;
-                    all.push(Shown { json: json!({"request": null, "problem": error.message}), text: format!("no request: {error}") });
+                    all.push(Shown {
+                        json: json!({"request": null, "problem": error.message}),
+                        text: format!("no request: {error}"),
+                    });
                 }
             }
         }
@@ -69,8 +73,9 @@ pub(super) struct Given {
 
 impl Given {
     pub(super) fn read(file: Option<&PathBuf>, status: u16) -> Result<Option<Self>, Failure> {
-        let read = |file: &PathBuf| std::fs::read(file).map_err(|error| Fault::new(Path::display(file), error).into());
-        Ok(file.map(read).transpose()?.map(|body| Self { status, body }))
+        let Some(file) = file else { return Ok(None) };
+        let body = std::fs::read(file).map_err(|error| Fault::new(file.display(), error))?;
+        Ok(Some(Self { status, body }))
     }
 }
 
@@ -131,7 +136,9 @@ impl Batch {
             Some(mapping) if mapping.reads() => mapping
                 .read(call, status, &status.to_string(), &given.body)
                 .map(|readings| (readings.members, readings.problem)),
-            _ if (200..300).contains(&status) => Answer::read(&given.body, call).map(|answer| as_any_batch_api(answer, call)),
+            _ if (200..300).contains(&status) => {
+                Answer::read(&given.body, call).map(|answer| as_any_batch_api(answer, call))
+            }
             _ => {
                 let cause = fanfold_batch_api::Cause::Status(status);
                 Err(CallError::new(cause, format!("the batch API answered {status}")))
@@ -148,7 +155,8 @@ impl Batch {
         let mut text = format!("answer {status}");
         let mut list = Vec::new();
         for ((line, _), reading) in self.members.iter().zip(members) {
-            let (outcome, said) = reading.map_or(("no outcome", String::new()), |reading| (name(reading.outcome), said(&reading)));
+            let (outcome, said) =
+                reading.map_or(("no outcome", String::new()), |reading| (name(reading.outcome), said(&reading)));
             text.push_str(format!("\n  line {line:<6}{outcome:<12}{}", shown(&said)).trim_end());
             list.push(json!({"line": line, "outcome": outcome, "said": said}));
         }
@@ -187,6 +195,7 @@ fn name(outcome: MemberOutcome) -> &'static str {
 
 /// The error of a member, or its result.
 fn said(reading: &Reading) -> String {
-    let result = || reading.result.as_ref().map(|result| result.as_str().map_or_else(|| result.to_string(), str::to_owned));
+    let result =
+        || reading.result.as_ref().map(|result| result.as_str().map_or_else(|| result.to_string(), str::to_owned));
     reading.error.clone().or_else(result).unwrap_or_default()
 }
