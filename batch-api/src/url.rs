@@ -6,8 +6,9 @@ mod sign;
 use fanfold::clock::World;
 use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::{beginning, shorten};
+use fanfold_http_client::aws::{Aws, Unsigned};
 use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, innermost, retry_after};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Map, Value};
 
@@ -28,46 +29,53 @@ pub(crate) struct UrlCaller {
 
 impl UrlCaller {
     /// Calls what the guard allows.
-    pub(crate) fn new(guard: Guard, secrets: Secrets, aws: fanfold_http_client::aws::Aws, world: World) -> Self {
+    pub(crate) fn new(guard: Guard, secrets: Secrets, aws: Aws, world: World) -> Self {
         Self { client: HttpClient::guarded(guard), secrets, signer: Signer { aws, world } }
     }
 
     /// Makes one call.
     pub(crate) async fn send(&self, url: &str, request: Request<'_>) -> Result<Answer, CallError> {
-        let Request { call, body, key, timeout, mapping } = request;
-        if let Some(mapping) = mapping.as_ref().filter(|mapping| mapping.sent.is_empty()) {
+        let (call, mapping) = (request.call, request.mapping.as_ref());
+        if let Some(mapping) = mapping.filter(|mapping| mapping.sent.is_empty()) {
             return Ok(mapping.uncalled(call).into_answer(call));
         }
-        let mut names = mapping.as_ref().map(Mapping::secrets).unwrap_or_default();
-        names.extend(mapping.as_ref().and_then(Mapping::signing_secret).map(str::to_owned));
+        let mut names = mapping.map(Mapping::secrets).unwrap_or_default();
+        names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
         let secrets = self.secrets.values(&names)?;
-        let post = match &mapping {
+        let post = match mapping {
             None => self.client.post(url).map_err(not_begun)?.header(CONTENT_TYPE, "application/json"),
-            Some(mapping) => self.mapped(url, mapping, &key, &secrets, &body)?,
+            Some(mapping) => self.mapped(url, mapping, &request, &secrets)?,
         };
-        let post = post.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &key).header(ATTEMPT, call.attempt);
-        let response = post.timeout(timeout).body(body).send().await.map_err(|error| failure(&error))?;
-        let mapping = mapping.filter(Mapping::reads);
+        let post =
+            post.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key).header(ATTEMPT, call.attempt);
+        let response =
+            post.timeout(request.timeout).body(request.body).send().await.map_err(|error| failure(&error))?;
+        let mapping = request.mapping;
+        let reader = mapping.as_ref().filter(|mapping| mapping.reads());
         let (status, headers) = (response.status(), response.headers().clone());
-        let said = match &mapping {
+        let said = match reader {
             // The answer to a failed call may be read, too: what cannot be received of it is not needed.
             Some(_) if !status.is_success() => body::read(response).await.unwrap_or_default(),
             None if !status.is_success() => {
-                let said = hidden(body::excerpt(response).await.into_bytes(), &secrets);
+                let said = hidden(body::start(response).await, &secrets);
                 return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX)));
             }
             _ => body::read(response).await?,
         };
         let said = hidden(said, &secrets);
+        if let Some(reader) = reader {
+            let reason = format!("{status}{}", redirect(status, &headers));
+            let readings = reader.read(call, status.as_u16(), &reason, &said);
+            let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
+            return Ok(readings.into_answer(call));
+        }
+        let answer = match status {
+            StatusCode::MULTI_STATUS => Answer::read_multi_status(&said, call)?,
+            _ => Answer::read(&said, call)?,
+        };
         match mapping {
-            Some(mapping) => {
-                let reason = format!("{status}{}", redirect(status, &headers));
-                let readings = mapping.read(call, status.as_u16(), &reason, &said);
-                let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
-                Ok(readings.into_answer(call))
-            }
-            None if status == StatusCode::MULTI_STATUS => Answer::read_multi_status(&said, call),
-            None => Answer::read(&said, call),
+            Some(mapping) => Ok(mapping.complete(answer, call)),
+            None => Ok(answer),
         }
     }
 
@@ -76,11 +84,10 @@ impl UrlCaller {
         &self,
         url: &str,
         mapping: &Mapping,
-        key: &str,
+        request: &Request<'_>,
         secrets: &Map<String, Value>,
-        body: &[u8],
     ) -> Result<RequestBuilder, CallError> {
-        let head = mapping.head(key, secrets.clone())?;
+        let head = mapping.head(&request.key, secrets.clone())?;
         let url = head.url(url);
         let method = mapping.method.name();
         let mut headers = head.headers;
@@ -88,12 +95,24 @@ impl UrlCaller {
             headers.push(("content-type".to_owned(), mapping.media_type().to_owned()));
         }
         if let Some(sign) = &mapping.sign {
-            let signature = self.signer.sign(sign, secrets, (method, &url), &headers, (key, body))?;
+            let signed: Vec<(&str, &str)> =
+                headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let unsigned = Unsigned { method, url: &url, headers: &signed, body: &request.body };
+            let signature = self.signer.sign(sign, secrets, &request.key, &unsigned)?;
             headers.extend(signature);
         }
         let method = method.parse().map_err(|_| CallError::new(Cause::NotMade, "the method cannot be used"))?;
-        let request = self.client.request(method, &url).map_err(not_begun)?;
-        Ok(headers.into_iter().fold(request, |request, (name, value)| request.header(name, value)))
+        let begun = self.client.request(method, &url).map_err(not_begun)?;
+        headers.into_iter().try_fold(begun, |request, (name, value)| match HeaderValue::from_bytes(value.as_bytes()) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                Ok(request.header(name, value))
+            }
+            // The value is not shown: a secret may be in it.
+            Err(_) => {
+                Err(CallError::new(Cause::NotMade, format!("the header `{name}` has a value that no header may have")))
+            }
+        })
     }
 }
 

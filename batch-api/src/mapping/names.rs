@@ -79,6 +79,7 @@ fn name_of_member(term: &Term, call: &Call, at: usize, index: usize, scope: &Sco
     let content = if term.reads_content() { serde_json::from_str(member.content.get()) } else { Ok(Value::Null) };
     let content = content.map_err(|error| error.to_string())?;
     let scope = scope.with(Variable::Id, &id).with(Variable::Index, &index).with(Variable::Content, &content);
+    let scope = scope.with_raw(member.content.get());
     let value = term.value(&scope).map_err(|error| format!("`batch_api.response.member`: {error}"))?;
     Ok(text(&value))
 }

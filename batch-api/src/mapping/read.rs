@@ -1,5 +1,8 @@
 //! Reading an answer by its mapping. What the answer does not say is never guessed.
 
+use std::collections::HashMap;
+
+use fanfold::ids::TaskId;
 use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::mapping::{CompiledResponse, Match, Scope, Term, Variable};
 use fanfold::text::{BYTE_ORDER_MARK, beginning};
@@ -7,7 +10,7 @@ use serde_json::Value;
 
 use super::names::Names;
 use super::{Mapping, items};
-use crate::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
+use crate::{Answer, Call, CallError, CallMember, Cause, MemberAnswer, MemberOutcome};
 
 /// What an answer says of one member.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +36,7 @@ impl Readings {
     /// The same as the answer to a call.
     #[must_use]
     pub fn into_answer(self, call: &Call) -> Answer {
-        let answer = |(member, reading): (&crate::CallMember, Option<Reading>)| {
+        let answer = |(member, reading): (&CallMember, Option<Reading>)| {
             reading.map(|Reading { outcome, error, .. }| MemberAnswer { id: member.id, outcome, error })
         };
         let members = call.members.iter().zip(self.members).filter_map(answer).collect();
@@ -74,6 +77,32 @@ impl Mapping {
             }
         }
         Readings { members, problem: None }
+    }
+
+    /// An answer that was read as any batch API's, with the failures of members that were not in the request: it cannot be about
+    /// these.
+    #[must_use]
+    pub fn complete(&self, answer: Answer, call: &Call) -> Answer {
+        if self.unfit.is_empty() {
+            return answer;
+        }
+        let uncalled = self.uncalled(call).members;
+        let succeeded =
+            |member: &CallMember| MemberAnswer { id: member.id, outcome: MemberOutcome::Succeeded, error: None };
+        let (mut members, problem) = match answer {
+            Answer::AllSucceeded => (call.members.iter().map(succeeded).collect(), None),
+            Answer::Members(members) => (members, None),
+            Answer::Unclear { members, problem } => (members, Some(problem)),
+        };
+        let failed: HashMap<TaskId, Reading> =
+            call.members.iter().zip(uncalled).filter_map(|(member, reading)| Some((member.id, reading?))).collect();
+        members.retain(|member: &MemberAnswer| !failed.contains_key(&member.id));
+        let failed = failed.into_iter().map(|(id, Reading { outcome, error, .. })| MemberAnswer { id, outcome, error });
+        members.extend(failed);
+        match problem {
+            None => Answer::Members(members),
+            Some(problem) => Answer::Unclear { members, problem },
+        }
     }
 
     /// Reads an answer.

@@ -171,6 +171,16 @@ fn what_is_echoed_did_not_succeed_and_is_tried_again() {
 }
 
 #[test]
+fn a_member_may_be_named_by_its_content_as_json() {
+    let response = json!({"items": "/i", "match": "id", "id": "item", "member": "json(content)", "ok": "true"});
+    let api = batch_api(json!({"url": "https://example.com/", "response": response}));
+    let call = call(&[json!({"b": 1, "a": 2}), json!(7)]);
+    let named = call.members[0].content.get();
+    let readings = read(&api, &call, 200, json!({"i": [named]}).to_string().as_bytes()).unwrap();
+    assert_eq!(readings.members.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
 fn without_items_the_status_is_the_outcome_of_all() {
     let response = json!({"match": "none", "whole": {"error": "body.message", "retry": "status == 422 ? true : null"}});
     assert_eq!(said(response.clone(), 2, 200, &json!({"x": 1})).0, [Some(Succeeded); 2]);
@@ -216,6 +226,23 @@ fn members_that_cannot_be_written_fail_and_the_others_are_read() {
     assert_eq!(members.iter().map(|member| member.outcome).collect::<Vec<_>>(), [Succeeded, Failed, Failed]);
     let problem = "the request cannot be written for it: `content.name` finds no field `name`";
     assert_eq!(members[1].error.as_deref(), Some(problem));
+}
+
+/// Fanfold's own answers are about the members that a call has; those that were not sent are none of them.
+#[test]
+fn an_answer_of_any_batch_api_says_nothing_of_members_that_were_not_sent() {
+    let api = batch_api(json!({"url": "https://example.com/", "request": {"body": {"${members}": "${content.name}"}}}));
+    let call = call(&[json!({"name": "a"}), json!({})]);
+    let mapping = Request::new(&api, &call).unwrap().mapping.unwrap();
+    assert!(!mapping.reads());
+    let [a, b] = [call.members[0].id.to_string(), call.members[1].id.to_string()];
+    let all = json!({"members": [{"id": a, "outcome": "succeeded"}, {"id": b, "outcome": "succeeded"}]}).to_string();
+    for body in ["", r#"{"batchItemFailures": []}"#, all.as_str()] {
+        let answer = mapping.complete(Answer::read(body.as_bytes(), &call).unwrap(), &call);
+        let Answer::Members(members) = answer else { panic!("it is clear") };
+        let outcomes: Vec<_> = members.iter().map(|member| (member.id, member.outcome)).collect();
+        assert_eq!(outcomes, [(call.members[0].id, Succeeded), (call.members[1].id, Failed)], "{body}");
+    }
 }
 
 #[test]

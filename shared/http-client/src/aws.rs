@@ -184,7 +184,7 @@ impl Aws {
         let url = self.url(call, region);
         let headers: Vec<(&str, &str)> = call.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let unsigned = Unsigned { method: call.method.as_str(), url: &url, headers: &headers, body: &call.body };
-        let signature = self.signature(call.service.name(), region, call.service.settings(), &unsigned, now)?;
+        let signature = self.signature((call.service.name(), region), call.service.settings(), &unsigned, now)?;
         let mut request = self.client.request(call.method.clone(), &url).map_err(|error| error.to_string())?;
         for (name, value) in headers {
             request = request.header(name, value);
@@ -210,13 +210,12 @@ impl Aws {
         now: Timestamp,
     ) -> Result<Vec<(String, String)>, String> {
         let region = region_of(unsigned.url).map_or_else(|| self.region(), Ok)?;
-        self.signature(service, region, SigningSettings::default(), unsigned, now)
+        self.signature((service, region), SigningSettings::default(), unsigned, now)
     }
 
     fn signature(
         &self,
-        service: &str,
-        region: &str,
+        (service, region): (&str, &str),
         settings: SigningSettings,
         unsigned: &Unsigned<'_>,
         now: Timestamp,

@@ -136,9 +136,13 @@ impl Batch {
             Some(mapping) if mapping.reads() => mapping
                 .read(call, status, &status.to_string(), &given.body)
                 .map(|readings| (readings.members, readings.problem)),
-            _ if (200..300).contains(&status) => {
-                Answer::read(&given.body, call).map(|answer| as_any_batch_api(answer, call))
-            }
+            _ if (200..300).contains(&status) => Answer::read(&given.body, call).map(|answer| {
+                let answer = match &request.mapping {
+                    Some(mapping) => mapping.complete(answer, call),
+                    None => answer,
+                };
+                as_any_batch_api(answer, call)
+            }),
             _ => {
                 let cause = fanfold_batch_api::Cause::Status(status);
                 Err(CallError::new(cause, format!("the batch API answered {status}")))
