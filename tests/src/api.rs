@@ -91,7 +91,7 @@ impl Caller for ScriptedApi {
             self.seen.lock().unwrap().push(Seen { key, call: call.clone(), body, at, until });
             if takes > batch_api.timeout.0 {
                 tokio::time::sleep(batch_api.timeout.0).await;
-                return Err(CallError::again("no answer in time"));
+                return Err(CallError::new(Cause::Silence, "no answer in time"));
             }
             if !takes.is_zero() {
                 tokio::time::sleep(takes).await;

@@ -7,43 +7,56 @@ use fanfold::grouping::{First, Follows};
 use fanfold::lane::Lane;
 use fanfold::limits::DELAY_MIN;
 use fanfold::messages::{AckRequest, HandleMessage, NotifyMessage};
-use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
+use fanfold::metrics::{CALLS_SPLIT, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
 use crate::settle::{Ended, settle};
+use crate::step::Next;
 use crate::{Handle, HandleError};
 
 impl Handle {
     /// Writes down how an attempt ended, and sends what follows. `more`: see [`HandleMessage::more`].
-    pub(crate) async fn end(&self, batch: Batch, policy: &Policy, ended: Ended, more: bool) -> Result<(), HandleError> {
+    pub(crate) async fn end(
+        &self,
+        batch: Batch,
+        policy: &Policy,
+        ended: Ended,
+        more: bool,
+    ) -> Result<Option<Next>, HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
         let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
-            return Ok(());
+            return Ok(None);
         };
         count(&batch, &settled);
         self.conclude(&settled, Some(policy), more).await
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
-    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
+    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Option<Next>, HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotFormed(batch.id))?;
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
             // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(_)) => {
-                self.later(&batch.lane, message, from.since(self.world.now()) + DELAY_MIN).await
+                self.come_later(batch, message, from.since(self.world.now()) + DELAY_MIN).await
             }
-            (BatchStatus::Grouping | BatchStatus::Formed, _) => self.later(&batch.lane, message, Duration::ZERO).await,
+            (BatchStatus::Grouping | BatchStatus::Formed, _) => self.come_later(batch, message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
         }
     }
 
-    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
+    /// Sends what follows from an attempt whose end is written; repeating it does no harm. Returns the batch's next part, if it may be
+    /// called at once. A batch leaves the lane's
     /// flight before its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the
     /// attempt followed, which counts if it was deleted meanwhile.
-    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<(), HandleError> {
+    async fn conclude(
+        &self,
+        batch: &Batch,
+        attempted: Option<&Policy>,
+        more: bool,
+    ) -> Result<Option<Next>, HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.as_deref().or(attempted);
         let follows = Follows::of(batch, policy);
@@ -65,9 +78,23 @@ impl Handle {
         {
             let wait = from.since(self.world.now());
             let message = HandleMessage { more, ..message };
-            self.later(&batch.lane, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
+            if let (false, true, Some(policy)) = (batch.parts.is_empty(), wait.is_zero(), policy) {
+                let (lane, timeout) = (batch.lane.clone(), policy.batch_api.timeout.0);
+                return Ok(Some(Next { message, lane, timeout }));
+            }
+            return self.come_later(batch, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await;
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// The same as [`Self::later`], for a worker that then has nothing more to do.
+    pub(crate) async fn come_later(
+        &self,
+        batch: &Batch,
+        message: HandleMessage,
+        wait: Duration,
+    ) -> Result<Option<Next>, HandleError> {
+        self.later(&batch.lane, message, wait).await.map(|()| None)
     }
 
     /// Sends a message about a batch of `lane` to arrive after `wait`, or as late as a message can.
@@ -81,5 +108,8 @@ fn count(batch: &Batch, settled: &Batch) {
     metrics::counter!(MEMBERS_FAILED).increment(settled.failed.count() - batch.failed.count());
     if settled.retry_at.is_some() {
         metrics::counter!(RETRIES).increment(1);
+    }
+    if settled.parts.count(&settled.unsettled()) > batch.parts.count(&batch.unsettled()) {
+        metrics::counter!(CALLS_SPLIT).increment(1);
     }
 }

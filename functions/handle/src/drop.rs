@@ -13,6 +13,7 @@ use fanfold::store::batches::Batch;
 use fanfold_batch_api::Answer;
 
 use crate::settle::Ended;
+use crate::step::Next;
 use crate::{Handle, HandleError};
 
 impl Handle {
@@ -49,12 +50,15 @@ impl Handle {
     }
 
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.
-    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<(), HandleError> {
-        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
-        let Some(batch) = self.drop_some(batch).await? else { return Ok(()) };
+    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Option<Next>, HandleError> {
+        let batch = match self.begin_without_call(message, policy).await? {
+            Ok(batch) => batch,
+            Err(next) => return Ok(next),
+        };
+        let Some(batch) = self.drop_some(batch).await? else { return Ok(None) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
-            return self.later(&batch.lane, message, Duration::ZERO).await;
+            return self.come_later(&batch, message, Duration::ZERO).await;
         }
         let ended = Ended { result: Ok(Answer::AllSucceeded), gone: BTreeSet::new(), put_off: None };
         self.end(batch, policy, ended, message.more).await

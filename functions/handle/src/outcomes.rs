@@ -75,6 +75,11 @@ impl Outcomes {
         self.silent.iter().copied().filter(|slot| !self.succeeded.get(*slot)).collect()
     }
 
+    /// Whether a slot has no outcome, in a batch in which it had none and was not dropped.
+    pub(crate) fn is_open(&self, slot: usize) -> bool {
+        !self.succeeded.get(slot) && !self.failed.get(slot)
+    }
+
     /// Takes the outcomes of members; `problem`: what was unreadable. Returns those to be tried again.
     fn by_member(
         &mut self,

@@ -12,6 +12,7 @@ use fanfold::store::batches::Batch;
 use fanfold::store::pace::Paced;
 
 use crate::places::Entry;
+use crate::step::Next;
 use crate::{Handle, HandleError};
 
 /// The time of a call by one rate.
@@ -63,7 +64,7 @@ impl Rates {
     fn of(batch: &Batch, policy: &Policy) -> Self {
         let allowance = |rate: &Option<_>| rate.as_ref().and_then(Allowance::of);
         // Which members are called is known only when the attempt has begun: it may be fewer.
-        let spends = Spends { tasks: batch.unsettled().len(), weight: batch.weight };
+        let spends = Spends { tasks: batch.called().len(), weight: batch.weight };
         Self { lane: allowance(&policy.lane_rate), kind: allowance(&policy.kind_rate), spends }
     }
 
@@ -251,9 +252,9 @@ impl Handle {
         batch: &Batch,
         turns: Turns,
         wait: Duration,
-    ) -> Result<(), HandleError> {
+    ) -> Result<Option<Next>, HandleError> {
         match self.batches.wait_for_turn(batch, turns).await? {
-            Write::Done(_) => self.later(&batch.lane, message, wait).await,
+            Write::Done(_) => self.come_later(batch, message, wait).await,
             Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await,
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
         }

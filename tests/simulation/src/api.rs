@@ -81,7 +81,10 @@ impl SimulatedApi {
         let made = self.make(&request);
         let result = self.worker.call(sim, "the batch API", &what, made).await;
         let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
-        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
+        let mut model = lock(&sim.model);
+        model.pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
+        model.answered(call, &result);
+        drop(model);
         result
     }
 

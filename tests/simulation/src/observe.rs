@@ -32,7 +32,12 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
     {
         let lane: Option<Lane> = model.lanes.get(&batch).and_then(|lane| lane.parse().ok());
         let backoff = lane.and_then(|lane| model.kinds.get(&lane.kind)).map(|kind| kind.backoff);
+        if !values[":parts"].is_null() {
+            model.split.insert(batch);
+        }
+        model.recorded(batch, attempt);
         if let Some(backoff) = backoff {
+            let backoff = Some(backoff).filter(|_| !model.split.contains(&batch));
             model.pace.settled(batch, attempt, ended, backoff);
         }
     }

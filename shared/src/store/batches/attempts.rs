@@ -99,6 +99,7 @@ impl Batches {
                 && stands.succeeded == after.succeeded
                 && stands.failed == after.failed
                 && stands.silent == after.silent
+                && stands.parts == after.parts
         });
         Ok(match settled {
             Write::Refused(stands) if !mine => Write::Refused(stands),

@@ -16,6 +16,7 @@ use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::pacing::Turns;
+use crate::parts::Parts;
 use crate::policy::Weight;
 use crate::store::notices::NoticeProgress;
 
@@ -52,6 +53,8 @@ pub struct Batch {
     pub held_at: Option<Timestamp>,
     /// When `sweep` last kept its tasks for longer.
     pub kept_at: Option<Timestamp>,
+    /// The parts in which the members without an outcome are called, once a call failed for all of them.
+    pub parts: Parts,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -92,6 +95,12 @@ impl Batch {
     pub fn unsettled(&self) -> Vec<usize> {
         let settled = |slot| self.succeeded.get(slot) || self.failed.get(slot) || self.dropped.get(slot);
         (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
+    }
+
+    /// The slots of the next call: all without an outcome, or a part of them.
+    #[must_use]
+    pub fn called(&self) -> Vec<usize> {
+        self.parts.next(&self.unsettled()).0
     }
 
     /// While an attempt runs: whether an earlier one was lost with its worker, so that the result of its call is unknown.
@@ -155,6 +164,7 @@ impl Batch {
             reminded_at: None,
             held_at: None,
             kept_at: None,
+            parts: Parts::default(),
             succeeded: Bits::default(),
             failed: Bits::default(),
             dropped: Bits::default(),
@@ -188,6 +198,7 @@ impl Batch {
             ("reminded_at", self.reminded_at.map(time)),
             ("held_at", self.held_at.map(time)),
             ("kept_at", self.kept_at.map(time)),
+            ("parts", (!self.parts.is_empty()).then(|| binary(&self.parts.pack()))),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
@@ -231,6 +242,7 @@ impl Batch {
             reminded_at: reader.time("reminded_at")?,
             held_at: reader.time("held_at")?,
             kept_at: reader.time("kept_at")?,
+            parts: Parts::unpack(reader.bytes("parts")?).map_err(|error| reader.corrupt("parts", error))?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
@@ -252,6 +264,7 @@ mod tests {
     use super::*;
     use crate::ids::ItemId;
     use crate::pacing::Turn;
+    use crate::parts::tests::any_parts;
     use crate::store::notices::any_notice;
     use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -264,9 +277,9 @@ mod tests {
             prop::array::uniform5(prop::option::of(any_time())),
             prop::array::uniform4(any_bits()),
             (errors, prop::option::of(".{0,9}"), any_notice()),
-            (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
+            (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
         )
-            .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
+            .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
                 let (id, lane, status, (fanout, group, items)) = named;
                 let [attempts, ended, refused] = counts;
                 let [lease_until, retry_at, reminded_at, held_at, kept_at] = times;
@@ -290,6 +303,7 @@ mod tests {
                     reminded_at,
                     held_at,
                     kept_at,
+                    parts,
                     succeeded,
                     failed,
                     dropped,

@@ -2,6 +2,7 @@
 
 use crate::bits::Bits;
 use crate::clock::Timestamp;
+use crate::parts::Parts;
 
 use super::{Batch, BatchStatus};
 
@@ -18,6 +19,8 @@ pub struct Settlement {
     pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
+    /// The parts in which the others are called; none: together.
+    pub parts: Parts,
     /// Why there is to be a next attempt, if there is one: the error of one of its members.
     pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
@@ -40,6 +43,7 @@ impl Settlement {
             errors: self.errors,
             last_error: self.last_error,
             refused: self.refused,
+            parts: self.parts,
             retry_at: self.retry_at,
             lease_until: None,
             ended: batch.ended + 1,
@@ -75,6 +79,7 @@ mod tests {
             silent: Bits::from_iter([4]),
             refused: 1,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
+            parts: Parts::default(),
             last_error: retry_at.map(|_| "429".to_owned()),
             retry_at,
         }

@@ -104,7 +104,9 @@ async fn odd_answers_count_where_they_are_clear() {
         ),
         (
             "statuses",
-            |[a, b, c]| members(json!([{"id": a, "status": 422}, {"id": b, "status": "201"}, {"id": c, "status": 503}])),
+            |[a, b, c]| {
+                members(json!([{"id": a, "status": 422}, {"id": b, "status": "201"}, {"id": c, "status": 503}]))
+            },
             2,
             &[0],
         ),
