@@ -23,8 +23,10 @@ def run(bench):
         items = orders(bench, folder, bench.of(usual=None, smallest=200))
         # A chord makes one request after the other for each item: a part of them shows the rate.
         few = orders(bench, folder, bench.of(usual=2_000, full=None, smallest=50), "few.json")
-        measured, skipped = {"fanfold, memory": lambda: example.in_memory(bench),
-                             "fanfold, disk": lambda: example.on_disk(bench)}, {}
+        measured, skipped = {"fanfold, memory": lambda: example.in_memory(bench, idle=True),
+                             "fanfold, disk": lambda: example.on_disk(bench, idle=True),
+                             "example, memory": lambda: example.in_memory(bench),
+                             "example, disk": lambda: example.on_disk(bench)}, {}
         try:
             redis = redis_version()
             bullmq = Bullmq(bench)

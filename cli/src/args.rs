@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::client::Ask;
+use crate::client::ClientCommand;
 
 /// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and reports
 /// exactly when the last task is done.
@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Serve(ServeArgs),
     #[command(flatten)]
-    Ask(Ask),
+    Client(ClientCommand),
 }
 
 /// Handles every row of a folder's CSV or NDJSON file as a task, and waits for the last one.

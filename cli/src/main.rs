@@ -43,7 +43,7 @@ async fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(args, cli.verbose > 0).await,
         Command::Serve(args) => serve::serve(args).await.map(|()| ExitCode::SUCCESS),
-        Command::Ask(ask) => client::run(ask).await,
+        Command::Client(command) => client::run(command).await,
     };
     match result {
         Ok(status) => status,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fanfold::limits::{SOURCE_ANSWER_BYTES_MAX, SOURCE_TIMEOUT};
 use fanfold::producing::RunRows;
 use fanfold_batch_api::Cause;
-use fanfold_produce::{Answer, Ask, Asking, LocalSources, SourceError};
+use fanfold_produce::{Asking, LocalSources, SourceAnswer, SourceError, SourceRequest};
 
 use crate::batch_api::{Input, LocalPrograms};
 use crate::run::FileRows;
@@ -26,7 +26,7 @@ impl LocalFolder {
     }
 
     /// Runs a program for one question. A failed run is repeated, unless it said too much.
-    async fn run(&self, command: &[String], ask: &Ask) -> Result<Answer, SourceError> {
+    async fn run(&self, command: &[String], ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
         let bytes = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
         let input = Input {
             name: "the source",
@@ -40,7 +40,7 @@ impl LocalFolder {
             ..SourceError::again(error.message)
         })?;
         let told = |error: SourceError| SourceError { message: output.problem(&error.message), ..error };
-        Answer::read(&output.bytes, ask).map_err(told)
+        SourceAnswer::read(&output.bytes, ask).map_err(told)
     }
 }
 
@@ -49,11 +49,11 @@ impl LocalSources for LocalFolder {
         &self.folder
     }
 
-    fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a Ask) -> Asking<'a> {
+    fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a SourceRequest) -> Asking<'a> {
         Box::pin(self.run(command, ask))
     }
 
-    fn ask_rows<'a>(&'a self, rows: &'a RunRows, ask: &'a Ask) -> Asking<'a> {
+    fn ask_rows<'a>(&'a self, rows: &'a RunRows, ask: &'a SourceRequest) -> Asking<'a> {
         Box::pin(async move {
             match &self.rows {
                 Some(file) => file.ask(rows, ask).await,

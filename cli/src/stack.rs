@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::fail_fast::{FailFast, Limited};
 use crate::failure::Failure;
-use crate::run::{EndsRun, FileRows, Turns};
+use crate::run::{EndsRun, FileRows, Moves};
 use crate::say::say;
 use crate::sources::LocalFolder;
 use crate::stop::Stop;
@@ -63,7 +63,7 @@ pub(crate) struct OfRun {
     /// Its file.
     pub(crate) file: Arc<FileRows>,
     /// Learns when its rows are registered, and why they cannot be.
-    pub(crate) turns: Turns,
+    pub(crate) moves: Moves,
     /// Once it is reached no batch is handled any more.
     pub(crate) limit: Option<Arc<FailFast>>,
 }
@@ -155,7 +155,7 @@ impl EmbeddedStack {
                     step = Arc::new(Limited::new(step, Arc::clone(limit)));
                 }
                 (Some(run), PRODUCE) => {
-                    step = Arc::new(EndsRun::new(Arc::clone(&steps.produce), run.fanout, run.turns.clone()));
+                    step = Arc::new(EndsRun::new(Arc::clone(&steps.produce), run.fanout, run.moves.clone()));
                     // However slow the machine is: nobody else would register the page sooner.
                     source.timeout = Duration::MAX;
                 }

@@ -1,15 +1,15 @@
 //! When a message is taken for lost. Records say which message they wait for, and since when.
 
 use crate::clock::Timestamp;
-use crate::limits::REMINDER_PAUSE_MAX;
+use crate::limits::WAKE_PAUSE_MAX;
 
 /// Whether a message that has been due since `awaited` is to be sent again: it was due at `horizon` or before, and it was not sent
 /// again just now. One that is only late is sent again at once, then after twice its age, then after pauses of a fixed length.
 #[must_use]
-pub fn overdue(awaited: Timestamp, reminded_at: Option<Timestamp>, horizon: Timestamp, now: Timestamp) -> bool {
-    let patient = reminded_at
-        .filter(|reminded_at| *reminded_at >= awaited)
-        .is_some_and(|reminded_at| now.since(reminded_at) < reminded_at.since(awaited).min(REMINDER_PAUSE_MAX));
+pub fn overdue(awaited: Timestamp, woken_at: Option<Timestamp>, horizon: Timestamp, now: Timestamp) -> bool {
+    let patient = woken_at
+        .filter(|woken_at| *woken_at >= awaited)
+        .is_some_and(|woken_at| now.since(woken_at) < woken_at.since(awaited).min(WAKE_PAUSE_MAX));
     awaited <= horizon && !patient
 }
 
@@ -33,14 +33,14 @@ mod tests {
 
     #[test]
     fn each_pause_is_as_long_as_the_wait_before_it_up_to_a_limit() {
-        let again = |reminded: u64, now: u64| overdue(AWAITED, Some(after(reminded)), AWAITED, after(now));
+        let again = |woken: u64, now: u64| overdue(AWAITED, Some(after(woken)), AWAITED, after(now));
         assert!(!again(120, 239) && again(120, 240));
-        let most = REMINDER_PAUSE_MAX.as_secs();
+        let most = WAKE_PAUSE_MAX.as_secs();
         assert!(!again(9_000, 9_000 + most - 1) && again(9_000, 9_000 + most));
     }
 
     #[test]
-    fn a_reminder_of_an_earlier_message_does_not_count() {
+    fn a_wake_of_an_earlier_message_does_not_count() {
         assert!(overdue(after(100), Some(after(99)), after(100), after(100)));
     }
 }

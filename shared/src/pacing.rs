@@ -12,16 +12,17 @@
 //! A second number is the moment up to which times are promised to batches that wait: their turns. It keeps their order, and
 //! does not decide what may be called. A turn that no batch takes, or takes late, is lost, and the rate is not exceeded.
 
-use std::fmt;
-use std::str::FromStr;
+mod turns;
+
 use std::time::Duration;
 
 use uuid::Uuid;
 
+pub use self::turns::{Turn, TurnError, Turns};
 use crate::clock::Timestamp;
 use crate::limits::{
     BURST_TIME_DEFAULT, CALL_AHEAD, CALL_GRACE_BURST_SHARE, CALL_GRACE_MAX, CALL_GRACE_MIN, CALL_GRACE_SHARE,
-    CALL_LEAD, CALL_LEAD_AGAIN, CALL_LEAD_PER_MEMBER, TURN_MISSED_AFTER,
+    CALL_LEAD, CALL_LEAD_AGAIN, CALL_LEAD_PER_MEMBER,
 };
 use crate::policy::{Rate, Unit, Weight};
 
@@ -72,7 +73,7 @@ impl Allowance {
         let default = || {
             let comes = u128::from(amount) * BURST_TIME_DEFAULT.as_micros() / u128::from(per);
             let comes = u64::try_from(comes).unwrap_or(u64::MAX);
-            if unit == Unit::Weight { comes } else { (comes / ONE).max(1) * ONE }
+            if unit == Unit::Weight { comes } else { (comes / Weight::ONE.0).max(1) * Weight::ONE.0 }
         };
         Some(Self { unit, amount, per, burst: rate.burst.map_or_else(default, |burst| burst.0) })
     }
@@ -92,8 +93,8 @@ impl Allowance {
     #[must_use]
     pub fn ask(&self, spends: Spends, has_turn: bool) -> Ask {
         let spent = match self.unit {
-            Unit::Tasks => u64::try_from(spends.tasks).unwrap_or(u64::MAX).saturating_mul(ONE),
-            Unit::Calls => ONE,
+            Unit::Tasks => u64::try_from(spends.tasks).unwrap_or(u64::MAX).saturating_mul(Weight::ONE.0),
+            Unit::Calls => Weight::ONE.0,
             Unit::Weight => spends.weight.0,
         };
         let known = |time: u128| u64::try_from(time).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
@@ -110,9 +111,6 @@ impl Allowance {
         Ask { name: self.name(), spend, whole, slack, grace, lead, from: 0, has_turn }
     }
 }
-
-/// One, in thousandths.
-const ONE: u64 = 1_000;
 
 /// What a call of a batch asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,71 +275,6 @@ impl Slot {
     #[must_use]
     pub fn missed(&self, now: Timestamp) -> bool {
         moment(Timestamp(now.0.saturating_add(1))) > self.until
-    }
-}
-
-/// A turn that a batch waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// When it comes.
-    pub at: Timestamp,
-    /// The name of the rate that gave it: by another rate it is void.
-    pub rate: String,
-}
-
-impl fmt::Display for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.at.0, self.rate)
-    }
-}
-
-/// The text is not a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a time in milliseconds and the name of a rate")]
-pub struct TurnError;
-
-impl FromStr for Turn {
-    type Err = TurnError;
-
-    fn from_str(text: &str) -> Result<Self, TurnError> {
-        let (at, rate) = text.split_once(' ').ok_or(TurnError)?;
-        Ok(Self { at: Timestamp(at.parse().map_err(|_| TurnError)?), rate: rate.to_owned() })
-    }
-}
-
-/// The turns that a batch has waited for, or waits for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turns {
-    /// Among the batches of its lane.
-    pub lane: Option<Turn>,
-    /// Among those of its kind.
-    pub kind: Option<Turn>,
-}
-
-impl Turns {
-    /// When the last of them comes.
-    #[must_use]
-    pub fn at(&self) -> Option<Timestamp> {
-        self.lane.iter().chain(&self.kind).map(|turn| turn.at).max()
-    }
-
-    /// How much later than the next time there is a batch asks again, if it missed its turn long ago. Others may have missed
-    /// theirs for the same reason, and all would ask for that time. So each takes a random part of what it missed.
-    #[must_use]
-    pub fn spread(&self, now: Timestamp, random: u64) -> Duration {
-        let missed = self.at().map_or(Duration::ZERO, |at| now.since(at));
-        if missed < TURN_MISSED_AFTER {
-            return Duration::ZERO;
-        }
-        let missed = u64::try_from(missed.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(random % (missed + 1))
-    }
-
-    /// The same, each so much later.
-    #[must_use]
-    pub fn later(self, by: Duration) -> Self {
-        let later = |turn: Turn| Turn { at: turn.at.plus(by), ..turn };
-        Self { lane: self.lane.map(later), kind: self.kind.map(later) }
     }
 }
 

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::producing::Source;
-use fanfold_produce::{Answer, Ask, Asking, SourceError, Sources};
+use fanfold_produce::{Asking, SourceAnswer, SourceError, SourceRequest, Sources};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
 /// One question.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    pub ask: Ask,
+    pub ask: SourceRequest,
     pub at: Timestamp,
 }
 
-type Script = Arc<dyn Fn(&Ask) -> Result<Value, SourceError> + Send + Sync>;
+type Script = Arc<dyn Fn(&SourceRequest) -> Result<Value, SourceError> + Send + Sync>;
 
 /// Answers by a script.
 pub struct ScriptedSources {
@@ -37,7 +37,7 @@ impl Default for ScriptedSources {
 
 impl ScriptedSources {
     /// Answers by this script from now on.
-    pub fn answer(&self, script: impl Fn(&Ask) -> Result<Value, SourceError> + Send + Sync + 'static) {
+    pub fn answer(&self, script: impl Fn(&SourceRequest) -> Result<Value, SourceError> + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(script);
     }
 
@@ -53,7 +53,7 @@ impl ScriptedSources {
 }
 
 impl Sources for ScriptedSources {
-    fn ask<'a>(&'a self, _: &'a Source, ask: &'a Ask, now: Timestamp) -> Asking<'a> {
+    fn ask<'a>(&'a self, _: &'a Source, ask: &'a SourceRequest, now: Timestamp) -> Asking<'a> {
         async move {
             // Others may come between.
             tokio::task::yield_now().await;
@@ -63,7 +63,7 @@ impl Sources for ScriptedSources {
                 tokio::time::sleep(takes).await;
             }
             let script = Arc::clone(&self.script.lock().unwrap());
-            script(ask).and_then(|answer| Answer::read(answer.to_string().as_bytes(), ask))
+            script(ask).and_then(|answer| SourceAnswer::read(answer.to_string().as_bytes(), ask))
         }
         .boxed()
     }

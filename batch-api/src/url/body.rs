@@ -1,4 +1,4 @@
-//! Reading the body of an answer: as much as is allowed, and unpacked.
+//! Reading the body of an answer: as much as is allowed, and decompressed.
 
 use std::io::Read;
 
@@ -20,7 +20,7 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     let body = body(&mut response, ANSWER_BYTES_MAX).await.map_err(|error| failure(&error))?.ok_or_else(too_large)?;
     match encoding(response.headers()).as_str() {
         "" | "identity" => Ok(body),
-        "gzip" | "x-gzip" => unpack(&body),
+        "gzip" | "x-gzip" => decompress(&body),
         other => {
             let other = beginning(other.as_bytes(), 20);
             let message = format!("the answer is compressed with `{other}`, gzip or no compression is expected");
@@ -33,10 +33,10 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
 pub(super) async fn excerpt(mut response: Response) -> String {
     let mut body = start_of_body(&mut response, EXCERPT_READ_BYTES_MAX).await;
     if encoding(response.headers()).ends_with("gzip") {
-        let mut unpacked = Vec::new();
-        // A body that is cut off is shown as far as it can be unpacked.
-        let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut unpacked);
-        body = unpacked;
+        let mut decompressed = Vec::new();
+        // A body that is cut off is shown as far as it can be decompressed.
+        let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut decompressed);
+        body = decompressed;
     }
     beginning(&body, EXCERPT_BYTES_MAX)
 }
@@ -46,19 +46,19 @@ fn encoding(headers: &HeaderMap) -> String {
     value.trim().to_ascii_lowercase()
 }
 
-/// Unpacks a body. A small one can hold a very large one: it is read as far as is allowed.
-fn unpack(body: &[u8]) -> Result<Vec<u8>, CallError> {
-    let mut unpacked = Vec::new();
+/// Decompresses a body. A small one can hold a very large one: it is read as far as is allowed.
+fn decompress(body: &[u8]) -> Result<Vec<u8>, CallError> {
+    let mut decompressed = Vec::new();
     if body.is_empty() {
-        return Ok(unpacked);
+        return Ok(decompressed);
     }
     let most = ANSWER_BYTES_MAX as u64 + 1;
-    if let Err(error) = MultiGzDecoder::new(body).take(most).read_to_end(&mut unpacked) {
+    if let Err(error) = MultiGzDecoder::new(body).take(most).read_to_end(&mut decompressed) {
         let shown = beginning(body, EXCERPT_BYTES_MAX);
         let message = format!("the answer is not {{\"members\": [...]}}: it is no gzip ({error}): {shown}");
         return Err(CallError::new(Cause::BadAnswer, message));
     }
-    if unpacked.len() > ANSWER_BYTES_MAX { Err(too_large()) } else { Ok(unpacked) }
+    if decompressed.len() > ANSWER_BYTES_MAX { Err(too_large()) } else { Ok(decompressed) }
 }
 
 fn too_large() -> CallError {
@@ -73,23 +73,27 @@ mod tests {
     use flate2::write::GzEncoder;
     use std::io::Write;
 
-    fn packed(body: &[u8]) -> Vec<u8> {
+    fn compressed(body: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(body).unwrap();
         encoder.finish().unwrap()
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_as_far_as_allowed() {
+    fn what_is_compressed_is_decompressed_as_far_as_allowed() {
         let body = b"{\"members\": []}";
-        assert_eq!(unpack(&packed(body)).unwrap(), body);
-        assert_eq!(unpack(&[packed(b"{"), packed(b"}")].concat()).unwrap(), b"{}", "two members of one file");
-        assert_eq!(unpack(&[]).unwrap(), b"");
-        assert_eq!(unpack(&packed(&vec![b' '; ANSWER_BYTES_MAX])).unwrap().len(), ANSWER_BYTES_MAX);
-        let bomb = packed(&vec![0; 20 * ANSWER_BYTES_MAX]);
+        assert_eq!(decompress(&compressed(body)).unwrap(), body);
+        assert_eq!(
+            decompress(&[compressed(b"{"), compressed(b"}")].concat()).unwrap(),
+            b"{}",
+            "two members of one file"
+        );
+        assert_eq!(decompress(&[]).unwrap(), b"");
+        assert_eq!(decompress(&compressed(&vec![b' '; ANSWER_BYTES_MAX])).unwrap().len(), ANSWER_BYTES_MAX);
+        let bomb = compressed(&vec![0; 20 * ANSWER_BYTES_MAX]);
         assert!(bomb.len() < ANSWER_BYTES_MAX / 10);
-        for bad in [bomb, body.to_vec(), packed(body)[..20].to_vec()] {
-            assert_eq!(unpack(&bad).unwrap_err().cause, Cause::BadAnswer);
+        for bad in [bomb, body.to_vec(), compressed(body)[..20].to_vec()] {
+            assert_eq!(decompress(&bad).unwrap_err().cause, Cause::BadAnswer);
         }
     }
 }

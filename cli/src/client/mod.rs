@@ -31,7 +31,7 @@ use crate::failure::Failure;
 
 /// The commands that are clients of a stack, one per file.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Ask {
+pub(crate) enum ClientCommand {
     List(list::ListArgs),
     Status(status::StatusArgs),
     Wait(wait::WaitArgs),
@@ -51,24 +51,24 @@ pub(crate) enum Ask {
 }
 
 /// Runs one of them.
-pub(crate) async fn run(ask: Ask) -> Result<ExitCode, Failure> {
-    match ask {
-        Ask::List(args) => list::run(args).await,
-        Ask::Status(args) => status::run(args).await,
-        Ask::Wait(args) => wait::run(args).await,
-        Ask::Items(args) => items::run(args).await,
-        Ask::Open(args) => open::run(args).await,
-        Ask::Add(args) => add::run(args).await,
-        Ask::Seal(args) => seal::run(args).await,
-        Ask::Ack(args) => ack::run(args).await,
-        Ask::Cancel(args) => cancel::run(args).await,
-        Ask::Lanes(args) => lanes::run(args).await,
-        Ask::Switches(args) => switches::run(args).await,
-        Ask::Pause(args) => switch::pause(args).await,
-        Ask::Resume(args) => switch::resume(args).await,
-        Ask::Drain(args) => switch::drain(args).await,
-        Ask::Tasks(args) => tasks::run(args).await,
-        Ask::Policy(args) => policy::run(args).await,
+pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
+    match command {
+        ClientCommand::List(args) => list::run(args).await,
+        ClientCommand::Status(args) => status::run(args).await,
+        ClientCommand::Wait(args) => wait::run(args).await,
+        ClientCommand::Items(args) => items::run(args).await,
+        ClientCommand::Open(args) => open::run(args).await,
+        ClientCommand::Add(args) => add::run(args).await,
+        ClientCommand::Seal(args) => seal::run(args).await,
+        ClientCommand::Ack(args) => ack::run(args).await,
+        ClientCommand::Cancel(args) => cancel::run(args).await,
+        ClientCommand::Lanes(args) => lanes::run(args).await,
+        ClientCommand::Switches(args) => switches::run(args).await,
+        ClientCommand::Pause(args) => switch::pause(args).await,
+        ClientCommand::Resume(args) => switch::resume(args).await,
+        ClientCommand::Drain(args) => switch::drain(args).await,
+        ClientCommand::Tasks(args) => tasks::run(args).await,
+        ClientCommand::Policy(args) => policy::run(args).await,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The places of the fields in a YAML document.
+//! Where the fields of a YAML document stand.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use serde_saphyr::Spanned;
 use crate::job::yaml;
 
 /// Line and column, from 1.
-type Place = (u64, u64);
+type LineColumn = (u64, u64);
 
 /// The fields of a document, by their dotted paths, and where their values begin.
 #[derive(Debug, Default)]
-pub(super) struct Fields(BTreeMap<String, Place>);
+pub(super) struct Fields(BTreeMap<String, LineColumn>);
 
 impl Fields {
     /// The fields of a document; none, if it cannot be read.
@@ -36,7 +36,7 @@ impl Fields {
     }
 
     /// The place of a field, or else of the field that it would be in, if there is one.
-    pub(super) fn place(&self, field: &str) -> Option<Place> {
+    pub(super) fn place(&self, field: &str) -> Option<LineColumn> {
         let mut field = field;
         loop {
             if let Some(place) = self.0.get(field) {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::Run;
 use super::meter::Meter;
 use super::produce::Opening;
-use super::record::Record;
+use super::record::RunRecord;
 use super::take_up::take_up;
 use super::tally::Auditor;
 use crate::counters::Counters;
@@ -25,7 +25,7 @@ use crate::stack::EmbeddedStack;
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) stack: EmbeddedStack,
-    pub(super) record: Record,
+    pub(super) record: RunRecord,
     pub(super) tracking: Tracking,
     pub(super) gates: Gates,
     pub(super) fanout: Uuid,

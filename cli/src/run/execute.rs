@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::begin::Begun;
 use super::meter::Meter;
 use super::notices::Notices;
-use super::record::Place;
+use super::record::RecordFile;
 use super::report::{End, Report, receiver};
 use super::summary::{Ended, Summary};
-use super::{FileRows, Run, Turns, produce, progress, standing};
+use super::{FileRows, Moves, Run, produce, progress, standing};
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
 use crate::count::count;
@@ -49,11 +49,11 @@ impl Run<'_> {
         let limit = self.args.fail_fast.map(|most| Arc::new(FailFast::new(most, begun.meter.counters.clone())));
         let commands = listener.as_ref().is_some_and(serve::takes_commands);
         let callers = batch_api::local(self.job.folder.clone());
-        let turns = Turns::new();
+        let moves = Moves::new();
         let of_run = OfRun {
             fanout: begun.fanout,
             file: Arc::new(self.file(&begun)),
-            turns: turns.clone(),
+            moves: moves.clone(),
             limit: limit.clone(),
         };
         let running = begun.stack.start(callers, &self.job.folder, Some(of_run), commands).await?;
@@ -62,7 +62,7 @@ impl Run<'_> {
         let alone = served.is_none();
         let work = async {
             notices.found(&begun.opening.open().await?);
-            produce::all_registered(&begun, &turns).await?;
+            produce::all_registered(&begun, &moves).await?;
             if alone {
                 begun.stack.drain().await;
             }
@@ -83,7 +83,7 @@ impl Run<'_> {
             (Ended::FailFast, _) => say(stopped(self.args, &summary)),
             (Ended::Completed, Some(data)) => {
                 begun.record.summary = Some(summary.clone());
-                Place::in_folder(data).write(&begun.record)?;
+                RecordFile::in_folder(data).write(&begun.record)?;
             }
             (Ended::Completed, None) => {}
         }

@@ -29,7 +29,7 @@ pub(super) struct Meter {
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct Reading {
     pub(super) registered: u64,
     /// Tasks that were dropped: they are in no batch.
     pub(super) duplicates: u64,
@@ -49,18 +49,18 @@ impl Meter {
 
     /// Whether every task has its outcome.
     pub(super) fn is_handled(&self) -> bool {
-        let now = self.standing();
+        let now = self.reading();
         now.handled + now.duplicates == self.total
     }
 
     /// Tasks that are registered and have no outcome yet.
     pub(super) fn ahead(&self) -> u64 {
-        let now = self.standing();
+        let now = self.reading();
         now.registered.saturating_sub(now.handled + now.duplicates)
     }
 
     /// How far it is now.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn reading(&self) -> Reading {
         // Read against the flow: what comes later is never seen ahead of what comes before it.
         let counted = |name| self.counters.get(name);
         let acked = (self.acked_before + counted(ITEMS_ACKED)).min(self.total);
@@ -73,7 +73,7 @@ impl Meter {
         let stored = counted(TASKS_REGISTERED) + counted(TASKS_DUPLICATE);
         let known = self.registered_before.max(self.before.members);
         let registered = self.registered.load(Ordering::Relaxed).max(known + stored);
-        Standing {
+        Reading {
             registered: registered.clamp(batched, self.total),
             duplicates,
             batched,
@@ -109,20 +109,20 @@ pub(super) mod tests {
     #[test]
     fn what_is_stored_counts_before_its_portion_is_through() {
         let meter = meter(&[(TASKS_REGISTERED, 700), (TASKS_DUPLICATE, 1)]);
-        assert_eq!(meter.standing().registered, 701);
+        assert_eq!(meter.reading().registered, 701);
         meter.registered.store(10_000, Ordering::Relaxed);
-        assert_eq!(meter.standing().registered, 10_000);
+        assert_eq!(meter.reading().registered, 10_000);
     }
 
     #[test]
     fn nothing_is_ahead_of_what_comes_before_it() {
         let mut meter = meter(&[(TASKS_BATCHED, 60), (MEMBERS_SUCCEEDED, 100), (MEMBERS_FAILED, 20)]);
-        let now = meter.standing();
+        let now = meter.reading();
         assert_eq!((now.registered, now.batched, now.handled, now.failed), (120, 120, 120, 20));
         // An earlier process died in the middle of its first portion.
         meter.before = Tally { batches: 3, members: 3_000, settled: 10, ..Tally::default() };
         meter.resumed = true;
-        let now = meter.standing();
+        let now = meter.reading();
         assert_eq!((now.registered, now.batched, now.handled), (3_060, 3_060, 130));
     }
 
@@ -130,9 +130,9 @@ pub(super) mod tests {
     fn duplicates_are_in_no_batch() {
         let mut meter = meter(&[(TASKS_DUPLICATE, 700), (TASKS_BATCHED, 19_000)]);
         meter.duplicates_before = 200;
-        assert_eq!((meter.standing().duplicates, meter.standing().batched), (900, 19_000));
+        assert_eq!((meter.reading().duplicates, meter.reading().batched), (900, 19_000));
         // Those of a process that died may be counted twice: dropped again, as it had not written down that they were.
         meter.duplicates_before = 700;
-        assert_eq!(meter.standing().duplicates, 1_000);
+        assert_eq!(meter.reading().duplicates, 1_000);
     }
 }

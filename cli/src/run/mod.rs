@@ -33,7 +33,7 @@ use crate::say::say;
 use crate::serve;
 use crate::stop::Stop;
 use progress::How;
-pub(crate) use source::{EndsRun, FileRows, Turns};
+pub(crate) use source::{EndsRun, FileRows, Moves};
 use summary::{Ended, Summary};
 use take_up::Plan;
 use waiting::Waiting;

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::begin::Begun;
-use super::source::Turns;
+use super::source::Moves;
 use crate::failure::Failure;
 
-/// Between two looks at how far the partitions are, if no turn ends.
+/// Between two looks at how far the partitions are, if no move ends.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Why a run cannot go on whose fan-out was opened otherwise.
@@ -78,9 +78,9 @@ impl Opening {
 }
 
 /// Waits until every row is registered; the run's meter follows.
-pub(super) async fn all_registered(begun: &Begun, turns: &Turns) -> Result<(), Failure> {
+pub(super) async fn all_registered(begun: &Begun, moves: &Moves) -> Result<(), Failure> {
     let partitions = begun.pages.partitions();
-    let mut ends = turns.ends();
+    let mut ends = moves.ends();
     loop {
         if let Some(reason) = &ends.borrow_and_update().broken {
             return Err(Failure::Produce(reason.clone()));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
-use super::meter::{Meter, Standing};
+use super::meter::{Meter, Reading};
 use super::waiting::clock;
 use crate::count::count;
 use crate::say::{on_terminal, say, stay_above};
@@ -69,11 +69,11 @@ impl<'a> Bars<'a> {
         let bars = ["registered", "batched", "handled", "acked"].map(bar);
         let texts = [(); 2].map(|()| all.add(ProgressBar::no_length().with_style(style(TEXT))));
         stay_above(Some(all));
-        Self { meter, bars, texts, began: Instant::now(), first: meter.standing().acked }
+        Self { meter, bars, texts, began: Instant::now(), first: meter.reading().acked }
     }
 
     fn draw(&self) {
-        let now = self.meter.standing();
+        let now = self.meter.reading();
         let batched = self.meter.total - now.duplicates;
         let wholes = [self.meter.total, batched, batched, self.meter.total];
         let positions = [now.registered, now.batched, now.handled, now.acked];
@@ -105,13 +105,13 @@ async fn bars(meter: &Meter) {
 
 async fn lines(meter: &Meter) {
     let began = Instant::now();
-    let first = meter.standing().acked;
+    let first = meter.reading().acked;
     if meter.resumed {
         say(format_args!("resumed at {} of {}", HumanCount(first), count(meter.total, "task", "tasks")));
     }
     loop {
         tokio::time::sleep(LINE).await;
-        let now = meter.standing();
+        let now = meter.reading();
         let [registered, batched, handled, acked] =
             [now.registered, now.batched, now.handled, now.acked].map(HumanCount);
         let duplicates = match now.duplicates {
@@ -127,7 +127,7 @@ async fn lines(meter: &Meter) {
 }
 
 /// Failures, batches, retries.
-fn work(now: Standing) -> String {
+fn work(now: Reading) -> String {
     let size = match now.batches {
         0 => String::new(),
         batches => format!(" ({:.1} tasks each)", now.batched as f64 / batches as f64),
@@ -137,7 +137,7 @@ fn work(now: Standing) -> String {
 }
 
 /// Time gone, rate, time left. What earlier processes did is not of this one's pace.
-fn pace_of(meter: &Meter, now: Standing, first: u64, elapsed: Duration) -> String {
+fn pace_of(meter: &Meter, now: Reading, first: u64, elapsed: Duration) -> String {
     let mut parts = vec![clock(elapsed)];
     let rate = now.acked.saturating_sub(first) as f64 / elapsed.as_secs_f64().max(0.001);
     if rate >= 1.0 && elapsed >= GUESS_AFTER {
@@ -166,7 +166,7 @@ mod tests {
     fn every_line_fits_a_narrow_terminal() {
         let mut meter = meter(&[(fanfold::metrics::ITEMS_ACKED, 9_000)]);
         (meter.resumed, meter.acked_before) = (true, 1_000);
-        let now = Standing {
+        let now = Reading {
             registered: 42_049,
             duplicates: 0,
             batched: 42_049,

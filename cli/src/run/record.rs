@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct RunRecord {
     /// Names the run; its fan-out is opened under this key, so that it is opened once.
     pub(crate) key: Uuid,
     /// The file of tasks, from the root on.
@@ -25,15 +25,15 @@ pub(crate) struct Record {
 
 /// Where a record is kept.
 #[derive(Debug)]
-pub(crate) struct Place(PathBuf);
+pub(crate) struct RecordFile(PathBuf);
 
-impl Place {
+impl RecordFile {
     pub(crate) fn in_folder(data: &Path) -> Self {
         Self(data.join("run.json"))
     }
 
     /// The record, if there is one.
-    pub(crate) fn read(&self) -> Result<Option<Record>, Failure> {
+    pub(crate) fn read(&self) -> Result<Option<RunRecord>, Failure> {
         let text = match std::fs::read(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// Writes a record; the file is there whole or not at all.
-    pub(crate) fn write(&self, record: &Record) -> Result<(), Failure> {
+    pub(crate) fn write(&self, record: &RunRecord) -> Result<(), Failure> {
         let text = serde_json::to_vec_pretty(record).map_err(|error| Failure::Internal(error.to_string()))?;
         let new = self.0.with_extension("new");
         std::fs::write(&new, text)

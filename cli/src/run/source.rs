@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::messages::ProduceMessage;
-use fanfold::producing::{Given, Place, RunRows};
-use fanfold_produce::{Answer, Ask, Produce, ProduceError, SourceError};
+use fanfold::producing::{Given, Position, RunRows};
+use fanfold_produce::{Produce, ProduceError, SourceAnswer, SourceError, SourceRequest};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -42,14 +42,14 @@ pub(crate) struct FileRows {
 
 impl FileRows {
     /// A page of it; its cursor is the page's number.
-    pub(crate) async fn ask(&self, rows: &RunRows, ask: &Ask) -> Result<Answer, SourceError> {
+    pub(crate) async fn ask(&self, rows: &RunRows, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
         if *rows != self.rows || ask.of != self.pages.partitions() {
             return Err(SourceError::for_good("the rows are those of another run"));
         }
         let number = match ask.cursor.is_null() {
             true => match self.pages.first(ask.partition) {
                 Some(number) => Some(number),
-                None => return Ok(Answer::default()),
+                None => return Ok(SourceAnswer::default()),
             },
             false => ask.cursor.as_u64().and_then(|number| usize::try_from(number).ok()),
         };
@@ -63,7 +63,7 @@ impl FileRows {
             unchanged()?;
             let given = input.rows_from(page.begin)?.take(page.rows as usize).map(|row| {
                 let row = row?;
-                let at = Some(Place { object: None, line: Some(row.line), byte: row.begin.byte });
+                let at = Some(Position { object: None, line: Some(row.line), byte: row.begin.byte });
                 Ok(Given { kind: Some(Arc::clone(&kind)), row: Ok(row.content), at })
             });
             let given: Result<Vec<Given>, Failure> = given.collect();
@@ -77,7 +77,7 @@ impl FileRows {
         // Whatever it is, a user is here and sees it.
         let read = tokio::task::spawn_blocking(read).await.map_err(SourceError::for_good)?;
         let rows = read.map_err(SourceError::for_good)?;
-        Ok(Answer { rows, cursor: self.pages.after(number).map(|next| json!(next)) })
+        Ok(SourceAnswer { rows, cursor: self.pages.after(number).map(|next| json!(next)) })
     }
 
     /// Waits while far more tasks are registered than handled.
@@ -89,30 +89,30 @@ impl FileRows {
     }
 }
 
-/// What became of the turns in which the step reads the run's partitions. Clones share it.
+/// What became of the moves in which the step moves the run's partitions on. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(watch::Sender<Turn>);
+pub(crate) struct Moves(watch::Sender<Move>);
 
-/// The last turn that ended.
+/// The last move that ended.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct Move {
     /// Why the partition could not be moved on.
     pub(super) broken: Option<String>,
 }
 
-impl Turns {
+impl Moves {
     pub(crate) fn new() -> Self {
         Self(watch::Sender::default())
     }
 
-    /// Changes at the end of each turn.
-    pub(super) fn ends(&self) -> watch::Receiver<Turn> {
+    /// Changes at the end of each move.
+    pub(super) fn ends(&self) -> watch::Receiver<Move> {
         self.0.subscribe()
     }
 
     /// One ended. That one was broken is not forgotten when the next one ends.
     fn end(&self, result: Result<(), ProduceError>) {
-        self.0.send_modify(|turn| turn.broken = turn.broken.take().or(result.err().map(|error| error.to_string())));
+        self.0.send_modify(|last| last.broken = last.broken.take().or(result.err().map(|error| error.to_string())));
     }
 }
 
@@ -121,12 +121,12 @@ impl Turns {
 pub(crate) struct EndsRun {
     produce: Arc<Produce>,
     fanout: Uuid,
-    turns: Turns,
+    moves: Moves,
 }
 
 impl EndsRun {
-    pub(crate) fn new(produce: Arc<Produce>, fanout: Uuid, turns: Turns) -> Self {
-        Self { produce, fanout, turns }
+    pub(crate) fn new(produce: Arc<Produce>, fanout: Uuid, moves: Moves) -> Self {
+        Self { produce, fanout, moves }
     }
 }
 
@@ -135,13 +135,13 @@ impl Step for EndsRun {
         async move {
             let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
             for (delivery, message) in messages {
-                let result = self.produce.turn(message).await;
+                let result = self.produce.move_on(message).await;
                 if let Err(error) = &result {
                     tracing::error!(%error, ?message, "a partition could not be moved on");
                     failures.push(delivery.message_id);
                 }
                 if message.fanout == self.fanout {
-                    self.turns.end(result);
+                    self.moves.end(result);
                 }
             }
             failures
@@ -182,8 +182,9 @@ mod tests {
         }
     }
 
-    async fn ask(file: &FileRows, partition: u32, cursor: Value) -> Result<Answer, SourceError> {
-        file.ask(&file.rows, &Ask { fanout: Uuid::nil(), partition, of: file.pages.partitions(), cursor }).await
+    async fn ask(file: &FileRows, partition: u32, cursor: Value) -> Result<SourceAnswer, SourceError> {
+        file.ask(&file.rows, &SourceRequest { fanout: Uuid::nil(), partition, of: file.pages.partitions(), cursor })
+            .await
     }
 
     #[tokio::test]
@@ -210,10 +211,10 @@ mod tests {
     async fn a_file_that_changes_or_is_that_of_another_run_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = file(folder.path(), 3);
-        let ask_first = Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor: Value::Null };
+        let ask_first = SourceRequest { fanout: Uuid::nil(), partition: 0, of: 1, cursor: Value::Null };
         let error = file.ask(&Pages::source("row", Uuid::max()), &ask_first).await.unwrap_err();
         assert!(error.for_good && error.message.contains("another run"), "{error}");
-        let otherwise = Ask { of: 2, ..ask_first.clone() };
+        let otherwise = SourceRequest { of: 2, ..ask_first.clone() };
         let error = file.ask(&file.rows, &otherwise).await.unwrap_err();
         assert!(error.for_good && error.message.contains("another run"), "{error}");
         for beyond in [json!(1), json!("0"), json!(-1)] {

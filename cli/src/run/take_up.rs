@@ -4,7 +4,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::record::{Place, Record};
+use super::record::{RecordFile, RunRecord};
 use super::summary::Summary;
 use crate::args::RunArgs;
 use crate::check::Checked;
@@ -18,7 +18,7 @@ pub(super) enum Plan {
     /// The run is finished; its summary is shown.
     Show(Box<Summary>),
     /// The run goes on.
-    GoOn(Box<Record>),
+    GoOn(Box<RunRecord>),
     /// A new run.
     New,
 }
@@ -26,7 +26,7 @@ pub(super) enum Plan {
 /// Looks at the data folder, if there is one, and refuses it if it belongs to another run.
 pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, Failure> {
     let Some(data) = args.data.as_deref() else { return Ok(Plan::New) };
-    let Some(held) = Place::in_folder(data).read()? else { return Ok(Plan::New) };
+    let Some(held) = RecordFile::in_folder(data).read()? else { return Ok(Plan::New) };
     // A folder that was moved, with everything in it, is the same folder.
     let moved = held.fingerprint == checked.fingerprint && !held.input.exists();
     decide(held, &record(job, checked, Uuid::nil()), moved, args.again)
@@ -34,20 +34,20 @@ pub(super) fn plan(args: &RunArgs, job: &Job, checked: Checked) -> Result<Plan, 
 }
 
 /// The run that a data folder goes on with, or a new one, written down there.
-pub(super) fn take_up(args: &RunArgs, job: &Job, checked: Checked, new: Uuid) -> Result<(Record, bool), Failure> {
+pub(super) fn take_up(args: &RunArgs, job: &Job, checked: Checked, new: Uuid) -> Result<(RunRecord, bool), Failure> {
     if let Plan::GoOn(record) = plan(args, job, checked)? {
         return Ok((*record, true));
     }
     let record = record(job, checked, new);
     if let Some(data) = &args.data {
-        Place::in_folder(data).write(&record)?;
+        RecordFile::in_folder(data).write(&record)?;
     }
     Ok((record, false))
 }
 
-fn record(job: &Job, checked: Checked, key: Uuid) -> Record {
+fn record(job: &Job, checked: Checked, key: Uuid) -> RunRecord {
     let input = &job.input.file;
-    Record {
+    RunRecord {
         key,
         input: input.canonicalize().unwrap_or_else(|_| input.clone()),
         fingerprint: checked.fingerprint,
@@ -57,7 +57,7 @@ fn record(job: &Job, checked: Checked, key: Uuid) -> Record {
 }
 
 /// Compares the run that is held with the one that is wanted.
-fn decide(held: Record, wanted: &Record, moved: bool, again: bool) -> Result<Plan, String> {
+fn decide(held: RunRecord, wanted: &RunRecord, moved: bool, again: bool) -> Result<Plan, String> {
     let state = if held.summary.is_some() { "finished" } else { "unfinished" };
     let (input, new) = (held.input.display(), wanted.input.display());
     // Before paths were written from the root on, only the name can be compared.

@@ -10,7 +10,7 @@ use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::Hold;
-use fanfold::grouping::{BatchSize, Candidacy, Patience, remind};
+use fanfold::grouping::{BatchSize, Candidacy, Patience, wake_leader};
 use fanfold::ids::derived;
 use fanfold::lane::Lane;
 use fanfold::limits::{ELECTION_PAUSES, ELECTIONS_AT_ONCE_MAX};
@@ -144,7 +144,7 @@ impl Elect {
         } else {
             lock
         };
-        outbox.group.extend(self.remind(size.linger().longest(), &lock).await?);
+        outbox.group.extend(self.wake_leader(size.linger().longest(), &lock).await?);
         if outbox.group.is_empty() {
             let hurried = self.hurried(size, candidacy, candidate, &lock);
             outbox.group.extend(hurried.map(|message| (message, Duration::ZERO)));
@@ -169,9 +169,9 @@ impl Elect {
     }
 
     /// Sends a leader's message again, if the leader was silent for longer than its lease.
-    async fn remind(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
+    async fn wake_leader(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
-        let Some(message) = remind(lock, linger, Patience::Lease, now) else { return Ok(None) };
+        let Some(message) = wake_leader(lock, linger, Patience::Lease, now) else { return Ok(None) };
         if !self.locks.renew(lock).await? {
             return Ok(None);
         }

@@ -196,7 +196,7 @@ impl Group {
         Ok(batch)
     }
 
-    /// The batch is empty or ended long ago: gives the lock back. Named tasks that are still unclaimed hold an election again,
+    /// The batch is empty or ended long ago: releases the lock. Named tasks that are still unclaimed hold an election again,
     /// and so do those that were found beside its intent.
     async fn resign(&self, message: &GroupMessage, beside: &Waiting, hold: Hold) -> Result<Outbox, GroupError> {
         let left = self.left(&message.waiting, message, hold).await?;

@@ -104,7 +104,7 @@ impl Handle {
         if let Ok(Begun::Attempt(batch, prepared)) = begun {
             return self.run(&pass, batch, &policy, prepared, message.more).await;
         }
-        self.give_back(&batch, &pass).await;
+        self.release_place(&batch, &pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
             Begun::Overtaken | Begun::Paused => Ok(None),
@@ -126,7 +126,7 @@ impl Handle {
         let Prepared { members, registered, gone } = prepared;
         // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
-            self.give_back(&batch, pass).await;
+            self.release_place(&batch, pass).await;
             let result = not_called(&batch);
             return self.end(batch, policy, Ended { result, gone, put_off: None }, more).await;
         }

@@ -72,7 +72,7 @@ impl<'a> Called<'a> {
 }
 
 impl Handle {
-    /// After a call: gives its place back, and records what the call shows of the batch API. If the attempt does not count,
+    /// After a call: releases its place, and records what the call shows of the batch API. If the attempt does not count,
     /// returns when the batch may be called again.
     pub(crate) async fn leave(&self, called: &Called<'_>) -> Option<Timestamp> {
         match self.record_call(called).await {
@@ -95,7 +95,7 @@ impl Handle {
             (_, true) => self.probe_later(called).await.map(Some),
             (Says::Works, false) => self.gates.works(place).await.map(|()| None),
             (Says::Refused, false) if called.put_off() => self.refused(called).await,
-            (Says::Refused | Says::Nothing, false) => self.gates.give_back(place).await.map(|()| None),
+            (Says::Refused | Says::Nothing, false) => self.gates.release(place).await.map(|()| None),
         }
     }
 

@@ -121,15 +121,15 @@ impl Handle {
         }
     }
 
-    /// Gives back a place that was not used for a call, and the call's times. If that fails, the place's lease ends it, and
+    /// Releases a place that was not used for a call, and the call's times. If that fails, the place's lease ends it, and
     /// the times are lost.
-    pub(crate) async fn give_back(&self, batch: &Batch, pass: &Pass) {
+    pub(crate) async fn release_place(&self, batch: &Batch, pass: &Pass) {
         let Pass { place, probes, times, .. } = pass;
-        let given = if *probes { self.gates.leave_probe(place).await } else { self.gates.give_back(place).await };
-        if let Err(error) = given {
+        let released = if *probes { self.gates.leave_probe(place).await } else { self.gates.release(place).await };
+        if let Err(error) = released {
             tracing::warn!(%error, party = ?place.party, "a place was not released; it is free when its lease ends");
         }
-        self.give_times_back(batch, times).await;
+        self.release_times(batch, times).await;
     }
 }
 

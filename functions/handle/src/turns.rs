@@ -171,7 +171,7 @@ impl Handle {
                 Ok(Ok(Entry::Pass(pass)))
             }
             entry => {
-                self.give_times_back(batch, &Times { lane, kind: None }).await;
+                self.release_times(batch, &Times { lane, kind: None }).await;
                 self.or_turn(entry, turns).await
             }
         }
@@ -208,7 +208,7 @@ impl Handle {
                 Ok(Ok(Entry::Pass(pass)))
             }
             not_yet => {
-                self.give_back(batch, &pass).await;
+                self.release_place(batch, &pass).await;
                 not_yet.map(|not_yet| Err(not_yet.err().unwrap_or_default()))
             }
         }
@@ -294,15 +294,15 @@ impl Handle {
         Ok(true)
     }
 
-    /// Gives back times that were not used for a call. If that fails, they are lost.
-    pub(crate) async fn give_times_back(&self, batch: &Batch, Times { lane, kind }: &Times) {
+    /// Releases times that were not used for a call. If that fails, they are lost.
+    pub(crate) async fn release_times(&self, batch: &Batch, Times { lane, kind }: &Times) {
         if let Some(slot) = lane.as_ref().and_then(|time| time.slot.as_ref())
-            && let Err(error) = self.locks.give_time_back(&batch.lane, slot).await
+            && let Err(error) = self.locks.release_time(&batch.lane, slot).await
         {
             tracing::warn!(%error, lane = %batch.lane, "a time of a lane's rate was not released");
         }
         if let Some(slot) = kind.as_ref().and_then(|time| time.slot.as_ref())
-            && let Err(error) = self.gates.give_time_back(&batch.lane.kind, slot).await
+            && let Err(error) = self.gates.release_time(&batch.lane.kind, slot).await
         {
             tracing::warn!(%error, kind = batch.lane.kind, "a time of a kind's rate was not released");
         }

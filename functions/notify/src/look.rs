@@ -132,7 +132,7 @@ impl Notify {
         Ok(match notice.next(due, self.world.now()) {
             Next::Over | Next::Superseded => Asked::Nothing,
             Next::Wait(wait) => Asked::Later(wait),
-            Next::Turn => {
+            Next::Try => {
                 let (notices, looked_at) = (notices(), false);
                 Asked::Try(Box::new(Due { about, notice, destination, notices, looked_at }))
             }

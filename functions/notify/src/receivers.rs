@@ -58,7 +58,7 @@ impl Notify {
         match self.places.take(&place, self.share, now).await {
             Ok(true) => {
                 let tried = self.try_each(ready).await;
-                if let Err(error) = self.places.give_back(&place).await {
+                if let Err(error) = self.places.release(&place).await {
                     tracing::warn!(%error, party = ?place.party, "a place is held until its lease is over");
                 }
                 tried

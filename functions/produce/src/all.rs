@@ -10,10 +10,10 @@ use fanfold_http_client::aws::Aws;
 use futures::FutureExt;
 use futures::future::ready;
 
-use crate::http::HttpSource;
 use crate::lambda::LambdaSource;
 use crate::s3::S3Source;
-use crate::{Ask, Asking, SourceError, Sources, files};
+use crate::url::UrlSource;
+use crate::{Asking, SourceError, SourceRequest, Sources, files};
 
 /// What only the local runner reads.
 pub trait LocalSources: Send + Sync {
@@ -21,10 +21,10 @@ pub trait LocalSources: Send + Sync {
     fn folder(&self) -> &Path;
 
     /// Runs a program, with its arguments, for one question.
-    fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a Ask) -> Asking<'a>;
+    fn ask_program<'a>(&'a self, command: &'a [String], ask: &'a SourceRequest) -> Asking<'a>;
 
     /// Reads a page of the file that is run, for runners that run one. The same question has the same rows.
-    fn ask_rows<'a>(&'a self, _: &'a RunRows, _: &'a Ask) -> Asking<'a> {
+    fn ask_rows<'a>(&'a self, _: &'a RunRows, _: &'a SourceRequest) -> Asking<'a> {
         ready(Err(SourceError::for_good("`producer.source.rows` can be read by `fanfold run` only"))).boxed()
     }
 }
@@ -32,7 +32,7 @@ pub trait LocalSources: Send + Sync {
 /// Asks each source in its own way.
 #[allow(missing_debug_implementations)]
 pub struct AllSources {
-    http: HttpSource,
+    url: UrlSource,
     lambda: LambdaSource,
     s3: S3Source,
     local: Option<Arc<dyn LocalSources>>,
@@ -43,7 +43,7 @@ impl AllSources {
     #[must_use]
     pub fn from_environment(surroundings: &Surroundings) -> Self {
         let aws = Aws::from_environment(surroundings);
-        Self { http: HttpSource::default(), lambda: LambdaSource(aws.clone()), s3: S3Source::new(aws), local: None }
+        Self { url: UrlSource::default(), lambda: LambdaSource(aws.clone()), s3: S3Source::new(aws), local: None }
     }
 
     /// These, and files and programs.
@@ -54,9 +54,9 @@ impl AllSources {
 }
 
 impl Sources for AllSources {
-    fn ask<'a>(&'a self, source: &'a Source, ask: &'a Ask, now: Timestamp) -> Asking<'a> {
+    fn ask<'a>(&'a self, source: &'a Source, ask: &'a SourceRequest, now: Timestamp) -> Asking<'a> {
         match (source, &self.local) {
-            (Source::Url(url), _) => self.http.ask(url, ask, now).boxed(),
+            (Source::Url(url), _) => self.url.ask(url, ask, now).boxed(),
             (Source::Lambda(function), _) => self.lambda.ask(function, ask, now).boxed(),
             (Source::S3(objects), _) => self.s3.ask(objects, ask, now).boxed(),
             (Source::File(file), Some(local)) => files::ask(local.folder(), file, ask).boxed(),

@@ -6,7 +6,7 @@ use fanfold::limits::SOURCE_RETRY_AFTER_MAX;
 use fanfold_http_client::aws::{AwsError, Refused};
 
 use crate::SourceError;
-use crate::http::failure;
+use crate::url::failure;
 
 /// Codes of errors that pass although the call is said to be wrong: what was signed has become too old.
 const PASSING: [&str; 5] =

@@ -11,14 +11,14 @@ use fanfold::producing::{LocalFile, Objects};
 use flate2::read::MultiGzDecoder;
 
 use crate::objects::{Bytes, Head, Names, Pages, Store};
-use crate::{Answer, Ask, SourceError};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Files in a folder, or anywhere if they are named by an absolute path.
 #[derive(Debug)]
 struct Folder<'a>(&'a Path);
 
 /// Reads a page of a file.
-pub(crate) async fn ask(folder: &Path, file: &LocalFile, ask: &Ask) -> Result<Answer, SourceError> {
+pub(crate) async fn ask(folder: &Path, file: &LocalFile, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
     let objects = Objects {
         bucket: String::new(),
         key: Some(file.path.clone()),
@@ -75,7 +75,7 @@ impl Store for Folder<'_> {
             let mut first = Vec::new();
             file.take(OBJECT_HEAD_BYTES as u64).read_to_end(&mut first).map_err(|error| failed(path, &error))?;
             open_version(path, &version)?;
-            Ok(Arc::new(Head { version, size, packed: false, first }))
+            Ok(Arc::new(Head { version, size, compressed: false, first }))
         })
         .await
     }
@@ -95,14 +95,14 @@ impl Store for Folder<'_> {
         .await
     }
 
-    async fn unpacked(&self, name: &str, version: &str, from: u64, len: usize) -> Result<Bytes, SourceError> {
+    async fn decompressed(&self, name: &str, version: &str, from: u64, len: usize) -> Result<Bytes, SourceError> {
         let version = version.to_owned();
         apart(self.0.join(name), move |path| {
-            let mut unpacked = MultiGzDecoder::new(std::io::BufReader::new(open_version(path, &version)?));
+            let mut decompressed = MultiGzDecoder::new(std::io::BufReader::new(open_version(path, &version)?));
             let mut bytes = Vec::new();
-            let skipped = std::io::copy(&mut unpacked.by_ref().take(from), &mut std::io::sink());
+            let skipped = std::io::copy(&mut decompressed.by_ref().take(from), &mut std::io::sink());
             // One more, to see whether there is more.
-            let read = skipped.and_then(|_| unpacked.take(len as u64 + 1).read_to_end(&mut bytes));
+            let read = skipped.and_then(|_| decompressed.take(len as u64 + 1).read_to_end(&mut bytes));
             open_version(path, &version)?;
             read.map_err(|error| SourceError::for_good(format!("{}: is no gzip: {error}", path.display())))?;
             let last = bytes.len() <= len;

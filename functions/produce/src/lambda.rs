@@ -6,8 +6,8 @@ use fanfold::text::beginning;
 use fanfold_http_client::aws::{Aws, AwsCall, Service, percent_encoded};
 use serde_json::Value;
 
-use crate::http::read;
-use crate::{Answer, Ask, SourceError};
+use crate::url::read;
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Says that an answer is what a function failed with.
 const FAILED: &str = "x-amz-function-error";
@@ -19,7 +19,12 @@ pub(crate) struct LambdaSource(pub(crate) Aws);
 impl LambdaSource {
     /// Asks one of them. What it returns is the same each time, if it is no such answer as is expected, so that is final; a
     /// function that fails may succeed.
-    pub(crate) async fn ask(&self, function: &str, ask: &Ask, now: Timestamp) -> Result<Answer, SourceError> {
+    pub(crate) async fn ask(
+        &self,
+        function: &str,
+        ask: &SourceRequest,
+        now: Timestamp,
+    ) -> Result<SourceAnswer, SourceError> {
         let event = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
         let path = format!("/2015-03-31/functions/{}/invocations", percent_encoded(function, b""));
         let call = AwsCall::post(Service::Lambda, path, "application/json", event);
@@ -29,7 +34,7 @@ impl LambdaSource {
         if failed {
             return Err(SourceError::again(format!("the function failed: {}", why(&body))));
         }
-        Answer::read(&body, ask).map_err(|error| SourceError { for_good: true, ..error })
+        SourceAnswer::read(&body, ask).map_err(|error| SourceError { for_good: true, ..error })
     }
 }
 

@@ -10,13 +10,13 @@
 mod all;
 mod aws;
 mod files;
-mod http;
 mod lambda;
+mod move_on;
 mod objects;
 mod read;
 mod s3;
 mod source;
-mod turn;
+mod url;
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 pub use all::{AllSources, LocalSources};
-pub use source::{Answer, Ask, Asking, SourceError, Sources};
+pub use source::{Asking, SourceAnswer, SourceError, SourceRequest, Sources};
 
 /// Reads sources.
 pub struct Produce {
@@ -93,7 +93,7 @@ impl Step for Produce {
         async move {
             let (messages, mut failures) = parse::<ProduceMessage>(deliveries);
             for (delivery, message) in messages {
-                if let Err(error) = self.turn(message).await {
+                if let Err(error) = self.move_on(message).await {
                     tracing::error!(%error, ?message, "a partition could not be moved on");
                     failures.push(delivery.message_id);
                 }

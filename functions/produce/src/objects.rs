@@ -1,5 +1,5 @@
 //! Pages of objects: rows of CSV or NDJSON, from where the cursor says. One plain object is read by all partitions, each in its own
-//! part of it; packed objects, and several objects, are read as a whole by one partition each.
+//! part of it; compressed objects, and several objects, are read as a whole by one partition each.
 //!
 //! Pages are not kept, so the same question must have the same rows. A page that begins with an object has none: its cursor
 //! names the version that it found, in which the next page begins. How a version is cut into pages must not change, either,
@@ -8,9 +8,9 @@
 mod cursor;
 
 use fanfold::limits::{
-    OBJECT_HEAD_BYTES, OBJECT_PAGE_BYTES, OBJECT_PART_BYTES, TASKS_PER_REQUEST_MAX, UNPACKED_BYTES_MAX,
+    DECOMPRESSED_BYTES_MAX, OBJECT_HEAD_BYTES, OBJECT_PAGE_BYTES, OBJECT_PART_BYTES, TASKS_PER_REQUEST_MAX,
 };
-use fanfold::producing::{Format, Given, Objects, Place};
+use fanfold::producing::{Format, Given, Objects, Position};
 use fanfold::share::share;
 use fanfold_rows::csv::{Columns, EMPTY};
 use fanfold_rows::{Form, Limits, Part, Taken, split};
@@ -20,7 +20,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use self::cursor::{Cursor, Within};
-use crate::{Answer, Ask, SourceError};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// The beginning of an object, and what is known of it.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +29,8 @@ pub(crate) struct Head {
     pub(crate) version: String,
     /// Its bytes.
     pub(crate) size: u64,
-    /// Whether it says that it is packed by gzip.
-    pub(crate) packed: bool,
+    /// Whether it says that it is compressed by gzip.
+    pub(crate) compressed: bool,
     /// Its first bytes: all, or [`OBJECT_HEAD_BYTES`].
     pub(crate) first: Vec<u8>,
 }
@@ -65,8 +65,8 @@ pub(crate) trait Store: Sync {
         len: u64,
     ) -> impl Future<Output = Result<Vec<u8>, SourceError>> + Send;
 
-    /// Up to so many bytes of a packed object, from a place in what it is unpacked.
-    fn unpacked(
+    /// Up to so many bytes of a compressed object, decompressed, from byte `from` on.
+    fn decompressed(
         &self,
         name: &str,
         version: &str,
@@ -83,12 +83,12 @@ pub(crate) trait Store: Sync {
 pub(crate) struct Pages<'a, S> {
     pub(crate) store: &'a S,
     pub(crate) objects: &'a Objects,
-    pub(crate) ask: &'a Ask,
+    pub(crate) ask: &'a SourceRequest,
 }
 
 impl<S: Store> Pages<'_, S> {
     /// The page that was asked for.
-    pub(crate) async fn page(&self) -> Result<Answer, SourceError> {
+    pub(crate) async fn page(&self) -> Result<SourceAnswer, SourceError> {
         let cursor: Option<Cursor> = serde_json::from_value(self.ask.cursor.clone()).map_err(SourceError::for_good)?;
         let (after, within) = match cursor {
             None => (None, None),
@@ -105,9 +105,9 @@ impl<S: Store> Pages<'_, S> {
         let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
         match names.iter().find(|name| self.is_mine(name)) {
             Some(name) => self.of_object(name, None).await,
-            None => Ok(Answer {
+            None => Ok(SourceAnswer {
                 cursor: names.last().filter(|_| more).map(|last| Cursor::behind(last)),
-                ..Answer::default()
+                ..SourceAnswer::default()
             }),
         }
     }
@@ -122,34 +122,34 @@ impl<S: Store> Pages<'_, S> {
         self.objects.key.is_some()
     }
 
-    async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<Answer, SourceError> {
-        let named = is_packed(name);
+    async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<SourceAnswer, SourceError> {
+        let named = is_compressed(name);
         if self.is_single() && named && !self.is_mine(name) {
-            return Ok(Answer::default());
+            return Ok(SourceAnswer::default());
         }
         let head = self.store.head(name, within.map(|within| within.etag.as_str())).await?;
         if within.is_some_and(|within| within.etag != head.version) {
             return Err(SourceError::for_good(format!("{}: was changed while it was read", self.shown(name))));
         }
-        let packed = named || head.packed;
-        if self.is_single() && packed && !self.is_mine(name) {
-            return Ok(Answer::default());
+        let compressed = named || head.compressed;
+        if self.is_single() && compressed && !self.is_mine(name) {
+            return Ok(SourceAnswer::default());
         }
         let wrong = |problem: String| SourceError::for_good(format!("{}: {problem}", self.shown(name)));
-        let (form, begin) = self.form(&head, packed).map_err(wrong)?;
+        let (form, begin) = self.form(&head, compressed).map_err(wrong)?;
         let taken = match (form, within) {
             (None, _) => Taken::default(),
-            (Some(_), None) => Taken { next: self.first(&head, packed, begin), ..Taken::default() },
-            (Some(form), Some(within)) => self.rows(Object { name, head: &head, packed }, &form, within).await?,
+            (Some(_), None) => Taken { next: self.first(&head, compressed, begin), ..Taken::default() },
+            (Some(form), Some(within)) => self.rows(Object { name, head: &head, compressed }, &form, within).await?,
         };
         Ok(self.answer(name, &head, taken))
     }
 
     /// Which bytes of an object are this partition's: rows that begin there. The last are behind those, and whether others read other
     /// parts.
-    fn part_of(&self, head: &Head, packed: bool) -> (u64, u64, bool) {
-        let divided = self.is_single() && !packed && self.ask.of > 1;
-        match (divided, packed) {
+    fn part_of(&self, head: &Head, compressed: bool) -> (u64, u64, bool) {
+        let divided = self.is_single() && !compressed && self.ask.of > 1;
+        match (divided, compressed) {
             (true, _) => {
                 let (start, end) = split(head.size, self.ask.partition, self.ask.of);
                 (start, end, true)
@@ -160,8 +160,8 @@ impl<S: Store> Pages<'_, S> {
     }
 
     /// Where this partition begins to read an object, and the number of the line, if it is known. None: nothing there is its own.
-    fn first(&self, head: &Head, packed: bool, begin: Begin) -> Option<(u64, Option<u64>)> {
-        let (start, end, _) = self.part_of(head, packed);
+    fn first(&self, head: &Head, compressed: bool, begin: Begin) -> Option<(u64, Option<u64>)> {
+        let (start, end, _) = self.part_of(head, compressed);
         let (at, line) = match start <= begin.at {
             true => (begin.at, Some(begin.lines + 1)),
             // The byte before tells whether a row begins there.
@@ -171,14 +171,15 @@ impl<S: Store> Pages<'_, S> {
     }
 
     /// How the rows are written, and where the first one begins, behind so many lines. None: there is none.
-    fn form(&self, head: &Head, packed: bool) -> Result<(Option<Form>, Begin), String> {
+    fn form(&self, head: &Head, compressed: bool) -> Result<(Option<Form>, Begin), String> {
         let csv = self.objects.format() == Some(Format::Csv);
         match (head.size, csv) {
             (0, true) if self.is_single() => Err(EMPTY.to_owned()),
             (0, _) => Ok((None, Begin::default())),
             (_, false) => Ok((Some(Form::Ndjson), Begin::default())),
             (_, true) => {
-                let (text, whole) = if packed { unpacked(head)? } else { (head.first.clone(), head.is_whole()) };
+                let (text, whole) =
+                    if compressed { decompressed(head)? } else { (head.first.clone(), head.is_whole()) };
                 let (columns, bytes) = Columns::read(&text, whole)?;
                 let lines = text[..bytes].iter().filter(|byte| **byte == b'\n').count() as u64;
                 Ok((Some(Form::Csv(columns)), Begin { at: bytes as u64, lines }))
@@ -187,8 +188,8 @@ impl<S: Store> Pages<'_, S> {
     }
 
     async fn rows(&self, object: Object<'_>, form: &Form, within: &Within) -> Result<Taken, SourceError> {
-        let Object { name, head, packed } = object;
-        let (start, end, divided) = self.part_of(head, packed);
+        let Object { name, head, compressed } = object;
+        let (start, end, divided) = self.part_of(head, compressed);
         let (at, line) = (within.at, within.line);
         let Bytes { bytes, last } = self.part(object, at).await?;
         let part = Part { bytes: &bytes, at, line, within: at < start, last, end, divided };
@@ -197,17 +198,17 @@ impl<S: Store> Pages<'_, S> {
         part.take(form, limits).map_err(|error| SourceError::for_good(format!("{}: {error}", self.shown(name))))
     }
 
-    /// Bytes of an object from a place on.
-    async fn part(&self, Object { name, head, packed }: Object<'_>, at: u64) -> Result<Bytes, SourceError> {
-        if packed {
-            if at > UNPACKED_BYTES_MAX {
+    /// Bytes of an object, from byte `at` on.
+    async fn part(&self, Object { name, head, compressed }: Object<'_>, at: u64) -> Result<Bytes, SourceError> {
+        if compressed {
+            if at > DECOMPRESSED_BYTES_MAX {
                 let name = self.shown(name);
                 let problem = "compressed objects of at most 1 GiB are read; split it, or store it uncompressed";
                 return Err(SourceError::for_good(format!(
-                    "{name}: has more than {UNPACKED_BYTES_MAX} bytes: {problem}"
+                    "{name}: has more than {DECOMPRESSED_BYTES_MAX} bytes: {problem}"
                 )));
             }
-            return self.store.unpacked(name, &head.version, at, OBJECT_PART_BYTES).await;
+            return self.store.decompressed(name, &head.version, at, OBJECT_PART_BYTES).await;
         }
         let len = (OBJECT_PART_BYTES as u64).min(head.size.saturating_sub(at));
         let (from, to) = (usize::try_from(at).unwrap_or(usize::MAX), usize::try_from(at + len).unwrap_or(usize::MAX));
@@ -219,13 +220,13 @@ impl<S: Store> Pages<'_, S> {
     }
 
     /// What was taken, as the answer of a source.
-    fn answer(&self, name: &str, head: &Head, taken: Taken) -> Answer {
+    fn answer(&self, name: &str, head: &Head, taken: Taken) -> SourceAnswer {
         let object: Option<Arc<str>> = (!self.is_single()).then(|| name.into());
         let kind: Option<Arc<str>> = self.objects.kind.as_deref().map(Arc::from);
-        let given = |(place, row): (Place, Result<Value, String>)| Given {
+        let given = |(position, row): (Position, Result<Value, String>)| Given {
             kind: kind.clone(),
             row,
-            at: Some(Place { object: object.clone(), ..place }),
+            at: Some(Position { object: object.clone(), ..position }),
         };
         let cursor = match taken.next {
             Some((at, line)) => {
@@ -235,7 +236,7 @@ impl<S: Store> Pages<'_, S> {
             None if self.is_single() => None,
             None => Some(Cursor::behind(name)),
         };
-        Answer { rows: taken.rows.into_iter().map(given).collect(), cursor }
+        SourceAnswer { rows: taken.rows.into_iter().map(given).collect(), cursor }
     }
 
     /// The name of an object in errors.
@@ -249,7 +250,7 @@ impl<S: Store> Pages<'_, S> {
 struct Object<'a> {
     name: &'a str,
     head: &'a Head,
-    packed: bool,
+    compressed: bool,
 }
 
 /// Where the first row begins.
@@ -266,13 +267,13 @@ impl Head {
     }
 }
 
-/// Whether an object is packed by its name.
-fn is_packed(name: &str) -> bool {
+/// Whether an object is compressed by its name.
+fn is_compressed(name: &str) -> bool {
     name.len() > 3 && name.as_bytes()[name.len() - 3..].eq_ignore_ascii_case(b".gz")
 }
 
-/// The beginning of a packed object, unpacked, and whether it is all of it.
-fn unpacked(head: &Head) -> Result<(Vec<u8>, bool), String> {
+/// The beginning of a compressed object, decompressed, and whether it is all of it.
+fn decompressed(head: &Head) -> Result<(Vec<u8>, bool), String> {
     let mut text = Vec::new();
     let most = OBJECT_HEAD_BYTES as u64;
     match MultiGzDecoder::new(head.first.as_slice()).take(most).read_to_end(&mut text) {

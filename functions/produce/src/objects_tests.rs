@@ -32,8 +32,8 @@ impl Store for Memory {
     async fn head(&self, name: &str, version: Option<&str>) -> Result<Arc<Head>, SourceError> {
         let bytes = self.of(name, version)?;
         let first = bytes[..bytes.len().min(OBJECT_HEAD_BYTES)].to_vec();
-        let packed = name.contains("packed");
-        Ok(Arc::new(Head { version: bytes.len().to_string(), size: bytes.len() as u64, packed, first }))
+        let compressed = name.contains("compressed");
+        Ok(Arc::new(Head { version: bytes.len().to_string(), size: bytes.len() as u64, compressed, first }))
     }
 
     async fn bytes(&self, name: &str, version: &str, from: u64, len: u64) -> Result<Vec<u8>, SourceError> {
@@ -41,7 +41,7 @@ impl Store for Memory {
         Ok(bytes[from as usize..(from + len) as usize].to_vec())
     }
 
-    async fn unpacked(&self, name: &str, version: &str, from: u64, len: usize) -> Result<Bytes, SourceError> {
+    async fn decompressed(&self, name: &str, version: &str, from: u64, len: usize) -> Result<Bytes, SourceError> {
         window(futures::stream::iter(self.of(name, Some(version))?.chunks(1_000).map(Ok)), from, len).await
     }
 
@@ -53,7 +53,7 @@ impl Store for Memory {
     }
 }
 
-fn packed(text: &str) -> Vec<u8> {
+fn compressed(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap()
@@ -65,8 +65,14 @@ fn objects(changes: Value) -> Objects {
     serde_json::from_value(objects).unwrap()
 }
 
-async fn ask(store: &Memory, objects: &Objects, partition: u32, of: u32, cursor: Value) -> Result<Answer, SourceError> {
-    let ask = Ask { fanout: Uuid::nil(), partition, of, cursor };
+async fn ask(
+    store: &Memory,
+    objects: &Objects,
+    partition: u32,
+    of: u32,
+    cursor: Value,
+) -> Result<SourceAnswer, SourceError> {
+    let ask = SourceRequest { fanout: Uuid::nil(), partition, of, cursor };
     Pages { store, objects, ask: &ask }.page().await
 }
 
@@ -118,9 +124,9 @@ async fn one_object_is_read_by_all_partitions_in_parts() {
 }
 
 #[tokio::test]
-async fn a_packed_object_is_read_by_one_partition() {
-    for name in ["a.csv.gz", "packed.csv"] {
-        let store = Memory(BTreeMap::from([(name.to_owned(), packed(&table(0..9_000)))]));
+async fn a_compressed_object_is_read_by_one_partition() {
+    for name in ["a.csv.gz", "compressed.csv"] {
+        let store = Memory(BTreeMap::from([(name.to_owned(), compressed(&table(0..9_000)))]));
         let objects = objects(json!({"key": name, "kind": "mail"}));
         for of in [1, 3] {
             let rows = read(&store, &objects, of).await.unwrap();
@@ -138,7 +144,7 @@ async fn many_objects_are_shared_out_and_each_is_read_by_one_partition() {
     let mut store = Memory::default();
     for n in 0..40 {
         let text = table(n * 10..n * 10 + 10);
-        let (name, bytes) = if n % 2 == 0 { ("csv", text.into_bytes()) } else { ("csv.gz", packed(&text)) };
+        let (name, bytes) = if n % 2 == 0 { ("csv", text.into_bytes()) } else { ("csv.gz", compressed(&text)) };
         store.0.insert(format!("2026/{n:02}.{name}"), bytes);
     }
     store.0.insert("2026/empty.csv".to_owned(), Vec::new());
@@ -176,7 +182,7 @@ async fn what_cannot_be_read_is_named_by_its_line() {
         ("none.ndjson".to_owned(), Vec::new()),
         ("long.ndjson".to_owned(), vec![b'1'; 2 * OBJECT_PART_BYTES]),
         ("no.csv.gz".to_owned(), b"a,b\n1,2\n".to_vec()),
-        ("cut.ndjson.gz".to_owned(), packed("1\n2\n")[..12].to_vec()),
+        ("cut.ndjson.gz".to_owned(), compressed("1\n2\n")[..12].to_vec()),
         ("quoted.csv".to_owned(), b"a,b\n\"1\n2\",3\n".to_vec()),
     ]));
     let rows = read(&store, &objects(json!({"key": "a.ndjson"})), 1).await.unwrap().remove(0);

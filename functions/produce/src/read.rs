@@ -10,7 +10,7 @@ use fanfold::text::shorten;
 use fanfold::tracking::page_groups;
 use serde_json::Value;
 
-use crate::{Answer, Ask, Produce, ProduceError, SourceError};
+use crate::{Produce, ProduceError, SourceAnswer, SourceError, SourceRequest};
 
 impl Produce {
     /// The page that a partition is at, as it is kept. `known`: it may be kept already.
@@ -28,7 +28,7 @@ impl Produce {
     }
 
     async fn sift(&self, producer: &Producer, at: &Partition) -> Result<KeptPage, ProduceError> {
-        let Answer { rows: given, cursor } = self.ask(producer, at).await?;
+        let SourceAnswer { rows: given, cursor } = self.ask(producer, at).await?;
         let policies = self.registrar.policies(&given.iter().filter_map(Given::kind).collect()).await?;
         let sieve = Sieve::new(producer, at.number, at.rows).map_err(SourceError::for_good)?;
         let sifted = sieve.sift(given, |kind| policies.get(kind).and_then(Option::as_deref));
@@ -46,7 +46,7 @@ impl Produce {
         producer: &Producer,
         at: &Partition,
     ) -> Result<(Page, Option<CheckedTasks>), ProduceError> {
-        let Answer { rows: given, cursor } = self.ask(producer, at).await?;
+        let SourceAnswer { rows: given, cursor } = self.ask(producer, at).await?;
         let count = given.len() as u64;
         let page = Page::whole(count, cursor.as_ref()).map_err(SourceError::for_good)?;
         let mut whole = Whole::new(given, at.rows).map_err(|bad| SourceError::for_good(not_whole(&bad)))?;
@@ -68,12 +68,12 @@ impl Produce {
         }
     }
 
-    async fn ask(&self, producer: &Producer, at: &Partition) -> Result<Answer, ProduceError> {
+    async fn ask(&self, producer: &Producer, at: &Partition) -> Result<SourceAnswer, ProduceError> {
         let cursor = match &at.cursor {
             Some(cursor) => serde_json::from_str(cursor).map_err(SourceError::for_good)?,
             None => Value::Null,
         };
-        let ask = Ask { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
+        let ask = SourceRequest { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
         Ok(self.sources.ask(&producer.source, &ask, self.world.now()).await?)
     }
 }

@@ -14,9 +14,9 @@ use futures::{Stream, StreamExt};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderName};
 use reqwest::{Response, StatusCode};
 
-use crate::http::{failure, read};
 use crate::objects::{Bytes, Head, Names, Pages, Store};
-use crate::{Answer, Ask, SourceError};
+use crate::url::{failure, read};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Reads objects of S3.
 #[derive(Debug)]
@@ -48,7 +48,12 @@ impl S3Source {
     }
 
     /// Reads a page of objects.
-    pub(crate) async fn ask(&self, objects: &Objects, ask: &Ask, now: Timestamp) -> Result<Answer, SourceError> {
+    pub(crate) async fn ask(
+        &self,
+        objects: &Objects,
+        ask: &SourceRequest,
+        now: Timestamp,
+    ) -> Result<SourceAnswer, SourceError> {
         let bucket = Bucket { source: self, name: &objects.bucket, now };
         let page = async { Pages { store: &bucket, objects, ask }.page().await };
         tokio::time::timeout(SOURCE_TIMEOUT, page).await.unwrap_or_else(|_| {
@@ -103,9 +108,9 @@ impl Store for Bucket<'_> {
             Err(error) => return Err(changed(error)),
         };
         let etag = text(&answer, ETAG).ok_or_else(|| SourceError::for_good("s3 answered without an ETag"))?;
-        let packed = text(&answer, CONTENT_ENCODING).is_some_and(|how| how.to_ascii_lowercase().contains("gzip"));
+        let compressed = text(&answer, CONTENT_ENCODING).is_some_and(|how| how.to_ascii_lowercase().contains("gzip"));
         let (first, size) = self.range(answer).await?;
-        let head = Arc::new(Head { version: etag, size, packed, first });
+        let head = Arc::new(Head { version: etag, size, compressed, first });
         let last = Last { bucket: self.name.to_owned(), name: name.to_owned(), head: Arc::clone(&head) };
         *self.source.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
         Ok(head)
@@ -121,7 +126,7 @@ impl Store for Bucket<'_> {
         Ok(bytes)
     }
 
-    async fn unpacked(&self, name: &str, version: &str, from: u64, len: usize) -> Result<Bytes, SourceError> {
+    async fn decompressed(&self, name: &str, version: &str, from: u64, len: usize) -> Result<Bytes, SourceError> {
         let answer = self.send(self.object(name, Some(version))).await?;
         let chunks = futures::stream::unfold(answer, |mut answer| async move {
             let chunk = answer.chunk().await.map_err(|error| failure(&error)).transpose()?;
@@ -150,7 +155,7 @@ fn text(answer: &Response, header: HeaderName) -> Option<String> {
     answer.headers().get(header)?.to_str().ok().map(str::to_owned)
 }
 
-/// Unpacks a stream, and keeps up to `len` bytes from `from` on. It ends when they are there.
+/// Decompresses a stream, and keeps up to `len` bytes from `from` on. It ends when they are there.
 pub(crate) async fn window(
     chunks: impl Stream<Item = Result<impl AsRef<[u8]>, SourceError>>,
     from: u64,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 /// A request to a source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ask {
+pub struct SourceRequest {
     /// The fan-out.
     pub fanout: Uuid,
     /// The partition, from 0.
@@ -52,27 +52,27 @@ impl SourceError {
 /// Where rows come from.
 pub trait Sources: Send + Sync {
     /// Asks a source for a page.
-    fn ask<'a>(&'a self, source: &'a Source, ask: &'a Ask, now: Timestamp) -> Asking<'a>;
+    fn ask<'a>(&'a self, source: &'a Source, ask: &'a SourceRequest, now: Timestamp) -> Asking<'a>;
 }
 
 /// A source is being asked.
-pub type Asking<'a> = BoxFuture<'a, Result<Answer, SourceError>>;
+pub type Asking<'a> = BoxFuture<'a, Result<SourceAnswer, SourceError>>;
 
 /// A page as a source gives it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct SourceAnswer {
     /// Its rows.
     pub rows: Vec<Given>,
     /// Where the next page begins; none: there is none.
     pub cursor: Option<Value>,
 }
 
-impl Answer {
+impl SourceAnswer {
     /// Reads the answer to a question: `{tasks, cursor?}`.
     ///
     /// # Errors
     /// It is no such object, or its cursor is that of the question.
-    pub fn read(body: &[u8], ask: &Ask) -> Result<Self, SourceError> {
+    pub fn read(body: &[u8], ask: &SourceRequest) -> Result<Self, SourceError> {
         let PageAnswer { tasks, cursor } = json::read(body)
             .map_err(|error| SourceError::again(format!("the answer is not {{\"tasks\": [...]}}: {error}")))?;
         // It would be read for ever.
@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    fn read(cursor: Value, body: &str) -> Result<Answer, SourceError> {
-        Answer::read(body.as_bytes(), &Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
+    fn read(cursor: Value, body: &str) -> Result<SourceAnswer, SourceError> {
+        SourceAnswer::read(body.as_bytes(), &SourceRequest { fanout: Uuid::nil(), partition: 0, of: 1, cursor })
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The response to a stream of tasks, which has a line for each.
 
 use fanfold::json::JsonError;
-use fanfold::limits::{PROBLEM_BYTES_MAX, STREAM_ANSWER_BYTES_MAX};
+use fanfold::limits::{PROBLEM_BYTES_MAX, PROBLEM_BYTES_MIN, STREAM_ANSWER_BYTES_MAX};
 use fanfold::registering::{Registered, TaskFault};
 use fanfold::text::shorten;
 use fanfold_http::{Code, Lines, Problem};
@@ -94,16 +94,13 @@ impl LineAnswer {
         let LineOutcome::Refused(refused) = &self.outcome else { return Ok(text) };
         // Escaping may make it longer.
         let mut shown = most / 2;
-        while text.len() > most && shown >= LEAST_SHOWN {
+        while text.len() > most && shown >= PROBLEM_BYTES_MIN {
             text = Self { line: self.line, outcome: LineOutcome::Refused(refused.shortened(shown)) }.text()?;
             shown /= 2;
         }
         Ok(text)
     }
 }
-
-/// A problem is never shortened below this many bytes.
-const LEAST_SHOWN: usize = 20;
 
 /// The response with all results, one per line, within the limit of a response.
 pub(crate) fn answer(answers: &[LineAnswer]) -> Result<Lines, Problem> {

@@ -36,7 +36,7 @@ impl Sweep {
                 // Its acks are applied; only its notice is left.
                 let about = About::Batch(LaneBatch::of(&batch));
                 let notices = self.batches.notices();
-                let again = self.remind_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
+                let again = self.wake_overdue(&notices, about, &batch.notice, batch.updated_at, request).await?;
                 report.batches += u64::from(again);
                 continue;
             }
@@ -134,7 +134,7 @@ impl Sweep {
         };
         let hold = round.switches.hold(&batch.lane);
         let overdue = batch_overdue(batch, gate, hold, share, self.horizon(round.request), self.world.now());
-        Ok(overdue && self.batches.remind(batch).await?)
+        Ok(overdue && self.batches.note_woken(batch).await?)
     }
 
     /// How many calls of a kind may run at once.

@@ -33,7 +33,7 @@ impl Sweep {
                 } else if let Some(since) = fanout.undelivered_since() {
                     let notices = self.tracking.fanouts.notices();
                     let about = About::Fanout(fanout.id);
-                    let again = self.remind_overdue(&notices, about, &fanout.notice, since, request).await?;
+                    let again = self.wake_overdue(&notices, about, &fanout.notice, since, request).await?;
                     report.fanouts += u64::from(again);
                 }
             }
@@ -69,7 +69,7 @@ impl Sweep {
     }
 
     /// Sends the message of a notice again if it is overdue; `ended`: when the event that it reports happened.
-    pub(crate) async fn remind_overdue(
+    pub(crate) async fn wake_overdue(
         &self,
         notices: &Notices,
         about: About,
@@ -82,6 +82,6 @@ impl Sweep {
             return Ok(true);
         }
         let lost = notice.waiting_since(ended) <= self.horizon(request);
-        Ok(lost && self.tracking.remind(notices, about, notice).await?)
+        Ok(lost && self.tracking.wake_notice(notices, about, notice).await?)
     }
 }

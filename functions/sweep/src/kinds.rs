@@ -23,7 +23,7 @@ impl Sweep {
             }
             let changed_at = gate.notice_at.unwrap_or_default();
             let about = About::Kind(gate.kind);
-            let again = self.remind_overdue(&notices, about, &gate.notice, changed_at, round.request).await?;
+            let again = self.wake_overdue(&notices, about, &gate.notice, changed_at, round.request).await?;
             report.kinds += u64::from(again);
         }
         Ok(())

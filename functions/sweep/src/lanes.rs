@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::control::Hold;
-use fanfold::grouping::{BundleState, Linger, Patience, remind};
+use fanfold::grouping::{BundleState, Linger, Patience, wake_leader};
 use fanfold::lane::Lane;
 use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
 use fanfold::messages::ElectMessage;
@@ -33,7 +33,7 @@ impl Sweep {
                 }
                 stream::iter(retired).buffer_unordered(SWEEP_WRITES_AT_ONCE_MAX).try_collect::<Vec<()>>().await?;
                 report.retired += idle.len() as u64;
-                self.remind_leaders(&locks, round, report).await?;
+                self.wake_leaders(&locks, round, report).await?;
                 if request.workers_dead {
                     self.clear_gates(&locks, &mut cleared).await?;
                 }
@@ -45,7 +45,7 @@ impl Sweep {
 
     /// Sends the messages of leaders that were silent for too long again. In a lane that is paused, or whose kind has no policy,
     /// only that of a leader that has written its intent: it may have claimed tasks, which expire unless it forms a batch of them.
-    async fn remind_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
+    async fn wake_leaders(&self, locks: &[Lock], round: &Round, report: &mut SweepReport) -> Result<(), SweepError> {
         let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
         for lock in locks.iter().filter(|lock| lock.holder.is_some()) {
@@ -53,7 +53,7 @@ impl Sweep {
             let known = round.known.has(&lock.lane.kind);
             let lingers = known && !hold.draining;
             let linger = if lingers { self.linger(&lock.lane.kind).await } else { Duration::ZERO };
-            let Some(message) = remind(lock, linger, patience, self.world.now()) else { continue };
+            let Some(message) = wake_leader(lock, linger, patience, self.world.now()) else { continue };
             if hold.paused || !known {
                 resting.insert(message.batch);
             }

@@ -21,7 +21,7 @@ impl Sweep {
                         continue;
                     }
                     let lost = partition.lost(self.horizon(request), self.world.now());
-                    if request.workers_dead || lost && producers.remind(&partition).await? {
+                    if request.workers_dead || lost && producers.note_woken(&partition).await? {
                         self.producing.go_on(&partition).await?;
                         report.partitions += 1;
                     }

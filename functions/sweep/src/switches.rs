@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fanfold::clock::Timestamp;
 use fanfold::control::{Scope, Switch, SwitchState};
 use fanfold::lane::Lane;
-use fanfold::limits::SWITCH_SETTLES;
+use fanfold::limits::SWITCH_STAYS_MIN;
 use fanfold::store::policies::SwitchError;
 
 use crate::known::Known;
@@ -51,10 +51,10 @@ fn is_through(round: &Round, oldest: &Oldest, scope: &Scope, switch: Switch) -> 
     // What is paused by itself, or has no policy, is not waited for: it may be so for long.
     let goes_on = |lane: &Lane| round.known.has(&lane.kind) && !round.switches.hold(lane).paused;
     let waits = |(lane, oldest): (&Lane, &Timestamp)| scope.covers(lane) && *oldest <= switch.since && goes_on(lane);
-    let settled = switch.since.plus(SWITCH_SETTLES) <= round.begun_at;
+    let stayed = switch.since.plus(SWITCH_STAYS_MIN) <= round.begun_at;
     match switch.state {
         SwitchState::Paused => false,
-        SwitchState::Resumed => settled,
-        SwitchState::Draining => settled && !oldest.iter().any(waits),
+        SwitchState::Resumed => stayed,
+        SwitchState::Draining => stayed && !oldest.iter().any(waits),
     }
 }

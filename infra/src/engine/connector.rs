@@ -32,12 +32,12 @@ pub(crate) struct Services {
 }
 
 /// An answer, and the header by which the SDK keeps SQS errors apart.
-pub(crate) struct Answer {
+pub(crate) struct EngineAnswer {
     pub(crate) reply: ServiceAnswer,
     pub(crate) query_error: Option<String>,
 }
 
-impl Answer {
+impl EngineAnswer {
     pub(crate) fn new(status: u16, body: impl Into<Bytes>) -> Self {
         Self { reply: ServiceAnswer { status, body: body.into() }, query_error: None }
     }
@@ -71,7 +71,7 @@ impl HttpConnector for Connector {
 }
 
 impl Services {
-    async fn answer(&self, service: Service, operation: &str, body: &[u8]) -> Answer {
+    async fn answer(&self, service: Service, operation: &str, body: &[u8]) -> EngineAnswer {
         match service {
             Service::DynamoDb => self.dynamodb.answer(operation, body, &self.meter),
             Service::Sqs => self.sqs.answer(operation, body, &self.meter).await,
@@ -82,17 +82,17 @@ impl Services {
         &self,
         interceptor: &dyn Interceptor,
         call: &ServiceRequest,
-    ) -> Result<Answer, ConnectorError> {
+    ) -> Result<EngineAnswer, ConnectorError> {
         match interceptor.before(call).await {
             Fate::Pass => {}
             Fate::Lost => return Err(lost()),
-            Fate::Answered(reply) => return Ok(Answer { reply, query_error: None }),
+            Fate::Answered(reply) => return Ok(EngineAnswer { reply, query_error: None }),
         }
         let answer = self.answer(call.service, &call.operation, &call.body).await;
         match interceptor.after(call, &answer.reply).await {
             Fate::Pass => Ok(answer),
             Fate::Lost => Err(lost()),
-            Fate::Answered(reply) => Ok(Answer { reply, query_error: None }),
+            Fate::Answered(reply) => Ok(EngineAnswer { reply, query_error: None }),
         }
     }
 }
@@ -110,7 +110,7 @@ fn route(request: &HttpRequest) -> Result<(Service, &str), ConnectorError> {
     }
 }
 
-fn into_response(answer: Answer) -> Result<HttpResponse, ConnectorError> {
+fn into_response(answer: EngineAnswer) -> Result<HttpResponse, ConnectorError> {
     let status = StatusCode::try_from(answer.reply.status).map_err(|error| ConnectorError::user(error.into()))?;
     let mut response = HttpResponse::new(status, SdkBody::from(answer.reply.body));
     response.headers_mut().insert("content-type", JSON);

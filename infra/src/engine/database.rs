@@ -25,8 +25,8 @@ const SETTINGS: &str = "PRAGMA locking_mode = EXCLUSIVE;
 /// Statements that are kept prepared.
 const STATEMENTS: usize = 128;
 
-/// What an operation answers.
-pub(super) type Answer<T> = Result<T, DynoxideError>;
+/// The result of an operation.
+pub(super) type DatabaseResult<T> = Result<T, DynoxideError>;
 
 /// A database.
 pub(crate) struct Database {
@@ -37,12 +37,12 @@ pub(crate) struct Database {
 
 impl Database {
     /// A database that is forgotten when it is dropped.
-    pub(crate) fn memory() -> Answer<Self> {
+    pub(crate) fn memory() -> DatabaseResult<Self> {
         Ok(Self::new(Storage::memory()?))
     }
 
     /// A database in a file, which is made if it is not there.
-    pub(crate) fn open(path: &Path) -> Answer<Self> {
+    pub(crate) fn open(path: &Path) -> DatabaseResult<Self> {
         let storage = Storage::new(&path.to_string_lossy())?;
         storage.conn().execute_batch(SETTINGS)?;
         Ok(Self::new(storage))
@@ -59,7 +59,7 @@ impl Database {
 
     /// Runs an operation. Its future never waits. After a panic in the middle of one, which may have left a transaction open,
     /// there are only errors.
-    pub(crate) fn run<T>(&self, operation: impl AsyncFnOnce(&Storage) -> Answer<T>) -> Answer<T> {
+    pub(crate) fn run<T>(&self, operation: impl AsyncFnOnce(&Storage) -> DatabaseResult<T>) -> DatabaseResult<T> {
         let internal = |problem: &str| DynoxideError::InternalServerError(problem.to_owned());
         let storage = self.storage.lock().map_err(|_| internal("an operation of the database panicked"))?;
         operation(&storage.0).now_or_never().unwrap_or_else(|| Err(internal("the database waited")))
@@ -79,7 +79,10 @@ impl Database {
 
     /// Runs what is done without the engine; none if the engine has to. Every error left everything as it was: the
     /// engine finds it again and says what is wrong.
-    pub(super) fn direct<T>(&self, operation: impl FnOnce(&Storage, &mut Known) -> Answer<Option<T>>) -> Option<T> {
+    pub(super) fn direct<T>(
+        &self,
+        operation: impl FnOnce(&Storage, &mut Known) -> DatabaseResult<Option<T>>,
+    ) -> Option<T> {
         let mut database = self.storage.lock().ok()?;
         let (storage, known) = &mut *database;
         operation(storage, known).ok().flatten()
@@ -97,7 +100,7 @@ impl Database {
     pub(crate) fn create_table(
         &self,
         request: create_table::CreateTableRequest,
-    ) -> Answer<create_table::CreateTableResponse> {
+    ) -> DatabaseResult<create_table::CreateTableResponse> {
         let answer = self.run(async |storage| create_table::execute(storage, request).await);
         self.with_known(Known::forget_tables);
         answer
@@ -107,7 +110,7 @@ impl Database {
     pub(crate) fn delete_table(
         &self,
         request: delete_table::DeleteTableRequest,
-    ) -> Answer<delete_table::DeleteTableResponse> {
+    ) -> DatabaseResult<delete_table::DeleteTableResponse> {
         let answer = self.run(async |storage| delete_table::execute(storage, request, &self.vectors).await);
         self.with_known(Known::forget_tables);
         answer
@@ -117,7 +120,7 @@ impl Database {
     pub(crate) fn describe_table(
         &self,
         request: describe_table::DescribeTableRequest,
-    ) -> Answer<describe_table::DescribeTableResponse> {
+    ) -> DatabaseResult<describe_table::DescribeTableResponse> {
         self.run(async |storage| describe_table::execute(storage, request, &self.vectors).await)
     }
 
@@ -125,7 +128,7 @@ impl Database {
     pub(crate) fn transact_write_items(
         &self,
         request: TransactWriteItemsRequest,
-    ) -> Answer<TransactWriteItemsResponse> {
+    ) -> DatabaseResult<TransactWriteItemsResponse> {
         let Some(token) = request.client_request_token.clone() else {
             return self.run(async |storage| transact_write_items::execute(storage, request).await);
         };

@@ -13,12 +13,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::EngineError;
-use super::connector::Answer;
+use super::connector::EngineAnswer;
 use super::database::Database;
 use super::direct::{self, Direct};
 use super::expiry;
 use super::folder::Folder;
-use super::metering::{self, Ask};
+use super::metering::{self, Metered};
 use super::statements;
 use crate::usage::{Meter, Units};
 
@@ -63,12 +63,12 @@ impl Tables {
         expiry::expire(&self.database).map_err(failed)
     }
 
-    pub(crate) fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> Answer {
+    pub(crate) fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> EngineAnswer {
         if operation == STATEMENTS
             && let Some((json, units)) = statements::answer(&self.database, body)
         {
             meter.dynamodb(STATEMENTS, units);
-            return Answer::new(200, json);
+            return EngineAnswer::new(200, json);
         }
         let Direct { operation, result, units } = match direct::answer(&self.database, operation, body) {
             Some(answered) => answered,
@@ -87,7 +87,7 @@ impl Tables {
         };
         meter.dynamodb(operation, units);
         match result {
-            Ok(json) => Answer::new(200, json),
+            Ok(json) => EngineAnswer::new(200, json),
             Err(error) => refusal(&error),
         }
     }
@@ -136,7 +136,7 @@ fn paged(mut request: scan::ScanRequest) -> scan::ScanRequest {
 /// Answers an operation that consumes request units.
 fn metered<Request, Response>(body: &[u8], run: impl FnOnce(Request) -> Result<Response, DynoxideError>) -> Answered
 where
-    Request: DeserializeOwned + Ask,
+    Request: DeserializeOwned + Metered,
     Response: Serialize + metering::Report,
 {
     let mut request: Request = match read(body) {
@@ -192,8 +192,8 @@ fn write<T: Serialize>(response: &T) -> Result<Bytes, DynoxideError> {
     Ok(Bytes::from(json))
 }
 
-fn refusal(error: &DynoxideError) -> Answer {
-    Answer::new(error.status_code(), error.to_json())
+fn refusal(error: &DynoxideError) -> EngineAnswer {
+    EngineAnswer::new(error.status_code(), error.to_json())
 }
 
 fn failed(error: DynoxideError) -> EngineError {

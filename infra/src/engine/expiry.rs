@@ -8,13 +8,13 @@ use fanfold::clock::World;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::database::{Answer, Database};
+use super::database::{Database, DatabaseResult};
 
 /// Items looked at in one go: other requests wait for it.
 const PAGE: usize = 100;
 
 /// Deletes items whose time to live has passed, and counts them. Other requests are let in between.
-pub(super) fn expire(database: &Database) -> Answer<usize> {
+pub(super) fn expire(database: &Database) -> DatabaseResult<usize> {
     let tables = database.run(async |storage| storage.list_ttl_enabled_tables())?;
     let now = World::system().now().0 / 1_000;
     let mut expired = 0;
@@ -40,7 +40,7 @@ struct Expiry {
 }
 
 impl Expiry {
-    fn of(table: &TableMetadata, now: u64) -> Answer<Self> {
+    fn of(table: &TableMetadata, now: u64) -> DatabaseResult<Self> {
         let schema: Vec<Value> = serde_json::from_str(&table.key_schema).map_err(internal)?;
         let name = |element: &Value| element["AttributeName"].as_str().map(str::to_owned);
         let expired = json!({
@@ -52,7 +52,7 @@ impl Expiry {
     }
 
     /// The expired items among the next ones; none once all were looked at.
-    fn page(&mut self, database: &Database) -> Answer<Option<Vec<Item>>> {
+    fn page(&mut self, database: &Database) -> DatabaseResult<Option<Vec<Item>>> {
         let Some(start) = self.next.take() else { return Ok(None) };
         let mut page = self.expired.clone();
         page["FilterExpression"] = "#ttl < :now".into();
@@ -67,7 +67,7 @@ impl Expiry {
     }
 
     /// Deletes an item that is still expired.
-    fn delete(&self, database: &Database, item: &Item) -> Answer<bool> {
+    fn delete(&self, database: &Database, item: &Item) -> DatabaseResult<bool> {
         let key = item.iter().filter(|(name, _)| self.key.contains(name));
         let mut delete = self.expired.clone();
         delete["ConditionExpression"] = "#ttl < :now".into();
@@ -81,7 +81,7 @@ impl Expiry {
     }
 }
 
-fn request<T: DeserializeOwned>(json: Value) -> Answer<T> {
+fn request<T: DeserializeOwned>(json: Value) -> DatabaseResult<T> {
     serde_json::from_value(json).map_err(internal)
 }
 

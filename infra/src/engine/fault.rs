@@ -56,7 +56,7 @@ pub enum Fate {
     Answered(ServiceAnswer),
 }
 
-/// Decides the fate of requests. Either method may wait before it answers.
+/// Decides the fate of requests. Either method may wait before it returns.
 pub trait Interceptor: fmt::Debug + Send + Sync {
     /// Before the request is applied.
     fn before<'a>(&'a self, call: &'a ServiceRequest) -> BoxFuture<'a, Fate> {

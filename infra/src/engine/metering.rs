@@ -21,7 +21,7 @@ use dynoxide::types::{
 use crate::usage::Units;
 
 /// A request that consumes units.
-pub(super) trait Ask {
+pub(super) trait Metered {
     /// `ReturnConsumedCapacity`.
     fn capacity(&mut self) -> &mut Option<String>;
 
@@ -62,7 +62,7 @@ pub(super) struct Bill {
 }
 
 /// Makes a request report its cost, and remembers what its sender did not ask for.
-pub(super) fn ask(request: &mut impl Ask) -> Bill {
+pub(super) fn ask(request: &mut impl Metered) -> Bill {
     let (reads, cancelled_units) = (request.reads(), request.cancelled_units());
     let hide_capacity = set_unless_asked(request.capacity(), "TOTAL");
     let hide_old_item = request.old_item().is_some_and(|mode| set_unless_asked(mode, "ALL_OLD"));
@@ -116,7 +116,7 @@ impl Bill {
 /// Requests that differ only in whether they read, and in whether they may ask for the old item.
 macro_rules! asks {
     ($reads:literal: $($request:ident)*) => {$(
-        impl Ask for $request {
+        impl Metered for $request {
             fn capacity(&mut self) -> &mut Option<String> {
                 &mut self.return_consumed_capacity
             }
@@ -127,7 +127,7 @@ macro_rules! asks {
         }
     )*};
     (old item: $($request:ident)*) => {$(
-        impl Ask for $request {
+        impl Metered for $request {
             fn capacity(&mut self) -> &mut Option<String> {
                 &mut self.return_consumed_capacity
             }
@@ -177,7 +177,7 @@ reports!(GetItemResponse PutItemResponse UpdateItemResponse DeleteItemResponse Q
 reports!(ExecuteStatementResponse);
 reports!(by table: BatchGetItemResponse BatchWriteItemResponse TransactGetItemsResponse TransactWriteItemsResponse);
 
-impl Ask for TransactGetItemsRequest {
+impl Metered for TransactGetItemsRequest {
     fn capacity(&mut self) -> &mut Option<String> {
         &mut self.return_consumed_capacity
     }
@@ -191,7 +191,7 @@ impl Ask for TransactGetItemsRequest {
     }
 }
 
-impl Ask for TransactWriteItemsRequest {
+impl Metered for TransactWriteItemsRequest {
     fn capacity(&mut self) -> &mut Option<String> {
         &mut self.return_consumed_capacity
     }
@@ -207,7 +207,7 @@ impl Ask for TransactWriteItemsRequest {
     }
 }
 
-impl Ask for ExecuteStatementRequest {
+impl Metered for ExecuteStatementRequest {
     fn capacity(&mut self) -> &mut Option<String> {
         &mut self.return_consumed_capacity
     }
@@ -221,7 +221,7 @@ impl Ask for ExecuteStatementRequest {
     }
 }
 
-impl Ask for BatchExecuteStatementRequest {
+impl Metered for BatchExecuteStatementRequest {
     fn capacity(&mut self) -> &mut Option<String> {
         &mut self.return_consumed_capacity
     }

@@ -14,13 +14,13 @@ use super::sqs::Queues;
 use super::stamp;
 
 /// The longest delay of a message, in seconds.
-const MAX_DELAY: i32 = 900;
+const DELAY_SECONDS_MAX: i32 = 900;
 /// The most messages of one call.
-const MAX_ENTRIES: usize = 10;
+const ENTRIES_MAX: usize = 10;
 /// The most bytes the bodies of one batch call may have together.
-const MAX_BATCH_BYTES: usize = 1024 * 1024;
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// The attribute of a queue that limits the size of a message.
-const MAX_BYTES: &str = "MaximumMessageSize";
+const SIZE_LIMIT: &str = "MaximumMessageSize";
 
 impl Queues {
     pub(super) async fn send(&self, mut message: SendMessageInput) -> Result<SendMessageOutput, SqsError> {
@@ -110,10 +110,10 @@ impl Queues {
 
     /// The size of message the queue takes; an error if there is no such queue.
     async fn max_bytes(&self, queue_url: &str) -> Result<usize, SqsError> {
-        let attribute_names = vec![MAX_BYTES.to_owned()];
+        let attribute_names = vec![SIZE_LIMIT.to_owned()];
         let input = GetQueueAttributesInput { queue_url: queue_url.to_owned(), attribute_names };
         let attributes = self.provider.get_queue_attributes(input).await?.attributes;
-        Ok(attributes.get(MAX_BYTES).and_then(|bytes| bytes.parse().ok()).unwrap_or_default())
+        Ok(attributes.get(SIZE_LIMIT).and_then(|bytes| bytes.parse().ok()).unwrap_or_default())
     }
 }
 
@@ -134,7 +134,7 @@ fn delay(message: &SendMessageInput) -> Option<Duration> {
     let seconds =
         message.delay_seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0)?;
     let takes = !message.message_body.is_empty()
-        && message.message_attributes.len() <= stamp::MAX_ATTRIBUTES
+        && message.message_attributes.len() <= stamp::ATTRIBUTES_MAX
         && !is_fifo(&message.queue_url);
     takes.then(|| Duration::from_secs(seconds))
 }
@@ -143,7 +143,7 @@ fn check_batch(input: &SendMessageBatchInput) -> Result<(), SqsError> {
     if input.entries.is_empty() {
         return Err(SqsError::empty_batch_request());
     }
-    if input.entries.len() > MAX_ENTRIES {
+    if input.entries.len() > ENTRIES_MAX {
         return Err(SqsError::too_many_entries_in_batch());
     }
     let ids: HashSet<&str> = input.entries.iter().map(|entry| entry.id.as_str()).collect();
@@ -154,20 +154,22 @@ fn check_batch(input: &SendMessageBatchInput) -> Result<(), SqsError> {
         check_delay(entry.delay_seconds)?;
     }
     let bytes: usize = input.entries.iter().map(|entry| entry.message_body.len()).sum();
-    if bytes <= MAX_BATCH_BYTES {
+    if bytes <= BATCH_BYTES_MAX {
         return Ok(());
     }
     Err(SqsError::new(
         SqsErrorCode::BatchRequestTooLong,
-        format!("Batch requests cannot be longer than {MAX_BATCH_BYTES} bytes. You have sent {bytes} bytes."),
+        format!("Batch requests cannot be longer than {BATCH_BYTES_MAX} bytes. You have sent {bytes} bytes."),
     ))
 }
 
 fn check_delay(seconds: Option<i32>) -> Result<(), SqsError> {
     match seconds {
-        Some(seconds) if !(0..=MAX_DELAY).contains(&seconds) => Err(SqsError::invalid_parameter_value(format!(
-            "Value {seconds} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= {MAX_DELAY}."
-        ))),
+        Some(seconds) if !(0..=DELAY_SECONDS_MAX).contains(&seconds) => {
+            Err(SqsError::invalid_parameter_value(format!(
+                "Value {seconds} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= {DELAY_SECONDS_MAX}."
+            )))
+        }
         _ => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::EngineError;
-use super::connector::Answer;
+use super::connector::EngineAnswer;
 use super::delayed::Delayed;
 use super::place::{ACCOUNT, QUEUE_HOST, QUEUE_PORT, REGION};
 use super::send::name_of;
@@ -100,12 +100,12 @@ impl Queues {
         self.delayed.counted(&queue, count).await
     }
 
-    pub(crate) async fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> Answer {
+    pub(crate) async fn answer(&self, operation: &str, body: &[u8], meter: &Meter) -> EngineAnswer {
         let Some(operation) = SqsOperation::from_name(operation) else {
             return refusal(&SqsError::unknown_operation(operation));
         };
         let answer = match self.dispatch(operation, body).await {
-            Ok(json) => Answer::new(200, json),
+            Ok(json) => EngineAnswer::new(200, json),
             Err(error) => refusal(&error),
         };
         meter.sqs(operation.as_str(), body.len().max(answer.reply.body.len()));
@@ -161,8 +161,8 @@ fn write<T: Serialize>(output: &T) -> Result<Bytes, SqsError> {
     Ok(Bytes::from(json))
 }
 
-fn refusal(error: &SqsError) -> Answer {
-    let mut answer = Answer::new(error.code.status_code().as_u16(), error_to_json(error));
+fn refusal(error: &SqsError) -> EngineAnswer {
+    let mut answer = EngineAnswer::new(error.code.status_code().as_u16(), error_to_json(error));
     answer.query_error = Some(error.code.query_error_header());
     answer
 }

@@ -7,7 +7,7 @@ use rustack_sqs_model::input::{ReceiveMessageInput, SendMessageInput};
 use rustack_sqs_model::types::{Message, MessageAttributeValue};
 
 /// Attributes a message can bring along; with one more it is as many as the queue takes.
-pub(super) const MAX_ATTRIBUTES: usize = 9;
+pub(super) const ATTRIBUTES_MAX: usize = 9;
 
 /// No sender can use it: names with this beginning are reserved.
 const NAME: &str = "AWS.fanfold.sent";
@@ -15,7 +15,7 @@ const NAME: &str = "AWS.fanfold.sent";
 /// Names that stand for every attribute.
 const EVERY: [&str; 2] = ["All", ".*"];
 
-/// Gives a message its id and the time it was sent; answers the id.
+/// Gives a message its id and the time it was sent. Returns the id.
 pub(super) fn put(message: &mut SendMessageInput) -> String {
     let world = World::system();
     let id = world.uuid().to_string();

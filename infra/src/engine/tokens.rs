@@ -15,7 +15,7 @@ use tokio::time::Instant;
 const WINDOW: Duration = Duration::from_secs(600);
 
 /// The most bytes of a token, as DynamoDB documents.
-const MAX_BYTES: usize = 36;
+const TOKEN_BYTES_MAX: usize = 36;
 
 /// The transactions of the last ten minutes.
 #[derive(Debug, Default)]
@@ -26,17 +26,17 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// What a transaction that was applied answers when it is repeated; an error if its token was used for another one, or
+    /// The answer to a transaction that was applied, when it is repeated; an error if its token was used for another one, or
     /// cannot be one.
     pub(super) fn answer(
         &mut self,
         token: &str,
         request: &TransactWriteItemsRequest,
     ) -> Result<Option<TransactWriteItemsResponse>, DynoxideError> {
-        if token.len() > MAX_BYTES {
+        if token.len() > TOKEN_BYTES_MAX {
             return Err(DynoxideError::ValidationException(format!(
                 "Value '{token}' at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or \
-                 equal to {MAX_BYTES}"
+                 equal to {TOKEN_BYTES_MAX}"
             )));
         }
         while let Some((_, token)) = self.applied.pop_front_if(|(applied, _)| applied.elapsed() >= WINDOW) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use aws_sdk_sqs::types::Message;
-use fanfold::limits::{BODY_BYTES_MAX as MAX_BYTES, ENVELOPE_BYTES};
+use fanfold::limits::{BODY_BYTES_MAX, ENVELOPE_BYTES};
 
 /// Messages for one invocation.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Batch {
                 return false;
             };
             let bytes = message.body().map_or(0, str::len) + ENVELOPE_BYTES;
-            if !self.messages.is_empty() && self.bytes + bytes > MAX_BYTES {
+            if !self.messages.is_empty() && self.bytes + bytes > BODY_BYTES_MAX {
                 waiting.push_front(message);
                 return true;
             }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_message_larger_than_a_payload_still_goes_alone() {
-        let (mut batch, mut waiting) = (Batch::default(), waiting(2, MAX_BYTES));
+        let (mut batch, mut waiting) = (Batch::default(), waiting(2, BODY_BYTES_MAX));
         assert!(batch.fill(&mut waiting, 10));
         assert_eq!((batch.messages.len(), waiting.len()), (1, 1));
     }

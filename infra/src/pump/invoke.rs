@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::template::EventSource;
 
 /// Messages of one delete call, the most SQS allows.
-const MAX_DELETE: usize = 10;
+const DELETED_MAX: usize = 10;
 
 /// Invokes the step of an event source.
 pub(super) struct Invoker {
@@ -69,7 +69,7 @@ impl Invoker {
 
     async fn delete(&self, receipts: impl Iterator<Item = &str>) {
         let receipts: Vec<&str> = receipts.collect();
-        for chunk in receipts.chunks(MAX_DELETE) {
+        for chunk in receipts.chunks(DELETED_MAX) {
             let entries = chunk.iter().enumerate().filter_map(|(index, receipt)| {
                 let entry = DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(*receipt);
                 entry.build().ok()

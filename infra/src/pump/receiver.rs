@@ -14,7 +14,7 @@ use crate::template::EventSource;
 /// Seconds of a long poll, the most SQS allows. The embedded SQS wakes it as soon as a message can be received.
 const LONG_POLL: i32 = 20;
 /// Messages of one receive, the most SQS allows.
-const MAX_RECEIVE: usize = 10;
+const RECEIVED_MAX: usize = 10;
 /// Pause after a receive that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -71,7 +71,7 @@ impl Receiver {
     /// Goes on with the receive under way, or starts one. When this is dropped, the receive stays.
     async fn receive(&mut self) {
         let pending = self.pending.get_or_insert_with(|| {
-            let most = self.batch_size.min(MAX_RECEIVE);
+            let most = self.batch_size.min(RECEIVED_MAX);
             Box::pin(receive(self.sqs.clone(), self.queue_url.clone(), most as i32))
         });
         let messages = pending.await;

@@ -1,6 +1,6 @@
 //! Objects that are read in parts: each row belongs to the part of the object in which its line begins.
 
-use fanfold::producing::Place;
+use fanfold::producing::Position;
 use serde_json::Value;
 
 use crate::csv::{Columns, RowReader, row_end};
@@ -58,8 +58,8 @@ pub struct Limits {
 /// The rows of a part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Taken {
-    /// Each with its place; what is wrong with those that cannot be read.
-    pub rows: Vec<(Place, Result<Value, String>)>,
+    /// Each with its position; what is wrong with those that cannot be read.
+    pub rows: Vec<(Position, Result<Value, String>)>,
     /// Where the next row begins, and the number of its line if it is known. None: there is none.
     pub next: Option<(u64, Option<u64>)>,
 }
@@ -70,14 +70,14 @@ pub enum PartError {
     /// A row does not end in these bytes.
     #[error("{at}: does not end within {bytes} bytes")]
     TooLong {
-        /// Its place.
-        at: Place,
+        /// Its position.
+        at: Position,
         /// How many were looked at.
         bytes: usize,
     },
     /// A row goes on in the next line, which may be the first of another part.
     #[error("{0}: has a line end in quotes; such an object can be read only with `partitions`: 1")]
-    SeveralLines(Place),
+    SeveralLines(Position),
 }
 
 impl Part<'_> {
@@ -101,7 +101,7 @@ impl Part<'_> {
             if at >= self.end || self.last && rest.is_empty() {
                 return Ok(taken);
             }
-            let place = Place { object: None, line, byte: at };
+            let position = Position { object: None, line, byte: at };
             let Some((end, several)) = self.row_end(rest, form) else {
                 // It is read again as the first of another part, with more behind it.
                 if from == 0 {
@@ -111,7 +111,7 @@ impl Part<'_> {
                 return Ok(taken);
             };
             if several && self.divided {
-                return Err(PartError::SeveralLines(place));
+                return Err(PartError::SeveralLines(position));
             }
             if let Some(row) = reader.row(&rest[..end], at == 0) {
                 let size = row.as_ref().map_or(0, |row| row.to_string().len()) + limits.beside;
@@ -120,7 +120,7 @@ impl Part<'_> {
                     return Ok(taken);
                 }
                 bytes += size;
-                taken.rows.push((place, row));
+                taken.rows.push((position, row));
             }
             let lines = if several { rest[..end].iter().filter(|byte| **byte == b'\n').count() as u64 } else { 1 };
             line = line.map(|line| line + lines);
@@ -139,7 +139,7 @@ impl Part<'_> {
     }
 
     fn too_long(&self, from: usize, line: Option<u64>) -> PartError {
-        let at = Place { object: None, line, byte: self.at + from as u64 };
+        let at = Position { object: None, line, byte: self.at + from as u64 };
         PartError::TooLong { at, bytes: self.bytes.len() - from }
     }
 }
@@ -184,7 +184,7 @@ mod tests {
         from: u64,
         (number, of): (u32, u32),
         chunk: usize,
-    ) -> Result<Vec<(Place, Value)>, PartError> {
+    ) -> Result<Vec<(Position, Value)>, PartError> {
         let (start, end) = split(text.len() as u64, number, of);
         let (mut rows, mut next) = (Vec::new(), Some((start.max(from), (start <= from).then_some(7))));
         let mut within = start > from;
@@ -203,7 +203,7 @@ mod tests {
             let taken = part.take(form, LIMITS)?;
             assert!(taken.rows.len() <= LIMITS.rows);
             assert!(taken.next.is_none_or(|(next, _)| next > at || within), "it goes on");
-            rows.extend(taken.rows.into_iter().map(|(place, row)| (place, row.unwrap())));
+            rows.extend(taken.rows.into_iter().map(|(position, row)| (position, row.unwrap())));
             (next, within) = (taken.next, false);
         }
         Ok(rows)
@@ -231,10 +231,10 @@ mod tests {
                 // A chunk may be full of empty lines.
                 read_rows.extend(rows.unwrap());
             }
-            for (place, value) in &read_rows {
-                let at = usize::try_from(place.byte).unwrap();
-                prop_assert!(text[at..].starts_with(&value.to_string()), "{place:?} {value}");
-                if let Some(line) = place.line {
+            for (position, value) in &read_rows {
+                let at = usize::try_from(position.byte).unwrap();
+                prop_assert!(text[at..].starts_with(&value.to_string()), "{position:?} {value}");
+                if let Some(line) = position.line {
                     prop_assert_eq!(line as usize, 7 + text[..at].matches('\n').count());
                 }
             }

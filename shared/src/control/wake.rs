@@ -46,7 +46,7 @@ impl Control {
             let wakes = lanes.iter().filter(wake).map(|lane| ElectMessage::wake(lane.clone(), self.world.uuid()));
             let wakes: Vec<ElectMessage> = wakes.collect();
             self.elect.send_all(wakes.iter().map(|message| (message, Duration::ZERO))).await?;
-            self.remind_batches(&locks).await?;
+            self.wake_batches(&locks).await?;
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Control {
     }
 
     /// Sends the due messages of batches in flight again. This is not noted: if they are lost, the next sweep sends them.
-    async fn remind_batches(&self, locks: &[Lock]) -> Result<(), ControlError> {
+    async fn wake_batches(&self, locks: &[Lock]) -> Result<(), ControlError> {
         let ids: Vec<Uuid> = locks.iter().flat_map(|lock| lock.in_flight.iter().copied()).collect();
         let now = self.world.now();
         let due = |batch: &Batch| {

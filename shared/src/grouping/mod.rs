@@ -28,5 +28,5 @@ pub use self::outcome::{FailureNotice, First, Follows};
 #[cfg(test)]
 pub(crate) use self::rank::any_rank;
 pub use self::rank::{Rank, RankError};
-pub use self::silence::{Patience, batch_overdue, remind};
+pub use self::silence::{Patience, batch_overdue, wake_leader};
 pub use self::size::{BatchSize, Filling};

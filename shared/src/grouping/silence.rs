@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::control::Hold;
-use crate::limits::{LEADER_LEASE, REMINDER_PAUSE_MAX};
+use crate::limits::{LEADER_LEASE, WAKE_PAUSE_MAX};
 use crate::messages::{GroupMessage, HandleMessage};
 use crate::overdue::overdue;
 use crate::store::batches::{Batch, BatchStatus};
@@ -16,7 +16,7 @@ use crate::store::locks::Lock;
 pub enum Patience {
     /// For its lease: it is in the way of an election.
     Lease,
-    /// For less than this: `sweep` reminds leaders that are silent for as long.
+    /// For less than this: `sweep` wakes leaders that are silent for as long.
     Under(Duration),
     /// Not at all, and it does not linger either: every worker is known to be dead.
     None,
@@ -25,7 +25,7 @@ pub enum Patience {
 /// The message for a silent leader, if there is one and patience with it is at an end. The sender renews the lock first, so that
 /// only one of several senders sends it. `linger`: for how long the leader may wait for its batch to fill.
 #[must_use]
-pub fn remind(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp) -> Option<GroupMessage> {
+pub fn wake_leader(lock: &Lock, linger: Duration, patience: Patience, now: Timestamp) -> Option<GroupMessage> {
     let message = GroupMessage::again(lock)?;
     let speaks_by = lock.acquired_at?.plus(linger);
     let silent = match patience {
@@ -50,13 +50,13 @@ pub fn batch_overdue(
     let Some((_, due)) = HandleMessage::awaited(batch) else { return false };
     let resumed_at = gate.and_then(|gate| gate.resumed_at).max(hold.resumed_at).unwrap_or_default();
     // While its kind stood still, or its lane was paused, all its messages were dropped.
-    if due <= resumed_at && batch.status != BatchStatus::Done && batch.reminded_at < Some(resumed_at) {
+    if due <= resumed_at && batch.status != BatchStatus::Done && batch.woken_at < Some(resumed_at) {
         return true;
     }
     // Many batches may wait for a place of a kind whose places are all taken; their messages come.
     let full = gate.is_some_and(|gate| gate.held(now) >= share as usize);
-    let horizon = if full { horizon.min(now.minus(REMINDER_PAUSE_MAX)) } else { horizon };
-    overdue(due, batch.reminded_at, horizon, now)
+    let horizon = if full { horizon.min(now.minus(WAKE_PAUSE_MAX)) } else { horizon };
+    overdue(due, batch.woken_at, horizon, now)
 }
 
 #[cfg(test)]
@@ -73,48 +73,48 @@ mod tests {
         Lock { holder: Some(Uuid::from_u128(1)), acquired_at: Some(ACQUIRED), epoch: 4, ..Lock::free(lane) }
     }
 
-    /// Whether the leader is reminded so long after it was elected.
-    fn reminded(patience: Patience, after: Duration) -> bool {
-        remind(&led(), LINGER, patience, ACQUIRED.plus(after)).is_some()
+    /// Whether the leader is woken so long after it was elected.
+    fn woken(patience: Patience, after: Duration) -> bool {
+        wake_leader(&led(), LINGER, patience, ACQUIRED.plus(after)).is_some()
     }
 
     #[test]
     fn a_leader_may_linger_and_then_has_its_lease() {
         let moment = Duration::from_millis(1);
-        assert!(!reminded(Patience::Lease, Duration::ZERO));
-        assert!(!reminded(Patience::Lease, LINGER + LEADER_LEASE));
-        assert!(reminded(Patience::Lease, LINGER + LEADER_LEASE + moment));
+        assert!(!woken(Patience::Lease, Duration::ZERO));
+        assert!(!woken(Patience::Lease, LINGER + LEADER_LEASE));
+        assert!(woken(Patience::Lease, LINGER + LEADER_LEASE + moment));
     }
 
     #[test]
-    fn sweep_reminds_leaders_that_were_silent_for_as_long_as_given() {
+    fn sweep_wakes_leaders_that_were_silent_for_as_long_as_given() {
         let age = Duration::from_secs(60);
         let moment = Duration::from_millis(1);
-        assert!(!reminded(Patience::Under(age), LINGER + age - moment));
-        assert!(reminded(Patience::Under(age), LINGER + age));
-        assert!(!reminded(Patience::Under(Duration::ZERO), LINGER - moment));
-        assert!(reminded(Patience::Under(Duration::ZERO), LINGER));
+        assert!(!woken(Patience::Under(age), LINGER + age - moment));
+        assert!(woken(Patience::Under(age), LINGER + age));
+        assert!(!woken(Patience::Under(Duration::ZERO), LINGER - moment));
+        assert!(woken(Patience::Under(Duration::ZERO), LINGER));
     }
 
     #[test]
     fn a_leader_whose_worker_is_dead_does_not_linger() {
-        assert!(reminded(Patience::None, Duration::ZERO));
+        assert!(woken(Patience::None, Duration::ZERO));
     }
 
     #[test]
-    fn a_clock_that_is_behind_reminds_nobody() {
+    fn a_clock_that_is_behind_wakes_nobody() {
         for patience in [Patience::Lease, Patience::Under(Duration::ZERO)] {
-            assert_eq!(remind(&led(), LINGER, patience, ACQUIRED.minus(LEADER_LEASE)), None);
+            assert_eq!(wake_leader(&led(), LINGER, patience, ACQUIRED.minus(LEADER_LEASE)), None);
         }
     }
 
     #[test]
     fn it_gets_its_own_message_and_nobody_gets_one_without_a_leader() {
         let lock = led();
-        let message = remind(&lock, LINGER, Patience::None, ACQUIRED);
+        let message = wake_leader(&lock, LINGER, Patience::None, ACQUIRED);
         assert_eq!(message, GroupMessage::again(&lock));
         assert_eq!(message.map(|message| message.epoch), Some(4));
         let free = Lock { holder: None, acquired_at: None, ..lock };
-        assert_eq!(remind(&free, LINGER, Patience::None, ACQUIRED), None);
+        assert_eq!(wake_leader(&free, LINGER, Patience::None, ACQUIRED), None);
     }
 }

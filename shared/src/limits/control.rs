@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How long the switch of a resumed or draining scope stays at least: by then the indexes show what was stored during the
 /// pause. What they show later is found like any lost message.
-pub const SWITCH_SETTLES: Duration = Duration::from_secs(10);
+pub const SWITCH_STAYS_MIN: Duration = Duration::from_secs(10);
 
 /// Records of an index that a request to resume or drain looks at, to wake lanes at once. `sweep` does the rest.
 pub const WAKE_RECORDS_MAX: usize = 10_000;

@@ -65,7 +65,7 @@ pub const LEADER_LEASE: Duration = Duration::from_secs(60);
 pub const HINT_LOST_AFTER: Duration = Duration::from_secs(120);
 
 /// A message that may only be late is sent again at once, then after twice its age, then after pauses of this length.
-pub const REMINDER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+pub const WAKE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Pauses of a workflow that was not elected.
 pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };

@@ -14,6 +14,9 @@ pub const REQUEST_DRAIN: Duration = Duration::from_secs(5);
 /// Bytes shown of what is wrong with a message: enough for a field, its value and what is allowed.
 pub const PROBLEM_BYTES_MAX: usize = 1_024;
 
+/// A problem is never shortened below this many bytes, however many problems share one answer.
+pub const PROBLEM_BYTES_MIN: usize = 20;
+
 /// Fields that one answer about a bad request names.
 pub const PROBLEM_FIELDS_MAX: usize = 100;
 
@@ -22,3 +25,6 @@ pub const STREAM_ANSWER_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// Bytes shown of a field's path, which may be nested deep or have a long name.
 pub const FIELD_PATH_BYTES_MAX: usize = 120;
+
+/// The latest time that a list of fan-outs may be asked for, in milliseconds since 1970: some day in the year 2286.
+pub const LISTED_MILLIS_MAX: u64 = 9_999_999_999_999;

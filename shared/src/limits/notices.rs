@@ -14,7 +14,7 @@ pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long one try goes on to the next part of a notice that is delivered in several: with one more time-out it stays below the
 /// lease.
-pub const NOTICE_TURN: Duration = Duration::from_secs(30);
+pub const NOTICE_TRY_MAX: Duration = Duration::from_secs(30);
 
 /// Pauses between tries to deliver a notice.
 pub const NOTICE_PAUSES: Backoff = Backoff { base: Duration::from_secs(4), max: Duration::from_secs(3_600) };

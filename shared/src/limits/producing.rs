@@ -8,7 +8,7 @@ use crate::backoff::Backoff;
 /// read shows all.
 pub const PRODUCER_PARTITIONS_MAX: u32 = 64;
 
-/// Bytes of a page's tasks as they are kept, packed: with its counts the record stays below DynamoDB's 400 KB. As much JSON
+/// Bytes of a page's tasks as they are kept, compressed: with its counts the record stays below DynamoDB's 400 KB. As much JSON
 /// fits in any case, most JSON takes a fifth of its size.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 
@@ -18,12 +18,12 @@ pub const SOURCE_ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;
 /// Bytes of a cursor as JSON: it is written with every page.
 pub const CURSOR_BYTES_MAX: usize = 2_048;
 
-/// How long a source may take. With a turn, and what registering a page takes, this stays below the time-out of the produce
-/// function in template.yaml.
+/// How long a source may take. With the time for further pages, and what registering a page takes, this stays below the time-out
+/// of the produce function in template.yaml.
 pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// How long an invocation goes on to the next page.
-pub const PRODUCE_TURN: Duration = Duration::from_secs(30);
+pub const PRODUCE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Pauses after a source failed.
 pub const SOURCE_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(300) };
@@ -65,8 +65,8 @@ pub const OBJECT_PART_BYTES: usize = 512 * 1_024;
 /// Bytes of an object's beginning in which its first line, which names the columns of CSV, must end.
 pub const OBJECT_HEAD_BYTES: usize = 64 * 1_024;
 
-/// Bytes of the rows of an object in one page, as JSON: they fit a page even if they cannot be packed.
+/// Bytes of the rows of an object in one page, as JSON: they fit a page even if they cannot be compressed.
 pub const OBJECT_PAGE_BYTES: usize = PAGE_BYTES_MAX - 4 * 1_024;
 
-/// Bytes of a packed object, unpacked. Each page unpacks it from the beginning.
-pub const UNPACKED_BYTES_MAX: u64 = 1_024 * 1_024 * 1_024;
+/// Bytes of a compressed object, decompressed. Each page decompresses it from the beginning.
+pub const DECOMPRESSED_BYTES_MAX: u64 = 1_024 * 1_024 * 1_024;

@@ -36,8 +36,8 @@ impl Kept {
         })
     }
 
-    /// Gives a time back, if it is the latest.
-    fn give_back(&mut self, slot: &Slot) {
+    /// Releases a time, if it is the latest.
+    fn release(&mut self, slot: &Slot) {
         if self.bucket.by == Some(slot.by) {
             self.bucket = Bucket { full: Some(slot.full - slot.ask.cost()), by: None, ..self.bucket.clone() };
         }
@@ -45,7 +45,7 @@ impl Kept {
 
     /// Replaces a time that was missed by a later one.
     fn again(&mut self, slot: &Slot, ask: &Ask) -> Option<Slot> {
-        self.give_back(slot);
+        self.release(slot);
         self.take(ask)
     }
 
@@ -92,7 +92,7 @@ fn made(allowance: &Allowance, asks: &[Asks]) -> Vec<(Micros, usize)> {
         };
         match asks.fate {
             0 => {
-                kept.give_back(&slot);
+                kept.release(&slot);
                 continue;
             }
             1 => {

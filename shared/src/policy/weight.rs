@@ -11,9 +11,10 @@ use crate::limits::WEIGHT_MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(pub u64);
 
-const PARTS: u64 = 1_000;
-
 impl Weight {
+    /// One.
+    pub(crate) const ONE: Self = Self(1_000);
+
     /// The weight closest to a number, if it is one: 0 or more, and not too large.
     #[must_use]
     pub(crate) fn from_float(number: f64) -> Option<Self> {
@@ -26,13 +27,13 @@ impl Weight {
     /// A whole weight, if it is not too large.
     #[must_use]
     pub fn from_whole(number: u64) -> Option<Self> {
-        (number <= WEIGHT_MAX).then(|| Self(number * PARTS))
+        (number <= WEIGHT_MAX).then(|| Self(number * Self::ONE.0))
     }
 
     /// Whether it is a whole number.
     #[must_use]
     pub fn is_whole(self) -> bool {
-        self.0.is_multiple_of(PARTS)
+        self.0.is_multiple_of(Self::ONE.0)
     }
 
     /// Both together.
@@ -44,7 +45,7 @@ impl Weight {
 
 impl fmt::Display for Weight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, parts) = (self.0 / PARTS, self.0 % PARTS);
+        let (whole, parts) = (self.0 / Self::ONE.0, self.0 % Self::ONE.0);
         if parts == 0 {
             return write!(f, "{whole}");
         }
@@ -55,9 +56,9 @@ impl fmt::Display for Weight {
 impl Serialize for Weight {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_whole() {
-            return serializer.serialize_u64(self.0 / PARTS);
+            return serializer.serialize_u64(self.0 / Self::ONE.0);
         }
-        serializer.serialize_f64(self.0 as f64 / PARTS as f64)
+        serializer.serialize_f64(self.0 as f64 / Self::ONE.0 as f64)
     }
 }
 
@@ -119,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(thousandths in 0..=WEIGHT_MAX * PARTS) {
+        fn what_is_written_is_read(thousandths in 0..=WEIGHT_MAX * Weight::ONE.0) {
             let json = serde_json::to_string(&Weight(thousandths)).unwrap();
             prop_assert_eq!(serde_json::from_str::<Weight>(&json).unwrap(), Weight(thousandths));
         }

@@ -6,7 +6,7 @@ mod spec;
 
 use uuid::Uuid;
 
-pub use self::page::{BadRow, Given, Place, Sieve, Sifted, Whole};
+pub use self::page::{BadRow, Given, Position, Sieve, Sifted, Whole};
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
 pub use self::source::{Format, LocalFile, Objects, RunRows, Source};

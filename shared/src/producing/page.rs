@@ -25,16 +25,16 @@ struct Row {
 
 /// Where a row stands in what was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The object, where a source has several.
     pub object: Option<Arc<str>>,
     /// The number of its line, from 1, if it is known: whoever begins in the middle of an object counts no lines.
     pub line: Option<u64>,
-    /// How many bytes of the object, unpacked, are before it.
+    /// How many bytes of the object, decompressed, are before it.
     pub byte: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(object) = &self.object {
             write!(f, "{}, ", shorten(object, OBJECT_BYTES_SHOWN))?;
@@ -54,7 +54,7 @@ pub struct Given {
     /// The row, or what is wrong with it if it cannot be read.
     pub row: Result<Value, String>,
     /// Where it stands, if its source is read by lines.
-    pub at: Option<Place>,
+    pub at: Option<Position>,
 }
 
 impl From<Value> for Given {
@@ -74,8 +74,8 @@ impl Given {
         is_kind(kind).then_some(kind)
     }
 
-    /// The row as a task, as far as that depends on it alone, and its place.
-    fn task(self) -> (Result<Row, String>, Option<Place>) {
+    /// The row as a task, as far as that depends on it alone, and its position.
+    fn task(self) -> (Result<Row, String>, Option<Position>) {
         let row = match (self.row, self.kind) {
             (Ok(content), Some(kind)) => Ok(Row { kind: (*kind).to_owned(), content }),
             (Ok(row), None) => shape(row).map_err(|error| error.to_string()),
@@ -111,8 +111,8 @@ pub struct BadRow {
 }
 
 impl BadRow {
-    /// A row at this position, which may have a place in a file.
-    fn new(row: u64, at: Option<&Place>, problem: &str) -> Self {
+    /// A row by its number, and its position in a file if it has one.
+    fn new(row: u64, at: Option<&Position>, problem: &str) -> Self {
         let problem = at.map_or_else(|| problem.to_owned(), |at| format!("{at}: {problem}"));
         Self { row, problem: shorten(&problem, BAD_ROW_BYTES_MAX).into_owned() }
     }
@@ -124,7 +124,7 @@ pub struct Whole {
     /// Its rows as tasks, without ids. Their policies were not looked at.
     pub tasks: Vec<TaskRequest>,
     /// Where they stand.
-    places: Vec<Option<Place>>,
+    positions: Vec<Option<Position>>,
     /// Rows that the partition had before.
     before: u64,
 }
@@ -135,27 +135,27 @@ impl Whole {
     /// # Errors
     /// Some cannot be tasks, whatever the policies are: the first of them.
     pub fn new(rows: Vec<Given>, before: u64) -> Result<Self, Vec<BadRow>> {
-        let (mut tasks, mut places) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let (mut tasks, mut positions) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut bad = Vec::new();
         for (at, given) in rows.into_iter().enumerate() {
             match given.task() {
-                (Ok(Row { kind, content }), place) => {
+                (Ok(Row { kind, content }), position) => {
                     tasks.push(TaskRequest { id: None, kind, content });
-                    places.push(place);
+                    positions.push(position);
                 }
-                (Err(problem), place) => bad.push(BadRow::new(before + at as u64, place.as_ref(), &problem)),
+                (Err(problem), position) => bad.push(BadRow::new(before + at as u64, position.as_ref(), &problem)),
             }
             if bad.len() == BAD_ROWS_SHOWN_MAX {
                 break;
             }
         }
-        if bad.is_empty() { Ok(Self { tasks, places, before }) } else { Err(bad) }
+        if bad.is_empty() { Ok(Self { tasks, positions, before }) } else { Err(bad) }
     }
 
     /// What is wrong with the task at a position of the page.
     #[must_use]
     pub fn bad_row(&self, at: usize, problem: &str) -> BadRow {
-        BadRow::new(self.before + at as u64, self.places.get(at).and_then(Option::as_ref), problem)
+        BadRow::new(self.before + at as u64, self.positions.get(at).and_then(Option::as_ref), problem)
     }
 }
 
@@ -229,117 +229,4 @@ impl Sieve {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn policy(key: Option<&str>) -> CompiledPolicy {
-        let mut policy =
-            json!({"kind": "mail", "target": "content.city", "batch_api": {"url": "https://example.com/mails"}});
-        policy["key"] = json!(key);
-        CompiledPolicy::new(serde_json::from_value(policy).unwrap()).unwrap()
-    }
-
-    fn producer(key: Option<&str>) -> Producer {
-        let mut producer = json!({"source": {"url": "https://example.com/"}, "partitions": 3});
-        producer["key"] = json!(key);
-        serde_json::from_value(producer).unwrap()
-    }
-
-    fn rows(n: usize) -> Vec<Value> {
-        (0..n).map(|n| json!({"kind": "mail", "content": {"city": "Bonn", "to": n.to_string()}})).collect()
-    }
-
-    #[test]
-    fn each_row_is_in_one_partition_by_either_key() {
-        for (of_policy, of_producer) in [(Some("content.to"), None), (None, Some("content.to"))] {
-            let policy = policy(of_policy);
-            let mut taken = 0;
-            for partition in 0..3 {
-                let sieve = Sieve::new(&producer(of_producer), partition, 0).unwrap();
-                let sifted = sieve.sift(rows(100), |_| Some(&policy));
-                assert_eq!((sifted.rows, sifted.bad), (100, 0));
-                assert_eq!(sifted.tasks.len() as u64 + sifted.dropped, 100);
-                let ours = |task: &TaskRequest| share(task.content["to"].as_str().unwrap(), 3) == partition;
-                assert!(sifted.tasks.iter().all(ours));
-                taken += sifted.tasks.len();
-            }
-            assert_eq!(taken, 100);
-        }
-        let sieve = Sieve::new(&producer(None), 2, 0).unwrap();
-        let unkeyed = policy(None);
-        assert_eq!(sieve.sift(rows(9), |_| Some(&unkeyed)).tasks.len(), 9, "without a key none is dropped");
-    }
-
-    /// A source that gives each partition its own rows knows nothing of their keys.
-    #[test]
-    fn a_row_is_its_own_partitions_where_the_source_says_so() {
-        let s3 = json!({"source": {"s3": {"bucket": "rows", "key": "a.ndjson"}}, "partitions": 3});
-        let producer: Producer = serde_json::from_value(s3).unwrap();
-        let policy = policy(Some("content.to"));
-        for partition in 0..3 {
-            let sifted = Sieve::new(&producer, partition, 0).unwrap().sift(rows(20), |_| Some(&policy));
-            assert_eq!((sifted.tasks.len(), sifted.dropped), (20, 0));
-        }
-    }
-
-    #[test]
-    fn what_is_bad_is_named_by_its_place_where_it_has_one() {
-        let sieve = Sieve::new(&producer(None), 0, 40).unwrap();
-        let at = |object: Option<&str>, line| Some(Place { object: object.map(Into::into), line, byte: 70 });
-        let rows = vec![
-            Given { kind: None, row: Err("is not JSON".to_owned()), at: at(None, Some(3)) },
-            Given { kind: Some("letter".into()), row: Ok(json!({})), at: at(Some("a/b.csv"), None) },
-            Given::from(json!(7)),
-        ];
-        let sifted = sieve.sift(rows, |_| None);
-        let problems: Vec<&str> = sifted.bad_rows.iter().map(|bad| bad.problem.as_str()).collect();
-        assert_eq!((sifted.bad, problems[0]), (3, "line 3: is not JSON"));
-        assert!(problems[1].starts_with("a/b.csv, the line at byte 70: `kind`"), "{problems:?}");
-    }
-
-    /// Policies are not asked: what they say may change.
-    #[test]
-    fn a_whole_page_is_all_of_its_rows_or_none() {
-        let at = |line| Some(Place { object: None, line: Some(line), byte: 0 });
-        let rows = vec![
-            Given { kind: Some("no policy".into()), row: Ok(json!(7)), at: at(2) },
-            Given::from(json!({"kind": "mail", "content": {}})),
-        ];
-        let whole = Whole::new(rows.clone(), 40).unwrap();
-        let kinds: Vec<&str> = whole.tasks.iter().map(|task| task.kind.as_str()).collect();
-        assert_eq!(kinds, ["no policy", "mail"]);
-        assert_eq!(whole.bad_row(0, "is wrong"), BadRow { row: 40, problem: "line 2: is wrong".to_owned() });
-        assert_eq!(whole.bad_row(1, "is wrong"), BadRow { row: 41, problem: "is wrong".to_owned() });
-        let wrong = Given { kind: None, row: Ok(json!({"kind": "mail"})), at: at(9) };
-        let bad = Whole::new([rows, vec![wrong; 20]].concat(), 40).unwrap_err();
-        assert_eq!((bad.len(), bad[0].row), (BAD_ROWS_SHOWN_MAX, 42));
-        assert!(bad[0].problem.starts_with("line 9: `content`"), "{bad:?}");
-    }
-
-    #[test]
-    fn what_is_no_task_is_named_by_its_row() {
-        let sieve = Sieve::new(&producer(Some("content.to")), 0, 40).unwrap();
-        let policy = policy(None);
-        let mut rows = vec![
-            json!(7),
-            json!({"kind": "mail"}),
-            json!({"kind": "mail", "content": {}, "id": "x"}),
-            json!({"kind": "letter", "content": {}}),
-            json!({"kind": "no/kind", "content": {}}),
-            json!({"kind": "mail", "content": {"city": "Bonn"}}),
-            json!({"kind": "mail", "content": {"to": "x"}}),
-            json!({"kind": "mail", "content": {"city": "Bonn", "to": "x".repeat(2_000)}}),
-        ];
-        rows.extend((0..5).map(|_| json!(null)));
-        let sifted = sieve.sift(rows, |kind| (kind == "mail").then_some(&policy));
-        assert_eq!((sifted.rows, sifted.bad, sifted.tasks.len()), (13, 13, 0));
-        let at: Vec<u64> = sifted.bad_rows.iter().map(|bad| bad.row).collect();
-        assert_eq!(at, (40..50).collect::<Vec<u64>>());
-        let starts = ["", "`content`", "`id`", "`kind`", "`kind`", "`producer.key`", "`target`", "`producer.key`"];
-        for (bad, start) in sifted.bad_rows.iter().zip(starts) {
-            assert!(bad.problem.starts_with(start) && bad.problem.len() <= BAD_ROW_BYTES_MAX + 3, "{bad:?}");
-        }
-    }
-}
+mod tests;

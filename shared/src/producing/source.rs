@@ -43,7 +43,7 @@ pub struct RunRows {
     pub page_bytes: u64,
 }
 
-/// A file of this machine. A file whose name ends in `.gz` is unpacked.
+/// A file of this machine. A file whose name ends in `.gz` is decompressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -61,7 +61,7 @@ pub struct LocalFile {
 }
 
 /// Objects in a bucket of S3: one by its `key`, or all that begin with a `prefix`. An object whose name ends in `.gz`, or whose
-/// `Content-Encoding` is `gzip`, is unpacked.
+/// `Content-Encoding` is `gzip`, is decompressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -24,7 +24,7 @@ pub(crate) struct Owners {
 }
 
 impl Registrar {
-    /// Takes the keys of tasks. One that another task has is taken over if that task gave it back, or will never be handled.
+    /// Takes the keys of tasks. One that another task has is taken over if that task released it, or will never be handled.
     pub(crate) async fn owners(&self, placed: &[Placed]) -> Result<Owners, RegisterError> {
         let keyed: Vec<(usize, &Key)> =
             placed.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();

@@ -60,12 +60,12 @@ impl Gates {
         self.take_in_time(place, share, now, None).await
     }
 
-    /// Gives a place back. It may have been given back before, or taken away because its lease ended.
+    /// Releases a place. It may have been released before, or taken away because its lease ended.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn give_back(&self, place: &Place) -> Result<(), StoreError> {
-        self.0.give_back(place).await
+    pub async fn release(&self, place: &Place) -> Result<(), StoreError> {
+        self.0.release(place).await
     }
 
     /// Frees every place of a kind, since the workers that held them are known to be dead. The calls that may still work at the

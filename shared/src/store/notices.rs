@@ -1,5 +1,5 @@
 //! How notices are delivered: one chain of tries per notice, kept in the record that the notice is about. A worker takes the
-//! turn by a conditional write before it tries; so a hundred copies of a message make one call.
+//! try by a conditional write before it delivers; so a hundred copies of a message make one call.
 
 mod record;
 
@@ -44,7 +44,7 @@ pub struct Notices {
 
 /// A try that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct NoticeTry {
     /// The record.
     pub key: String,
     /// Which change of it is reported.
@@ -83,11 +83,11 @@ impl Notices {
         self.change(key, change).when_absent("notified").when_absent("undeliverable")
     }
 
-    /// A write that ends a try, on condition that the try still has the turn, and that the notice was not delivered meanwhile.
-    fn end_turn(&self, turn: &Turn, parts: u32, error: Option<&str>) -> Change<'_> {
-        self.change(&turn.key, turn.change)
+    /// A write that ends a try, on condition that it is still the one that runs, and that the notice was not delivered meanwhile.
+    fn end_try(&self, running: &NoticeTry, parts: u32, error: Option<&str>) -> Change<'_> {
+        self.change(&running.key, running.change)
             .when_absent("notified")
-            .when_is("notice_worker", binary(turn.worker.as_bytes()))
+            .when_is("notice_worker", binary(running.worker.as_bytes()))
             .set("notice_parts", number(parts))
             .set_some("notice_error", error.map(text))
             .remove(["notice_lease", "notice_worker"])
@@ -98,12 +98,12 @@ impl Notices {
         self.indexed.then_some(ENDING)
     }
 
-    /// Takes the turn to try, if the notice still stands as `before` says, the try is due, and none runs. None: another
-    /// worker took it, or the turn is not free.
+    /// Takes the next try, if the notice still stands as `before` says, the try is due, and none runs. None: another
+    /// worker took it, or it is not free.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn begin(&self, key: &str, before: &NoticeProgress) -> Result<Option<Turn>, StoreError> {
+    pub async fn begin(&self, key: &str, before: &NoticeProgress) -> Result<Option<NoticeTry>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let tries = before.tries.saturating_add(1);
         let begun = self
@@ -121,7 +121,7 @@ impl Notices {
         let mine = begun.counts(|item| {
             Reader::new("notices", self.key, item).bytes("notice_worker").is_ok_and(|by| by == worker.as_bytes())
         });
-        Ok(mine.then(|| Turn {
+        Ok(mine.then(|| NoticeTry {
             key: key.to_owned(),
             change: before.change,
             tries,
@@ -138,49 +138,49 @@ impl Notices {
     /// The table cannot be written, or the record is corrupt.
     pub async fn again(
         &self,
-        turn: &Turn,
+        running: &NoticeTry,
         due: Timestamp,
         parts: u32,
         error: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let change = self.end_turn(turn, parts, error).set("notice_due", time(due));
-        self.counts(turn, change, |stands| stands.tries == turn.tries && stands.due == Some(due)).await
+        let change = self.end_try(running, parts, error).set("notice_due", time(due));
+        self.counts(running, change, |stands| stands.tries == running.tries && stands.due == Some(due)).await
     }
 
     /// The last try failed: no further one follows by itself. False: a later try overtook this one.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn give_up(&self, turn: &Turn, parts: u32, error: &str) -> Result<bool, StoreError> {
-        let change = self.end_turn(turn, parts, Some(error)).set("undeliverable", time(self.table.world.now()));
+    pub async fn give_up(&self, running: &NoticeTry, parts: u32, error: &str) -> Result<bool, StoreError> {
+        let change = self.end_try(running, parts, Some(error)).set("undeliverable", time(self.table.world.now()));
         let change = change.remove(self.index());
-        self.counts(turn, change, |stands| stands.tries == turn.tries && stands.given_up.is_some()).await
+        self.counts(running, change, |stands| stands.tries == running.tries && stands.given_up.is_some()).await
     }
 
-    /// Whether a write of a turn counts: it was applied, now or before (then its answer was lost, and `done` recognizes it).
+    /// Whether a write of a try counts: it was applied, now or before (then its answer was lost, and `done` recognizes it).
     async fn counts(
         &self,
-        turn: &Turn,
+        running: &NoticeTry,
         change: Change<'_>,
         done: impl FnOnce(&NoticeProgress) -> bool,
     ) -> Result<bool, StoreError> {
         let decode = |item: &_| NoticeProgress::decode(&Reader::new("notices", self.key, item));
         let written = change.send().await?.decode_refused(decode)?;
-        Ok(written.counts(|stands| stands.change == turn.change && stands.lease_until.is_none() && done(stands)))
+        Ok(written.counts(|stands| stands.change == running.change && stands.lease_until.is_none() && done(stands)))
     }
 
     /// Marks the notice as delivered, even if another try has begun since. False: the record reports another change by now.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn delivered(&self, turn: &Turn) -> Result<bool, StoreError> {
+    pub async fn delivered(&self, running: &NoticeTry) -> Result<bool, StoreError> {
         let change = self
-            .change(&turn.key, turn.change)
+            .change(&running.key, running.change)
             .when_absent("notified")
             .set("notified", time(self.table.world.now()))
             .remove(["notice_due", "notice_lease", "notice_worker", "notice_error", "undeliverable"])
             .remove(self.index());
-        self.counts(turn, change, |stands| stands.delivered.is_some()).await
+        self.counts(running, change, |stands| stands.delivered.is_some()).await
     }
 
     /// The try is over, and another change followed its own meanwhile: the notice of that change need not wait for the try any
@@ -188,9 +188,9 @@ impl Notices {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn leave(&self, turn: &Turn) -> Result<Option<NoticeProgress>, StoreError> {
-        let change = self.table.change(self.key, &turn.key).remove(["notice_lease", "notice_worker"]);
-        let change = change.when_is("notice_worker", binary(turn.worker.as_bytes()));
+    pub async fn leave(&self, running: &NoticeTry) -> Result<Option<NoticeProgress>, StoreError> {
+        let change = self.table.change(self.key, &running.key).remove(["notice_lease", "notice_worker"]);
+        let change = change.when_is("notice_worker", binary(running.worker.as_bytes()));
         let left = change.send_for_new().await?;
         let decode = |item: &_| NoticeProgress::decode(&Reader::new("notices", self.key, item));
         Ok(left.decode(decode)?.done())
@@ -201,7 +201,7 @@ impl Notices {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn remind(&self, key: &str, before: &NoticeProgress) -> Result<Option<Timestamp>, StoreError> {
+    pub async fn note_woken(&self, key: &str, before: &NoticeProgress) -> Result<Option<Timestamp>, StoreError> {
         let now = self.table.world.now();
         let change = self
             .change_open(key, before.change)

@@ -163,8 +163,8 @@ fn last_of_many(seen: &Bucket, ask: &Ask) -> Option<Micros> {
     seen.promised.filter(|promised| same && *promised > ask.floor() && Some(*promised) >= seen.full)
 }
 
-/// Gives back a time that will not be used for a call, if no other call got one since.
-pub(super) async fn give_back(change: Change<'_>, slot: &Slot) -> Result<(), StoreError> {
+/// Releases a time that will not be used for a call, if no other call got one since.
+pub(super) async fn release(change: Change<'_>, slot: &Slot) -> Result<(), StoreError> {
     let change = change.subtract(FULL, number(slot.ask.cost())).remove([BY]);
     change.when_is(BY, id(slot.by)).when_is(FULL, number(slot.full)).send().await.map(|_| ())
 }

@@ -1,7 +1,7 @@
 //! Places: how many calls of a step one party may hold at once, so that the rest is left to others. One record per party,
 //! beside the locks.
 //!
-//! A place is held under a unique id, until it is given back or its lease ends. Each change is one conditional write. Places
+//! A place is held under a unique id, until it is released or its lease ends. Each change is one conditional write. Places
 //! keep a step available; safety does not rest on them.
 
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl Places {
     /// that has one already keeps it, until its new lease ends. False: all are taken.
     ///
     /// # Errors
-    /// The table cannot be written, the record is corrupt, or too many others take and give back at once.
+    /// The table cannot be written, the record is corrupt, or too many others take and release at once.
     pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<bool, StoreError> {
         Ok(self.ask(place, share, now, None).await?.is_done())
     }
@@ -142,11 +142,11 @@ impl Places {
         without(change, over)
     }
 
-    /// Gives a place back. It may have been given back before, or taken away because its lease ended.
+    /// Releases a place. It may have been released before, or taken away because its lease ended.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn give_back(&self, place: &Place) -> Result<(), StoreError> {
+    pub async fn release(&self, place: &Place) -> Result<(), StoreError> {
         self.if_held(place).remove([MY_PLACE]).send().await.map(|_| ())
     }
 

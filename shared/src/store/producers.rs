@@ -12,7 +12,7 @@ use crate::aws::{Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::PARTITION_RETENTION;
 
-pub use self::page::{KeptPage, Page, PageError, unpack};
+pub use self::page::{KeptPage, Page, PageError, decompress};
 pub use self::partition::{Partition, PartitionState};
 use self::partition::{UNFINISHED, key};
 
@@ -142,10 +142,10 @@ impl Producers {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn remind(&self, at: &Partition) -> Result<bool, StoreError> {
+    pub async fn note_woken(&self, at: &Partition) -> Result<bool, StoreError> {
         let change = self.table.change("id", at.key()).set("reminded_at", time(self.table.world.now()));
         let change = change.when_is("updated_at", time(at.updated_at)).when_present(UNFINISHED);
-        Ok(change.when_same("reminded_at", at.reminded_at.map(time)).send().await?.is_done())
+        Ok(change.when_same("reminded_at", at.woken_at.map(time)).send().await?.is_done())
     }
 
     /// The unfinished partitions of a segment, by fan-out and number. The index may lag.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::record::{ID, OF_CONTENT, OF_LOADS, OF_RANK, OF_STANDING, Record, SAME_LANE, Standing, State};
+use self::record::{ID, OF_CONTENT, OF_LOADS, OF_RANK, OF_STANDING, SAME_LANE, Standing, State, TaskRecord};
 use crate::aws::{StoreError, Table};
 use crate::grouping::{Bundle, BundleState, Load, NO_BATCH, Rank};
 use crate::ids::TaskId;
@@ -89,13 +89,13 @@ impl Tasks {
         Ok(known)
     }
 
-    fn record(&self, task: &NewTask) -> Record {
+    fn record(&self, task: &NewTask) -> TaskRecord {
         let now = self.table.world.now();
         let (state, ttl) = match task.bundle {
             Some(bundle) => (State::Bundled(bundle), Some(now.plus(BUNDLED_RETENTION).seconds())),
             None => (State::Created, None),
         };
-        Record {
+        TaskRecord {
             standing: Standing { id: task.id, lane: task.lane.clone(), state, ttl },
             content: Some(task.content.clone()),
             key: task.key.as_ref().map(Key::record_id),
@@ -194,7 +194,7 @@ impl Tasks {
     /// The table cannot be read, or a record is corrupt.
     pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         let Some(item) = self.table.get(ID, id.to_string(), true).await? else { return Ok(None) };
-        let Record { standing, content, rank, .. } = Record::decode(&item)?;
+        let TaskRecord { standing, content, rank, .. } = TaskRecord::decode(&item)?;
         let task = Task {
             id: standing.id,
             lane: standing.lane,

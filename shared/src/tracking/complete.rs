@@ -99,13 +99,13 @@ impl Tracking {
     ///
     /// # Errors
     /// The table cannot be written, or the message not sent.
-    pub async fn remind(
+    pub async fn wake_notice(
         &self,
         notices: &Notices,
         about: About,
         notice: &NoticeProgress,
     ) -> Result<bool, TrackingError> {
-        let Some(due) = notices.remind(&about.key(), notice).await? else { return Ok(false) };
+        let Some(due) = notices.note_woken(&about.key(), notice).await? else { return Ok(false) };
         self.notify.send(&NotifyMessage::due(about, Some(due))).await?;
         Ok(true)
     }

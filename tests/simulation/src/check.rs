@@ -161,7 +161,8 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<Tas
         let rivals = model.rivals(id);
         let handled: Vec<&TaskId> = rivals.iter().filter(|id| batches.contains_key(*id)).collect();
         // All but one must have failed, and their keys be free.
-        let kept = handled.iter().filter(|id| !model.may_be_released(id) && !model.may_be_given_back(id)).count();
+        let kept =
+            handled.iter().filter(|id| !model.may_be_released(id) && !model.may_be_released_to_others(id)).count();
         let worked = handled.iter().filter(|id| model.said.get(id).is_some_and(|said| said.succeeded)).count();
         let handled = handled.len();
         if kept > 1 || worked > 1 || (handled == 0 && task.accepted && rivals.is_disjoint(cancelled)) {

@@ -144,7 +144,7 @@ impl Cluster {
         if result.is_none() {
             *lock(&machine.steps) = None;
         }
-        self.give_back(lease);
+        self.release(lease);
         result
     }
 
@@ -154,7 +154,7 @@ impl Cluster {
     }
 
     /// The worker is free again.
-    pub(crate) fn give_back(&self, lease: Lease) {
+    pub(crate) fn release(&self, lease: Lease) {
         lock(&self.pool(lease.pool).machines).push(lease.at);
         drop(lease);
     }

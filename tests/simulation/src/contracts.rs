@@ -29,7 +29,7 @@ const CONTRACTS: [Contract; 5] = [
         holds: |write| write.right(":me", "holder") && write.right(":epoch", "epoch"),
     },
     Contract {
-        name: "a silent leader is reminded",
+        name: "a silent leader is woken",
         tables: &["LocksTable"],
         applies: |write| !write.names(":max") && (write.names(":silent") || write.names(":then")),
         holds: |write| write.right(":silent", "holder") && write.right(":then", "acquired_at"),

@@ -14,7 +14,7 @@ const UNHEARD: Duration = Duration::from_secs(10);
 
 /// What a webhook answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ReceiverAnswer {
     Takes,
     Refuses(Duration),
     Gone,
@@ -74,15 +74,15 @@ impl Hooks {
     }
 
     /// It was answered.
-    pub(crate) fn answered(&mut self, id: Uuid, answer: Answer) {
+    pub(crate) fn answered(&mut self, id: Uuid, answer: ReceiverAnswer) {
         let known = self.notices.entry(id).or_default();
         match answer {
-            Answer::Takes => known.over = Some("taken"),
-            Answer::Gone => {
+            ReceiverAnswer::Takes => known.over = Some("taken"),
+            ReceiverAnswer::Gone => {
                 known.over = Some("refused for good");
                 self.gone += 1;
             }
-            Answer::Refuses(asked) => {
+            ReceiverAnswer::Refuses(asked) => {
                 let least = NOTICE_PAUSES.after(known.calls, 0).max(asked.min(NOTICE_RETRY_AFTER_MAX));
                 known.next = Some(Instant::now() + least);
             }

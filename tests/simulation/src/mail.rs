@@ -9,7 +9,7 @@ use fanfold::store::fanouts::FanoutState;
 use serde_json::{Value, json};
 
 use crate::estimated;
-use crate::hooks::Answer;
+use crate::hooks::ReceiverAnswer;
 use crate::lock;
 use crate::observe;
 use crate::request::{Request, queue_of, text};
@@ -88,7 +88,7 @@ impl Line {
         let strictness = self.sim.strictness();
         let problem = lock(&self.sim.model).hooks.called(notice.id, strictness);
         problem.into_iter().for_each(|problem| self.sim.violate(problem));
-        lock(&self.sim.model).hooks.answered(notice.id, Answer::Takes);
+        lock(&self.sim.model).hooks.answered(notice.id, ReceiverAnswer::Takes);
         lock(&self.sim.model).heard.takes(&notice);
         let known = lock(&self.sim.model).notices.entry(notice.id).or_insert_with(|| notice.clone()).clone();
         if known != notice {

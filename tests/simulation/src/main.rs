@@ -12,7 +12,7 @@ use clap::Parser;
 use fanfold_simulation::{Permissions, SeedReport, Stats, digest, run};
 use mimalloc::MiMalloc;
 
-/// Most of a run is small pieces of memory, taken and given back.
+/// Most of a run is small pieces of memory, taken and freed.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

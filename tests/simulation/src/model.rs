@@ -233,7 +233,7 @@ impl Model {
     }
 
     /// Whether tasks of other fan-outs may have the key of this one: its fan-out was cut short, and it did not work.
-    pub(crate) fn may_be_given_back(&self, id: &TaskId) -> bool {
+    pub(crate) fn may_be_released_to_others(&self, id: &TaskId) -> bool {
         let kind = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind));
         let scoped = kind.is_some_and(|kind| kind.scope.is_some());
         let said = self.said.get(id).copied().unwrap_or_default();

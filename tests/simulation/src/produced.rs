@@ -1,4 +1,6 @@
-//! Fan-outs that fetch their tasks themselves: their users, what is known of them, and what must hold in the end.
+//! Fan-outs that fetch their tasks themselves: their users, and what is known of them.
+
+mod check;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +12,15 @@ use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::producing::{Producer, ResumeError};
 use fanfold::share::share;
-use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
-use fanfold::store::producers::{Partition, PartitionState, Producers, unpack};
+use fanfold::store::fanouts::Tolerance;
+use fanfold::store::producers::decompress;
 use fanfold::tracking::{OpenRequest, page_groups};
-use fanfold_local::Engine;
-use fanfold_produce::Ask;
+use fanfold_produce::SourceRequest;
 use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::check::table;
+pub(crate) use self::check::check;
 use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
@@ -27,7 +28,6 @@ use crate::model::{FanoutModel, Model};
 use crate::producer::cancel;
 use crate::request::{Request, text};
 use crate::scenario::KindPlan;
-use crate::sim::Sim;
 use crate::sources::fixed_page;
 use crate::steps::Steps;
 
@@ -40,8 +40,8 @@ pub(crate) struct ProducedPlan {
     partitions: u32,
     /// Whether its source picks the rows of a partition; otherwise it answers all.
     picks: bool,
-    /// Whether it picks them by their place, as objects of S3 are read, whatever their keys are.
-    places: bool,
+    /// Whether it picks them by their position, as objects of S3 are read, whatever their keys are.
+    by_position: bool,
     /// Whether its pages are written down although they are always the same: bad rows are tolerated. There are none.
     kept: bool,
     notify: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Produced {
     rows: Vec<Value>,
     partitions: u32,
     picks: bool,
-    places: bool,
+    by_position: bool,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -64,19 +64,19 @@ impl ProducedPlan {
     /// Of dice of their own: everything else is drawn as it is without them.
     pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
         let dice = Dice::new(seed, "produced");
-        let by_place = Dice::new(seed, "produced by place");
+        let positions = Dice::new(seed, "produced by place");
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
-            let places = by_place.chance(3_000);
+            let by_position = positions.chance(3_000);
             Self {
                 name: format!("produced{n}"),
                 start: dice.millis(0, busy.as_millis() as u64 / 2),
                 rows,
                 partitions: 1 + dice.below(4) as u32,
-                picks: dice.chance(5_000) || places,
-                places,
-                kept: by_place.chance(3_000),
+                picks: dice.chance(5_000) || by_position,
+                by_position,
+                kept: positions.chance(3_000),
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
@@ -94,7 +94,7 @@ impl ProducedPlan {
     }
 
     fn request(&self) -> Option<OpenRequest> {
-        let producer = match self.places {
+        let producer = match self.by_position {
             true => json!({
                 "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
                 "partitions": self.partitions,
@@ -160,9 +160,9 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, places, kept, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, places, pages: BTreeMap::new() });
-        if places && !kept {
+        let ProducedPlan { rows, partitions, picks, by_position, kept, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, by_position, pages: BTreeMap::new() });
+        if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }
     }
@@ -187,11 +187,11 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
 
 impl Model {
     /// The rows that a source has for a question.
-    pub(crate) fn rows_for(&self, ask: &Ask) -> Vec<Value> {
+    pub(crate) fn rows_for(&self, ask: &SourceRequest) -> Vec<Value> {
         let Some(produced) = self.produced.get(&ask.fanout) else { return Vec::new() };
-        let place = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
-        let theirs = |row: &&Value| match produced.places {
-            true => place(row) / produced.rows.len() as u64 == u64::from(ask.partition),
+        let position = |row: &Value| row["content"]["row"].as_u64().unwrap_or(0) * u64::from(ask.of);
+        let theirs = |row: &&Value| match produced.by_position {
+            true => position(row) / produced.rows.len() as u64 == u64::from(ask.partition),
             false => share(&row["content"]["row"].to_string(), ask.of) == ask.partition,
         };
         produced.rows.iter().filter(|row| !produced.picks || theirs(row)).cloned().collect()
@@ -199,7 +199,7 @@ impl Model {
 
     /// Foresees the pages of a partition of an object, which are not written down: its source always cuts it in the same way.
     fn expect_pages(&mut self, fanout: Uuid, partition: u32, of: u32) {
-        let mut ask = Ask { fanout, partition, of, cursor: Value::Null };
+        let mut ask = SourceRequest { fanout, partition, of, cursor: Value::Null };
         let rows = self.rows_for(&ask);
         for page in 0.. {
             let answer = fixed_page(&rows, &ask);
@@ -247,8 +247,8 @@ impl Model {
             return Some(());
         };
         let page: u64 = page.parse().ok()?;
-        let packed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
-        let tasks = unpack(&packed).ok()?;
+        let compressed = base64::decode(request.body["Item"]["tasks"]["B"].as_str()?).ok()?;
+        let tasks = decompress(&compressed).ok()?;
         self.expect(fanout, partition, page, &tasks);
         Some(())
     }
@@ -269,53 +269,4 @@ pub(crate) fn transition(earlier: &Value, now: &Value) -> Option<String> {
     let done = text(earlier, "state") == "done" && text(now, "state") != "done";
     let kept = earlier["tasks"] == now["tasks"];
     (page(now) < page(earlier) || done || !kept).then(|| "went back".to_owned())
-}
-
-/// Looks at every fan-out with a producer.
-pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
-    let producers = Producers::new(table(engine, sim, "PRODUCERS_TABLE"));
-    let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
-    for (id, produced) in &model.produced {
-        let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else { continue };
-        let partitions = producers.all(*id, produced.partitions).await.map_err(|error| error.to_string())?;
-        let problem = rows(model, produced, &fanout).or_else(|| ended(produced, &fanout, &partitions));
-        if let Some(problem) = problem {
-            sim.violate(format!("{problem}: {fanout:?}, {partitions:?}"));
-        }
-    }
-    Ok(())
-}
-
-/// Every row is one item's task; of a fan-out that was cut short, at most one's.
-fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
-    let mut seen = vec![0; produced.rows.len()];
-    for item in model.fanouts.get(&fanout.id)?.items.iter() {
-        let task = model.tasks.get(&TaskId::Item(*item));
-        let row = task.and_then(|task| usize::try_from(task.content["row"].as_u64()?).ok());
-        let Some(times) = row.and_then(|row| seen.get_mut(row)) else {
-            return Some(format!("item {item} has no row of a source: {task:?}"));
-        };
-        *times += 1;
-    }
-    let least = usize::from(!fanout.state.cut_short());
-    let wrong = seen.iter().position(|times| !(least..=1).contains(times))?;
-    Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
-}
-
-/// All partitions ended, and count what there is.
-fn ended(produced: &Produced, fanout: &Fanout, partitions: &[Partition]) -> Option<String> {
-    if partitions.len() != produced.partitions as usize || partitions.iter().any(Partition::unfinished) {
-        return Some("partitions have not ended".to_owned());
-    }
-    if fanout.state.cut_short() {
-        return None;
-    }
-    let sum = |count: fn(&Partition) -> u64| partitions.iter().map(count).sum::<u64>();
-    let (rows, dropped) = (sum(|it| it.rows), sum(|it| it.dropped));
-    let read = produced.rows.len() * if produced.picks { 1 } else { produced.partitions as usize };
-    let right = rows == read as u64
-        && rows - dropped == fanout.total
-        && (fanout.state != FanoutState::Completed || sum(|it| it.duplicates) == fanout.duplicates)
-        && partitions.iter().all(|it| it.state == PartitionState::Done);
-    (!right).then(|| format!("partitions of {read} rows to read count wrongly"))
 }

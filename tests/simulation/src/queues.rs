@@ -40,7 +40,7 @@ pub(crate) struct SimulatedQueue {
 
 /// All messages of a moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Packed {
+pub(crate) struct Snapshot {
     /// With their queues, and how long it is until they are visible.
     messages: Vec<(String, Message, Duration)>,
     sent: usize,
@@ -186,21 +186,21 @@ impl Queues {
     }
 
     /// Every message, and how many there ever were.
-    pub(crate) fn pack(&self) -> Packed {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         let now = Instant::now();
         let of = |queue: &SimulatedQueue| -> Vec<(String, Message, Duration)> {
             let messages = lock(&queue.messages);
             let left = |message: &Message| message.visible_at.saturating_duration_since(now);
             messages.iter().map(|message| (queue.name.clone(), message.clone(), left(message))).collect()
         };
-        Packed { messages: self.queues.values().flat_map(of).collect(), sent: self.sent.load(Ordering::Relaxed) }
+        Snapshot { messages: self.queues.values().flat_map(of).collect(), sent: self.sent.load(Ordering::Relaxed) }
     }
 
     /// Has these messages and no others.
-    pub(crate) fn unpack(&self, packed: Packed) {
-        self.sent.store(packed.sent, Ordering::Relaxed);
+    pub(crate) fn restore(&self, snapshot: Snapshot) {
+        self.sent.store(snapshot.sent, Ordering::Relaxed);
         self.queues.values().for_each(|queue| lock(&queue.messages).clear());
-        for (name, message, left) in packed.messages {
+        for (name, message, left) in snapshot.messages {
             if let Some(queue) = self.get(&name) {
                 queue.put(Message { visible_at: Instant::now() + left, ..message });
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::limits::{FOLLOW_PAUSE_MAX, HINT_LOST_AFTER, REMINDER_PAUSE_MAX};
+use fanfold::limits::{FOLLOW_PAUSE_MAX, HINT_LOST_AFTER, WAKE_PAUSE_MAX};
 use fanfold_local::{Engine, Template};
 use fanfold_sweep::{SweepReport, SweepRequest};
 use futures::FutureExt;
@@ -142,8 +142,8 @@ pub(crate) async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
         if idle >= IDLE_SWEEPS || !sim.violations().is_empty() {
             return;
         }
-        // Times that a fast clock stamped must look old to one that is slow, and a reminder that got lost be due.
-        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + REMINDER_PAUSE_MAX.max(FOLLOW_PAUSE_MAX)).await;
+        // Times that a fast clock stamped must look old to one that is slow, and a message that got lost again be due.
+        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + WAKE_PAUSE_MAX.max(FOLLOW_PAUSE_MAX)).await;
         let Some(report) = sweep(cluster, SweepRequest::default(), false).await else { continue };
         sweeps += 1;
         let nothing = SweepReport { retired: report.retired, ..SweepReport::default() } == report;
@@ -235,7 +235,7 @@ pub(crate) async fn pump(cluster: Arc<Cluster>, name: String) {
         let Some(lease) = cluster.lease(Pool::behind(&name), false).await else { return };
         let received = queue.receive(&sim.post, sim.rate(sim.plan.message_again));
         if received.is_empty() {
-            cluster.give_back(lease);
+            cluster.release(lease);
             continue;
         }
         let (cluster, name) = (Arc::clone(&cluster), name.clone());

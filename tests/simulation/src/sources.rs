@@ -7,7 +7,7 @@ use std::time::Duration;
 use fanfold::clock::Timestamp;
 use fanfold::limits::SOURCE_TIMEOUT;
 use fanfold::producing::Source;
-use fanfold_produce::{Answer, Ask, Asking, SourceError, Sources};
+use fanfold_produce::{Asking, SourceAnswer, SourceError, SourceRequest, Sources};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
@@ -25,14 +25,14 @@ pub(crate) struct SimulatedSources {
 }
 
 impl Sources for SimulatedSources {
-    fn ask<'a>(&'a self, source: &'a Source, ask: &'a Ask, _: Timestamp) -> Asking<'a> {
+    fn ask<'a>(&'a self, source: &'a Source, ask: &'a SourceRequest, _: Timestamp) -> Asking<'a> {
         let what = format!("ASK partition {} of {} at {}", ask.partition, ask.fanout, ask.cursor);
         async move { self.worker.call(&self.sim, "a source", &what, self.answer(source, ask)).await }.boxed()
     }
 }
 
 impl SimulatedSources {
-    async fn answer(&self, source: &Source, ask: &Ask) -> Result<Answer, SourceError> {
+    async fn answer(&self, source: &Source, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         if dice.chance(sim.rate(300)) {
             sim.count("source: no answer");
@@ -50,11 +50,11 @@ impl SimulatedSources {
             return Err(SourceError::for_good("404"));
         }
         let page = if source.is_fixed() { fixed_page(&lock(&sim.model).rows_for(ask), ask) } else { self.page(ask) };
-        Answer::read(page.to_string().as_bytes(), ask)
+        SourceAnswer::read(page.to_string().as_bytes(), ask)
     }
 
     /// A page from the cursor on: of any size, in any order. What follows from its own cursor is what is not in it.
-    fn page(&self, ask: &Ask) -> Value {
+    fn page(&self, ask: &SourceRequest) -> Value {
         let dice = &self.sim.dice;
         let rows = lock(&self.sim.model).rows_for(ask);
         let from = usize::try_from(ask.cursor["at"].as_u64().unwrap_or(0)).unwrap_or(0);
@@ -69,7 +69,7 @@ impl SimulatedSources {
 }
 
 /// A page of an object: the same whenever it is asked for. The first one has no rows.
-pub(crate) fn fixed_page(rows: &[Value], ask: &Ask) -> Value {
+pub(crate) fn fixed_page(rows: &[Value], ask: &SourceRequest) -> Value {
     let number = |name: &str| usize::try_from(ask.cursor[name].as_u64().unwrap_or(0)).unwrap_or(0);
     let (from, page) = (number("at"), number("page"));
     // Now and then another page has none, too.

@@ -158,8 +158,8 @@ fn task(earlier: &Value, now: &Value) -> Option<String> {
 fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let owner: TaskId = text(earlier, "owner").parse().ok()?;
     let mut model = lock(&sim.model);
-    let given_back = model.may_be_given_back(&owner) || model.may_be_cancelled(&owner);
-    let free = !earlier["released"].is_null() || model.dropped.contains(&owner) || given_back;
+    let to_others = model.may_be_released_to_others(&owner) || model.may_be_cancelled(&owner);
+    let free = !earlier["released"].is_null() || model.dropped.contains(&owner) || to_others;
     if earlier["owner"] != now["owner"] {
         let had = model.had.entry(key.to_owned()).or_default();
         had.insert(owner);
@@ -167,7 +167,7 @@ fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
         return (!free || again).then(|| "changed hands".to_owned());
     }
     let released = earlier["released"].is_null() && !now["released"].is_null();
-    (released && !given_back && !model.may_be_released(&owner)).then(|| "was released".to_owned())
+    (released && !to_others && !model.may_be_released(&owner)).then(|| "was released".to_owned())
 }
 
 fn batch(earlier: &Value, now: &Value) -> Option<String> {

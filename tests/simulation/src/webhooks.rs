@@ -11,7 +11,7 @@ use fanfold_notify::{DeliveryError, Webhooks};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::hooks::Answer;
+use crate::hooks::ReceiverAnswer;
 use crate::lock;
 use crate::sim::Sim;
 use crate::worker::{WEBHOOK, Worker};
@@ -53,32 +53,32 @@ impl SimulatedWebhooks {
         lock(&sim.model).hooks.leave(url, &who);
         lock(&sim.model).heard.ends(notice);
         lock(&sim.model).hooks.answered(notice.id, answer);
-        if answer == Answer::Takes {
+        if answer == ReceiverAnswer::Takes {
             lock(&sim.model).heard.takes(notice);
         }
         result
     }
 
-    async fn decide(&self, notice: &Notice) -> (Answer, Result<(), DeliveryError>) {
+    async fn decide(&self, notice: &Notice) -> (ReceiverAnswer, Result<(), DeliveryError>) {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         if dice.chance(sim.rate(1_000)) {
             sim.count("webhook: no answer");
             tokio::time::sleep(NOTICE_TIMEOUT).await;
-            return (Answer::Refuses(Duration::ZERO), Err(DeliveryError::Silent("no answer".to_owned())));
+            return (ReceiverAnswer::Refuses(Duration::ZERO), Err(DeliveryError::Silent("no answer".to_owned())));
         }
         tokio::time::sleep(dice.skewed(Duration::from_millis(5), Duration::from_secs(3))).await;
         if dice.chance(sim.rate(3_000)) {
             sim.count("webhook: come again");
             let asked = dice.chance(2_000).then(|| Duration::from_secs(dice.between(0, 120)));
             let refused = DeliveryError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, retry_after: asked };
-            return (Answer::Refuses(asked.unwrap_or_default()), Err(refused));
+            return (ReceiverAnswer::Refuses(asked.unwrap_or_default()), Err(refused));
         }
         self.remember(notice);
         if dice.chance(sim.rate(2_000)) {
             sim.count("webhook: gone");
-            return (Answer::Gone, Err(DeliveryError::Refused { status: StatusCode::GONE, retry_after: None }));
+            return (ReceiverAnswer::Gone, Err(DeliveryError::Refused { status: StatusCode::GONE, retry_after: None }));
         }
-        (Answer::Takes, Ok(()))
+        (ReceiverAnswer::Takes, Ok(()))
     }
 
     /// Remembers a notice, which must always say the same.

@@ -166,8 +166,8 @@ async fn places_of_the_dead_are_taken_when_their_leases_end() {
     assert!(stack.gates.take(&late, 1, now).await.unwrap().is_done());
     assert!(stack.gates.take(&late, 1, now).await.unwrap().is_done(), "it is one's own");
     assert!(stack.gates.take(&place(0), 1, now).await.unwrap().done().is_none());
-    stack.gates.give_back(&late).await.unwrap();
-    stack.gates.give_back(&late).await.unwrap();
+    stack.gates.release(&late).await.unwrap();
+    stack.gates.release(&late).await.unwrap();
     assert!(stack.gates.take(&place(0), 1, now).await.unwrap().is_done());
 }
 

@@ -5,6 +5,7 @@ mod crashes;
 mod draining;
 mod lanes;
 mod pausing;
+mod policies;
 mod resuming;
 
 use std::time::Duration;

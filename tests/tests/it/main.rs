@@ -45,6 +45,6 @@ mod woken;
 
 use mimalloc::MiMalloc;
 
-/// As in the command: most of a test is small pieces of memory, taken and given back.
+/// As in the command: most of a test is small pieces of memory, taken and freed.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

@@ -42,16 +42,16 @@ async fn as_many_as_may_get_a_place_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_given_back_is_free() {
+async fn a_place_released_is_free() {
     let (_stack, places) = stack(Crash::never()).await;
     for party in parties() {
         let place = |holder| place(&party, holder, NOW);
-        places.give_back(&place(1)).await.unwrap();
+        places.release(&place(1)).await.unwrap();
         assert!(places.take(&place(1), 1, NOW).await.unwrap());
-        places.give_back(&place(2)).await.unwrap();
-        assert!(!places.take(&place(2), 1, NOW).await.unwrap(), "only its holder gives it back");
+        places.release(&place(2)).await.unwrap();
+        assert!(!places.take(&place(2), 1, NOW).await.unwrap(), "only its holder releases it");
         for _ in 0..2 {
-            places.give_back(&place(1)).await.unwrap();
+            places.release(&place(1)).await.unwrap();
         }
         assert!(places.take(&place(2), 1, NOW).await.unwrap());
     }

@@ -17,7 +17,7 @@ use fanfold::share::share;
 use fanfold::store::fanouts::FanoutState;
 use fanfold::store::producers::{Partition, PartitionState};
 use fanfold::tracking::{ItemState, OpenRequest};
-use fanfold_produce::Ask;
+use fanfold_produce::SourceRequest;
 use fanfold_tests::{QueueName, TestStack};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -50,7 +50,7 @@ fn row(n: usize) -> Value {
 }
 
 /// A page of so many rows, of all there are: a source that knows nothing of partitions. Its cursor is a row's number.
-fn page(ask: &Ask, rows: usize, per_page: usize) -> Value {
+fn page(ask: &SourceRequest, rows: usize, per_page: usize) -> Value {
     let from = usize::try_from(ask.cursor.as_u64().unwrap_or(0)).unwrap();
     let to = rows.min(from + per_page);
     let cursor = (to < rows).then_some(to);

@@ -118,7 +118,7 @@ async fn registrants_that_race_share_the_orders_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_in_a_cancelled_fanout_gives_its_key_back_at_once() {
+async fn what_waits_in_a_cancelled_fanout_releases_its_key_at_once() {
     let stack = stack().await;
     let ((cancelled, first), (other, second)) = (opened(&stack, "one", 1).await, opened(&stack, "two", 2).await);
     register(&stack, pushed(TaskId::Item(first[0]), "spring", 1)).await;
@@ -193,7 +193,7 @@ async fn after_a_call(cause: Cause) -> Registration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_its_batch_leaves_out_gives_its_key_back_unless_a_call_may_have_worked() {
+async fn what_its_batch_leaves_out_releases_its_key_unless_a_call_may_have_worked() {
     assert_eq!(after_a_call(Cause::Status(500)).await, Registration::Registered);
     assert!(matches!(after_a_call(Cause::Silence).await, Registration::Duplicate { .. }));
 }

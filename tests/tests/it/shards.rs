@@ -97,8 +97,8 @@ async fn a_notice_that_is_asked_for_anew_is_found_again() {
     let before = shards(&stack, "FanoutsTable", "ending").await;
     let notices = stack.tracking.fanouts.notices();
     let notice = stack.tracking.fanouts.get(fanout).await.unwrap().unwrap().notice;
-    let turn = notices.begin(&fanout.to_string(), &notice).await.unwrap().unwrap();
-    assert!(notices.give_up(&turn, 0, "nobody is there").await.unwrap());
+    let running = notices.begin(&fanout.to_string(), &notice).await.unwrap().unwrap();
+    assert!(notices.give_up(&running, 0, "nobody is there").await.unwrap());
     assert_eq!(ending(&stack).await.len(), 0);
     notices.revive(&fanout.to_string(), None).await.unwrap().unwrap();
     assert_eq!(shards(&stack, "FanoutsTable", "ending").await, before);
@@ -121,7 +121,7 @@ async fn lanes_in_many_shards_are_all_found_by_a_sweep() {
     assert_eq!(busy, lanes);
     assert!(shards(&stack, "LocksTable", "active").await.len() > MANY / 2);
     stack.sweep().await;
-    assert_eq!(stack.take(QueueName::Group).await.len(), MANY, "each silent leader is reminded");
+    assert_eq!(stack.take(QueueName::Group).await.len(), MANY, "each silent leader is woken");
     stack.sweep().await;
     stack.drain().await;
     stack.sweep().await;

@@ -45,7 +45,7 @@ async fn work(changes: Value, limits: Throughput, orders: usize, depots: usize, 
     assert_eq!(!partitions.throttled().is_empty(), throttles, "whether anything was refused");
     let tasks: Vec<TaskId> = stack.all_batches().await.iter().flat_map(|batch| batch.members.ids().to_vec()).collect();
     assert_eq!((tasks.len(), handled()), (orders, orders), "each is handled once");
-    // A place whose giving back was refused is free when its lease ends.
+    // A place whose release was refused is free when its lease ends.
     tokio::time::sleep(BATCH_API_TIMEOUT_MAX + ATTEMPT_MARGIN).await;
     stack.assert_settled(&tasks, 1_000).await;
     (stack, rate)

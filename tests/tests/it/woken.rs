@@ -42,7 +42,7 @@ async fn the_lane_of_a_keys_owner_that_a_duplicate_frees_is_woken() {
     stack.assert_settled(&[owner], 10).await;
 }
 
-/// A leader intended tasks that others have claimed by now. It gives the lock back, and what waits beside its intent has no leader.
+/// A leader intended tasks that others have claimed by now. It releases the lock, and what waits beside its intent has no leader.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_resigns_after_losing_its_intent_wakes_its_lane() {
     let stack = TestStack::with(json!({"max_batch": 2})).await;

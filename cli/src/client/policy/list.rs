@@ -12,12 +12,12 @@ use crate::failure::Failure;
 
 /// Lists policies.
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(super) struct ListPoliciesArgs {
     #[command(flatten)]
     connection: Connection,
 }
 
-pub(super) async fn run(args: ListArgs) -> Result<ExitCode, Failure> {
+pub(super) async fn run(args: ListPoliciesArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.stack()?;
     let policies = stack.api.policies().await.map_err(|error| stack.failed(error))?;
     stack.print(|| json!({"policies": policies}), || text(&policies))?;

@@ -39,7 +39,7 @@ pub(crate) struct PolicyArgs {
 enum What {
     Apply(apply::ApplyArgs),
     Get(get::GetArgs),
-    List(list::ListArgs),
+    List(list::ListPoliciesArgs),
     Delete(delete::DeleteArgs),
     Diff(diff::DiffArgs),
     Validate(validate::ValidateArgs),

@@ -25,7 +25,7 @@ use crate::say::say;
 ///   2   some of them do not exist, or the command line is wrong
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct CancelArgs {
+pub(super) struct CancelTasksArgs {
     /// The tasks.
     #[arg(value_name = "ID", conflicts_with = "kind", required_unless_present = "kind")]
     ids: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct CancelArgs {
     connection: Connection,
 }
 
-pub(super) async fn run(args: CancelArgs) -> Result<ExitCode, Failure> {
+pub(super) async fn run(args: CancelTasksArgs) -> Result<ExitCode, Failure> {
     let stack = args.connection.stack()?;
     if !args.ids.is_empty() {
         return each(&stack, &args.ids).await;

@@ -20,7 +20,7 @@ pub(crate) struct TasksArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Register(register::RegisterArgs),
-    Cancel(cancel::CancelArgs),
+    Cancel(cancel::CancelTasksArgs),
 }
 
 pub(super) async fn run(args: TasksArgs) -> Result<ExitCode, Failure> {

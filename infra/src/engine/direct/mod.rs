@@ -25,11 +25,11 @@ use dynoxide::storage::Storage;
 
 use self::plan::{Expressions, Plan};
 use self::schema::Schema;
-use super::database::{Answer, Database};
+use super::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most expressions that are kept parsed. A run has less than a hundred.
-const MAX_PLANS: usize = 4_096;
+const PLANS_MAX: usize = 4_096;
 
 /// An answer, or the failure of a condition, with what it cost.
 pub(super) struct Direct {
@@ -47,7 +47,7 @@ pub(super) struct Known {
 
 impl Known {
     /// The schema of a table; none if there is no such table, or it has anything unusual.
-    pub(super) fn schema(&mut self, storage: &Storage, table: &str) -> Answer<Option<Arc<Schema>>> {
+    pub(super) fn schema(&mut self, storage: &Storage, table: &str) -> DatabaseResult<Option<Arc<Schema>>> {
         if let Some(schema) = self.schemas.get(table) {
             return Ok(schema.clone());
         }
@@ -72,7 +72,7 @@ impl Known {
 
     fn learn(&mut self, expressions: Expressions<'_>) {
         let text = expressions.text();
-        if self.plans.len() < MAX_PLANS && !self.plans.contains_key(&text) {
+        if self.plans.len() < PLANS_MAX && !self.plans.contains_key(&text) {
             self.plans.insert(text, Plan::of(expressions).map(Arc::new));
         }
     }

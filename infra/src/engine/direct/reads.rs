@@ -14,13 +14,13 @@ use super::rows::{self, as_stored, encode, stored};
 use super::schema::Schema;
 use super::value::Value;
 use super::{Direct, Known};
-use crate::engine::database::{Answer, Database};
+use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most keys of a read.
-const MAX_KEYS: usize = 100;
+const KEYS_MAX: usize = 100;
 /// The most bytes of a read that is certainly answered whole.
-const MAX_BYTES: usize = 8 * 1024 * 1024;
+const READ_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 type Key = HashMap<String, Value>;
 
@@ -75,7 +75,7 @@ pub(super) fn get_many(database: &Database, body: &[u8]) -> Option<Direct> {
     Some(read("BatchGetItem", json, read_units))
 }
 
-fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Answer<Option<(String, f64)>> {
+fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> DatabaseResult<Option<(String, f64)>> {
     let Some(schema) = known.schema(storage, table)? else { return Ok(None) };
     let attributes = match attributes(keys.projection_expression, keys.expression_attribute_names) {
         Ok(attributes) => attributes,
@@ -83,7 +83,7 @@ fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Answer<
     };
     let count = keys.keys.len();
     let wanted: Option<HashSet<String>> = keys.keys.into_iter().map(|key| stored_key(&schema, key)).collect();
-    let Some(wanted) = wanted.filter(|wanted| wanted.len() == count && (1..=MAX_KEYS).contains(&count)) else {
+    let Some(wanted) = wanted.filter(|wanted| wanted.len() == count && (1..=KEYS_MAX).contains(&count)) else {
         return Ok(None);
     };
     let consistent = keys.consistent_read.unwrap_or_default();
@@ -98,7 +98,7 @@ fn all(storage: &Storage, known: &mut Known, table: &str, keys: Keys) -> Answer<
             let Some(shown) = Shown(names).of(&item) else { return Ok(None) };
             item = encode(&shown)?;
         }
-        if !as_stored(&item) || bytes > MAX_BYTES {
+        if !as_stored(&item) || bytes > READ_BYTES_MAX {
             return Ok(None);
         }
         if !items.is_empty() {

@@ -5,7 +5,7 @@ use dynoxide::storage::{Storage, compute_hash_prefix};
 use dynoxide::types::Item;
 
 use super::schema::{Change, Schema};
-use crate::engine::database::Answer;
+use crate::engine::database::DatabaseResult;
 
 /// What is stored under a key: the item as JSON, and its size.
 pub(super) type Stored = (String, usize);
@@ -20,7 +20,7 @@ pub(super) struct Row<'a> {
 }
 
 /// Reads what is stored under a key.
-pub(super) fn stored(storage: &Storage, schema: &Schema, key: &str) -> Answer<Option<Stored>> {
+pub(super) fn stored(storage: &Storage, schema: &Schema, key: &str) -> DatabaseResult<Option<Stored>> {
     let mut statement = storage.conn().prepare_cached(&schema.select)?;
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -29,7 +29,7 @@ pub(super) fn stored(storage: &Storage, schema: &Schema, key: &str) -> Answer<Op
 }
 
 /// Reads an item; nothing at all if the engine has to.
-pub(in crate::engine) fn item(storage: &Storage, schema: &Schema, key: &str) -> Answer<Option<Option<Item>>> {
+pub(in crate::engine) fn item(storage: &Storage, schema: &Schema, key: &str) -> DatabaseResult<Option<Option<Item>>> {
     Ok(match stored(storage, schema, key)? {
         None => Some(None),
         Some((json, _)) => decode(&json).map(Some),
@@ -49,18 +49,18 @@ pub(super) fn as_stored(json: &str) -> bool {
     !json.contains("\"NS\"")
 }
 
-pub(in crate::engine) fn encode(item: &Item) -> Answer<String> {
+pub(in crate::engine) fn encode(item: &Item) -> DatabaseResult<String> {
     serde_json::to_string(item).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
 /// Puts a row in the place of the one that is there.
-pub(super) fn replace(storage: &Storage, schema: &Schema, row: &Row<'_>) -> Answer<()> {
+pub(super) fn replace(storage: &Storage, schema: &Schema, row: &Row<'_>) -> DatabaseResult<()> {
     storage.conn().prepare_cached(&schema.update)?.execute((row.key, row.json, size(row)))?;
     Ok(())
 }
 
 /// Adds a row, unless there is one with its key. Returns whether there was none.
-pub(super) fn add(storage: &Storage, schema: &Schema, row: &Row<'_>) -> Answer<bool> {
+pub(super) fn add(storage: &Storage, schema: &Schema, row: &Row<'_>) -> DatabaseResult<bool> {
     let hash_prefix = row.item.get(&schema.key).map(compute_hash_prefix).unwrap_or_default();
     let mut insert = storage.conn().prepare_cached(&schema.insert)?;
     Ok(insert.execute((row.key, row.json, size(row), hash_prefix))? > 0)
@@ -71,7 +71,7 @@ fn size(row: &Row<'_>) -> i64 {
 }
 
 /// Writes what changes in the indexes for the item of a key.
-pub(super) fn change(storage: &Storage, schema: &Schema, key: &str, changes: &[Change<'_>]) -> Answer<()> {
+pub(super) fn change(storage: &Storage, schema: &Schema, key: &str, changes: &[Change<'_>]) -> DatabaseResult<()> {
     for change in changes {
         if change.removes {
             storage.delete_gsi_item(&schema.table, change.index, key, "")?;
@@ -85,8 +85,11 @@ pub(super) fn change(storage: &Storage, schema: &Schema, key: &str, changes: &[C
 }
 
 /// Does all of it or nothing.
-pub(in crate::engine) fn transaction<T>(storage: &Storage, work: impl FnOnce() -> Answer<T>) -> Answer<T> {
-    let run = |sql| -> Answer<()> {
+pub(in crate::engine) fn transaction<T>(
+    storage: &Storage,
+    work: impl FnOnce() -> DatabaseResult<T>,
+) -> DatabaseResult<T> {
+    let run = |sql| -> DatabaseResult<()> {
         storage.conn().prepare_cached(sql)?.execute(())?;
         Ok(())
     };

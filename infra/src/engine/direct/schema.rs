@@ -5,7 +5,7 @@ use dynoxide::types::{AttributeValue, Item, item_size, write_capacity_units};
 use serde::Deserialize;
 
 /// The most bytes of a partition key, and of a sort key.
-const MAX_KEY_BYTES: [usize; 2] = [2_048, 1_024];
+const KEY_BYTES_MAX: [usize; 2] = [2_048, 1_024];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -103,7 +103,7 @@ impl Schema {
 
     /// A key as the engine stores it; none if the engine has to judge it.
     pub(in crate::engine) fn stored_key(&self, key: &AttributeValue) -> Option<String> {
-        let fits = matches!(key, AttributeValue::S(text) if (1..=MAX_KEY_BYTES[0]).contains(&text.len()));
+        let fits = matches!(key, AttributeValue::S(text) if (1..=KEY_BYTES_MAX[0]).contains(&text.len()));
         fits.then(|| key.to_key_string()).flatten()
     }
 
@@ -152,7 +152,7 @@ impl Index {
     fn entry(&self, item: &Item) -> Option<Option<Entry>> {
         let mut stored = [const { String::new() }; 2];
         let mut is_there = true;
-        for (((name, kind), max), stored) in self.keys.iter().zip(MAX_KEY_BYTES).zip(&mut stored) {
+        for (((name, kind), max), stored) in self.keys.iter().zip(KEY_BYTES_MAX).zip(&mut stored) {
             let Some(value) = item.get(name) else {
                 is_there = false;
                 continue;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// Digits of a number that is stored as it is written.
 const DIGITS: usize = 37;
 /// Levels of lists and maps, far below what DynamoDB takes.
-const MAX_DEPTH: usize = 8;
+const DEPTH_MAX: usize = 8;
 
 /// A value. The engine has to judge those of other types.
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ impl Value {
             Self::Binaries(set) => {
                 AttributeValue::BS(sorted(set.iter().map(|one| binary(one)).collect::<Option<Vec<_>>>()?)?)
             }
-            _ if depth == MAX_DEPTH => return None,
+            _ if depth == DEPTH_MAX => return None,
             Self::L(values) => AttributeValue::L(values.into_iter().map(inner).collect::<Option<_>>()?),
             Self::M(values) => {
                 let pair =

@@ -16,11 +16,11 @@ use super::rows::{self, Row};
 use super::schema::Schema;
 use super::value::{self, Value};
 use super::{Direct, update};
-use crate::engine::database::{Answer, Database};
+use crate::engine::database::{Database, DatabaseResult};
 use crate::usage::Units;
 
 /// The most bytes of a request that certainly asks for no larger item than there may be.
-const MAX_BYTES: usize = 256 * 1024;
+const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -81,7 +81,7 @@ struct Write<'a> {
 
 /// Updates an item.
 pub(super) fn update(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > MAX_BYTES {
+    if body.len() > REQUEST_BYTES_MAX {
         return None;
     }
     let request: Update<'_> = serde_json::from_slice(body).ok()?;
@@ -110,7 +110,7 @@ pub(super) fn update(database: &Database, body: &[u8]) -> Option<Direct> {
 
 /// Puts an item.
 pub(super) fn put(database: &Database, body: &[u8]) -> Option<Direct> {
-    if body.len() > MAX_BYTES {
+    if body.len() > REQUEST_BYTES_MAX {
         return None;
     }
     let request: Put<'_> = serde_json::from_slice(body).ok()?;
@@ -170,7 +170,7 @@ pub(in crate::engine) fn save(
     key: &str,
     old: Option<&Item>,
     new: &Item,
-) -> Answer<Option<Saved>> {
+) -> DatabaseResult<Option<Saved>> {
     let Some(old) = old else { return Ok(insert(storage, schema, key, new)?.flatten()) };
     let (size, json) = (item_size(new), rows::encode(new)?);
     let (Some(before), Some(after), true) = (schema.entries(old), schema.entries(new), size <= MAX_ITEM_SIZE) else {
@@ -191,7 +191,7 @@ pub(in crate::engine) fn insert(
     schema: &Schema,
     key: &str,
     new: &Item,
-) -> Answer<Option<Option<Saved>>> {
+) -> DatabaseResult<Option<Option<Saved>>> {
     let (size, json) = (item_size(new), rows::encode(new)?);
     let (Some(before), Some(after), true) = (schema.entries(&Item::new()), schema.entries(new), size <= MAX_ITEM_SIZE)
     else {
@@ -210,7 +210,7 @@ pub(in crate::engine) fn insert(
 }
 
 /// Writes in a transaction, unless it is one row or there is a transaction already.
-fn at_once<T>(storage: &Storage, is_one: bool, write: impl FnOnce() -> Answer<T>) -> Answer<T> {
+fn at_once<T>(storage: &Storage, is_one: bool, write: impl FnOnce() -> DatabaseResult<T>) -> DatabaseResult<T> {
     if is_one || !storage.conn().is_autocommit() { write() } else { rows::transaction(storage, write) }
 }
 

@@ -19,7 +19,7 @@ use dynoxide::types::{AttributeValue, Item, item_size, table_write_capacity_unit
 
 use self::plan::Plan;
 use self::request::{Batch, Run};
-use super::database::{Answer, Database};
+use super::database::{Database, DatabaseResult};
 use super::direct::Known;
 use super::direct::rows::{item, transaction};
 use super::direct::schema::Schema;
@@ -43,7 +43,11 @@ enum Fate {
     Refused(Option<Item>, f64),
 }
 
-fn apply(storage: &Storage, known: &mut Known, batch: Batch) -> Answer<Option<(Vec<BatchStatementResponse>, f64)>> {
+fn apply(
+    storage: &Storage,
+    known: &mut Known,
+    batch: Batch,
+) -> DatabaseResult<Option<(Vec<BatchStatementResponse>, f64)>> {
     let Batch { plan, runs } = batch;
     let Some(schema) = known.schema(storage, plan.table())? else { return Ok(None) };
     let wants_old: Vec<bool> = runs.iter().map(|run| run.wants_old).collect();
@@ -60,7 +64,7 @@ fn apply(storage: &Storage, known: &mut Known, batch: Batch) -> Answer<Option<(V
                 DynoxideError::InternalServerError("a statement that the engine has to judge".to_owned())
             })
         });
-        fates.collect::<Answer<Vec<Fate>>>()
+        fates.collect::<DatabaseResult<Vec<Fate>>>()
     })?;
     let units = fates.iter().map(|(Fate::Written(units) | Fate::Refused(_, units))| units).sum();
     let responses = fates.into_iter().zip(wants_old).map(|(fate, wants_old)| response(&plan, fate, wants_old));
@@ -83,7 +87,7 @@ fn key<'a>(plan: &Plan, schema: &Schema, run: &'a Run) -> Option<&'a AttributeVa
 
 /// Runs one statement; none if the engine has to. One that fails costs what the item that is there, or the one it brought, takes
 /// to write.
-fn run_one(storage: &Storage, schema: &Schema, plan: &Plan, key: &str, run: Run) -> Answer<Option<Fate>> {
+fn run_one(storage: &Storage, schema: &Schema, plan: &Plan, key: &str, run: Run) -> DatabaseResult<Option<Fate>> {
     match plan {
         Plan::Insert { attributes, .. } => {
             let new: Item = attributes.iter().cloned().zip(run.values).collect();

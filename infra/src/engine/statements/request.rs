@@ -10,9 +10,9 @@ use crate::engine::direct::value::Value;
 use crate::engine::direct::writes::Old;
 
 /// The most statements of a batch.
-const MAX_STATEMENTS: usize = 25;
+const STATEMENTS_MAX: usize = 25;
 /// The most bytes of a statement.
-const MAX_BYTES: usize = 8_192;
+const STATEMENT_BYTES_MAX: usize = 8_192;
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Request {
@@ -45,7 +45,7 @@ impl Batch {
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         let Request { statements } = serde_json::from_slice(body).ok()?;
         let first = &statements.first()?.statement;
-        let fits = statements.len() <= MAX_STATEMENTS && first.len() <= MAX_BYTES;
+        let fits = statements.len() <= STATEMENTS_MAX && first.len() <= STATEMENT_BYTES_MAX;
         if !fits || statements.iter().any(|one| one.statement != *first) {
             return None;
         }

@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::limits::ERROR_BYTES_MAX;
+use fanfold::limits::{ERROR_BYTES_MAX, EXCERPT_READ_BYTES_MAX};
 use fanfold::text::shorten;
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
 use super::Service;
 use crate::{retry_after, start_of_body};
-
-/// Bytes of an error's body that are read.
-const READ_BYTES: usize = 64 * 1_024;
 
 /// A call of an AWS API failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +46,7 @@ impl Refused {
         let status = answer.status();
         let named = answer.headers().get("x-amzn-errortype").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let retry_after = retry_after(answer.headers()).map(|asked| asked.delay(now));
-        let body = start_of_body(&mut answer, READ_BYTES).await;
+        let body = start_of_body(&mut answer, EXCERPT_READ_BYTES_MAX).await;
         let (code, message) = said(&body);
         let code = code_of(&named.unwrap_or(code)).to_owned();
         Self { service: service.name(), status, code, message: shorten(&message, ERROR_BYTES_MAX).into(), retry_after }

@@ -48,7 +48,7 @@ pub struct Batch {
     /// The weight of its members together, if they have any.
     pub weight: Weight,
     /// When `sweep` last sent its message again.
-    pub reminded_at: Option<Timestamp>,
+    pub woken_at: Option<Timestamp>,
     /// When `sweep` last noted that a pause holds it.
     pub held_at: Option<Timestamp>,
     /// When `sweep` last kept its tasks for longer.
@@ -161,7 +161,7 @@ impl Batch {
             retry_at: None,
             turns: Turns::default(),
             weight: Weight::default(),
-            reminded_at: None,
+            woken_at: None,
             held_at: None,
             kept_at: None,
             parts: Parts::default(),
@@ -195,7 +195,7 @@ impl Batch {
             ("turn_lane", self.turns.lane.as_ref().map(text)),
             ("turn_kind", self.turns.kind.as_ref().map(text)),
             ("weight", count(self.weight.0)),
-            ("reminded_at", self.reminded_at.map(time)),
+            ("reminded_at", self.woken_at.map(time)),
             ("held_at", self.held_at.map(time)),
             ("kept_at", self.kept_at.map(time)),
             ("parts", (!self.parts.is_empty()).then(|| binary(&self.parts.pack()))),
@@ -239,7 +239,7 @@ impl Batch {
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
             weight: Weight(reader.number("weight")?),
-            reminded_at: reader.time("reminded_at")?,
+            woken_at: reader.time("reminded_at")?,
             held_at: reader.time("held_at")?,
             kept_at: reader.time("kept_at")?,
             parts: Parts::unpack(reader.bytes("parts")?).map_err(|error| reader.corrupt("parts", error))?,
@@ -258,79 +258,4 @@ impl Batch {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::ids::ItemId;
-    use crate::pacing::Turn;
-    use crate::parts::tests::any_parts;
-    use crate::store::notices::any_notice;
-    use crate::store::testing::{any_bits, any_id, any_time};
-
-    fn any_batch() -> impl Strategy<Value = Batch> {
-        let items = (any_id(), any_id(), prop::collection::btree_set(0_u16..7_168, 0..20));
-        let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
-        (
-            (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
-            any::<[u32; 3]>(),
-            prop::array::uniform5(prop::option::of(any_time())),
-            prop::array::uniform4(any_bits()),
-            (errors, prop::option::of(".{0,9}"), any_notice()),
-            (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
-        )
-            .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
-                let (id, lane, status, (fanout, group, items)) = named;
-                let [attempts, ended, refused] = counts;
-                let [lease_until, retry_at, reminded_at, held_at, kept_at] = times;
-                let [succeeded, failed, dropped, silent] = slots;
-                let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
-                let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
-                let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
-                Batch {
-                    id,
-                    lane,
-                    status,
-                    members,
-                    bundles: [(group, Bits::ones(ended as usize % 9 + 1))].into_iter().collect(),
-                    attempts,
-                    ended,
-                    refused,
-                    lease_until,
-                    retry_at,
-                    turns,
-                    weight: Weight(weight),
-                    reminded_at,
-                    held_at,
-                    kept_at,
-                    parts,
-                    succeeded,
-                    failed,
-                    dropped,
-                    silent,
-                    errors,
-                    last_error,
-                    notice,
-                    created_at,
-                    updated_at,
-                }
-            })
-    }
-
-    fn any_status() -> impl Strategy<Value = BatchStatus> {
-        use BatchStatus::{Done, Formed, Grouping, InProgress};
-        prop::sample::select(vec![Grouping, Formed, InProgress, Done])
-    }
-
-    fn any_turns() -> impl Strategy<Value = Turns> {
-        let turn = || prop::option::of((any_time(), "[a-z]{1,5} [0-9]{1,5}").prop_map(|(at, rate)| Turn { at, rate }));
-        (turn(), turn()).prop_map(|(lane, kind)| Turns { lane, kind })
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(batch in any_batch()) {
-            prop_assert_eq!(Batch::decode(&batch.encode()).unwrap(), batch);
-        }
-    }
-}
+mod tests;

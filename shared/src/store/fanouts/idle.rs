@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::opened::{OPENED, STANDS, Standing, looked_at_by};
+use super::opened::{IndexState, OPENED, STANDS, looked_at_by};
 use super::{Fanout, FanoutState, Fanouts};
 use crate::aws::attributes::{Reader, binary, time};
 use crate::aws::{Part, Range, StoreError};
@@ -72,7 +72,7 @@ impl Fanouts {
         let (watched, new) = (Range::UpTo(time(now)), Range::UpTo(binary(&looked_at_by(now))));
         let parts = [
             Part { range: Some((LOOK_AT, watched)), limit, ..Part::all(IDLE, shard) },
-            Part { range: Some((OPENED, new)), limit, ..Part::keyed(OPENED, STANDS, Standing::New.nth(shard)) },
+            Part { range: Some((OPENED, new)), limit, ..Part::keyed(OPENED, STANDS, IndexState::New.nth(shard)) },
         ];
         let found = try_join_all(parts.map(|part| self.table.query(part))).await?;
         found.iter().flatten().map(|item| Reader::new("fanouts", "id", item).parsed("id")).collect()
@@ -84,7 +84,7 @@ impl Fanouts {
     /// The table cannot be written.
     pub async fn look_again(&self, fanout: &Fanout, then: Timestamp) -> Result<(), StoreError> {
         let change = self.table.change("id", fanout.id).set(LOOK_AT, time(then)).set(IDLE, few(fanout.id));
-        let change = change.set(STANDS, Standing::Watched.key(fanout.id));
+        let change = change.set(STANDS, IndexState::Watched.key(fanout.id));
         // The attribute exists until the end is decided.
         change.when_same(LOOK_AT, fanout.look_at.map(time)).when_present(LOOK_AT).send().await.map(|_| ())
     }

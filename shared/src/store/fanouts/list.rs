@@ -51,7 +51,7 @@ pub struct FanoutPage {
 
 /// The part of an index that a list reads. The index is named after its sort key.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct IndexRange {
     pub(super) index: &'static str,
     /// Its partition key.
     pub(super) key: &'static str,
@@ -65,7 +65,7 @@ pub(super) struct Span {
     pub(super) backward: bool,
 }
 
-impl Span {
+impl IndexRange {
     fn contains(&self, sort_key: &[u8]) -> bool {
         self.lengths.contains(&sort_key.len()) && (self.low.as_slice()..=self.high.as_slice()).contains(&sort_key)
     }
@@ -81,18 +81,18 @@ impl Span {
 }
 
 impl Listing {
-    fn span(&self) -> Span {
+    fn index_range(&self) -> IndexRange {
         match &self.user_keys {
-            UserKeys::Any => opened::span(self),
-            UserKeys::Exactly(key) => named::span(key, self),
-            UserKeys::Beginning(prefix) => named::span_of_prefix(prefix),
+            UserKeys::Any => opened::index_range(self),
+            UserKeys::Exactly(key) => named::index_range(key, self),
+            UserKeys::Beginning(prefix) => named::index_range_of_prefix(prefix),
         }
     }
 
     /// Whether a page of this list can have ended with this sort key.
     #[must_use]
     pub fn may_follow(&self, sort_key: &[u8]) -> bool {
-        self.span().contains(sort_key)
+        self.index_range().contains(sort_key)
     }
 
     /// Whether the list asks for this fan-out.
@@ -117,7 +117,7 @@ impl Fanouts {
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn list(&self, listing: &Listing, after: Option<&[u8]>, limit: usize) -> Result<FanoutPage, StoreError> {
-        let mut entries = self.entries(listing.span().rest(after), limit + 2).await?;
+        let mut entries = self.entries(listing.index_range().rest(after), limit + 2).await?;
         entries.retain(|(sort_key, _)| Some(sort_key.as_slice()) != after);
         let more = entries.len() > limit;
         entries.truncate(limit);
@@ -131,12 +131,12 @@ impl Fanouts {
 
     /// At least the first `limit` entries there, as sort keys and ids, in the order of the list. A fan-out that moves from one
     /// partition to another may be in both.
-    async fn entries(&self, span: Span, limit: usize) -> Result<Vec<(Vec<u8>, Uuid)>, StoreError> {
-        if span.low > span.high {
+    async fn entries(&self, index_range: IndexRange, limit: usize) -> Result<Vec<(Vec<u8>, Uuid)>, StoreError> {
+        if index_range.low > index_range.high {
             return Ok(Vec::new());
         }
-        let Span { index, key, partitions, backward, .. } = span;
-        let range = Range::Between(binary(&span.low), binary(&span.high));
+        let IndexRange { index, key, partitions, backward, .. } = index_range;
+        let range = Range::Between(binary(&index_range.low), binary(&index_range.high));
         let part = |partition| {
             let range = Some((index, range.clone()));
             Part { range, backward, limit, ..Part::keyed(index, key, partition) }

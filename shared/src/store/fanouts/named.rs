@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::Listing;
-use super::list::Span;
+use super::list::IndexRange;
 use crate::clock::Timestamp;
 use crate::limits::{FEW_SHARDS, NAMED_BYTES_MAX};
 use crate::store::shards::{few, nth};
@@ -36,12 +36,12 @@ pub(super) fn sort_key(user_key: &str, created_at: Timestamp, id: Uuid) -> Vec<u
 }
 
 /// The part of the index with this user key.
-pub(super) fn span(user_key: &str, listing: &Listing) -> Span {
+pub(super) fn index_range(user_key: &str, listing: &Listing) -> IndexRange {
     let start = beginning(user_key);
     // Fan-outs opened then or earlier have sort keys above this one, later ones below it.
     let from = |opened: Timestamp| [start, &[0], &newest_first(opened)].concat();
     let latest = listing.opened_before.map_or(u64::MAX, |before| before.0.saturating_sub(1));
-    Span {
+    IndexRange {
         index: NAMED,
         key: NAMES,
         partitions: vec![few(user_key)],
@@ -53,9 +53,9 @@ pub(super) fn span(user_key: &str, listing: &Listing) -> Span {
 }
 
 /// The part of the index with user keys that begin with this.
-pub(super) fn span_of_prefix(prefix: &str) -> Span {
+pub(super) fn index_range_of_prefix(prefix: &str) -> IndexRange {
     let start = beginning(prefix);
-    Span {
+    IndexRange {
         index: NAMED,
         key: NAMES,
         partitions: (0..FEW_SHARDS).map(nth).collect(),

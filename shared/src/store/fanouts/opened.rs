@@ -1,10 +1,10 @@
-//! The index of fan-outs by when they were opened, partitioned by standing: unfinished ones are found without reading those
+//! The index of fan-outs by when they were opened, partitioned by state: unfinished ones are found without reading those
 //! that ended, and those that were cut short without reading those that completed.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use super::list::Span;
+use super::list::IndexRange;
 use super::{Fanout, FanoutState, IdleLimit, Listing};
 use crate::clock::Timestamp;
 use crate::limits::FEW_SHARDS;
@@ -18,9 +18,9 @@ pub(super) const STANDS: &str = "stands";
 /// Bytes of a sort key: the time, the id.
 pub(super) const OPENED_BYTES: usize = 8 + 16;
 
-/// How a fan-out stands.
+/// How a fan-out stands in this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum IndexState {
     /// Its end is not decided, and no sweep has looked at it. Its sort key shows when one looks first: after the usual limit.
     /// Most have ended by then, and never are in the index of watched ones.
     New,
@@ -32,7 +32,7 @@ pub(super) enum Standing {
     Cut,
 }
 
-impl Standing {
+impl IndexState {
     const UNFINISHED: [Self; 2] = [Self::New, Self::Watched];
 
     pub(super) fn of(fanout: &Fanout) -> Self {
@@ -44,7 +44,7 @@ impl Standing {
         }
     }
 
-    /// The standings of fan-outs in this state.
+    /// The states in the index of fan-outs in this state.
     fn in_state(state: FanoutState) -> &'static [Self] {
         match state {
             FanoutState::Open | FanoutState::Sealed => &Self::UNFINISHED,
@@ -93,16 +93,16 @@ fn after(moment: Timestamp) -> Timestamp {
 }
 
 /// The part of the index for a list of all fan-outs, or of those in some states.
-pub(super) fn span(listing: &Listing) -> Span {
+pub(super) fn index_range(listing: &Listing) -> IndexRange {
     let asked = if listing.states.is_empty() { &FanoutState::ALL } else { listing.states.as_slice() };
-    let mut stand: Vec<Standing> = Vec::new();
-    for standing in asked.iter().flat_map(|state| Standing::in_state(*state)) {
-        if !stand.contains(standing) {
-            stand.push(*standing);
+    let mut stand: Vec<IndexState> = Vec::new();
+    for state in asked.iter().flat_map(|state| IndexState::in_state(*state)) {
+        if !stand.contains(state) {
+            stand.push(*state);
         }
     }
-    let shards = stand.into_iter().flat_map(|standing| (0..FEW_SHARDS).map(move |shard| standing.nth(shard)));
-    Span {
+    let shards = stand.into_iter().flat_map(|state| (0..FEW_SHARDS).map(move |shard| state.nth(shard)));
+    IndexRange {
         index: OPENED,
         key: STANDS,
         partitions: shards.collect(),
@@ -141,9 +141,9 @@ mod tests {
     fn every_state_stands_somewhere() {
         let all = Listing { states: Vec::new(), ..Listing::default() };
         let each = Listing { states: FanoutState::ALL.to_vec(), ..Listing::default() };
-        assert_eq!(span(&all).partitions, span(&each).partitions);
-        assert_eq!(span(&all).partitions.len() as u64, 4 * FEW_SHARDS);
+        assert_eq!(index_range(&all).partitions, index_range(&each).partitions);
+        assert_eq!(index_range(&all).partitions.len() as u64, 4 * FEW_SHARDS);
         let unfinished = Listing { states: vec![FanoutState::Sealed, FanoutState::Open], ..Listing::default() };
-        assert_eq!(span(&unfinished).partitions.len() as u64, 2 * FEW_SHARDS);
+        assert_eq!(index_range(&unfinished).partitions.len() as u64, 2 * FEW_SHARDS);
     }
 }

@@ -6,7 +6,7 @@ use super::estimated::{ESTIMATED, MODE};
 use super::follow::{FOLLOWED, PARENT, THEN, THEN_DUE};
 use super::idle::{IDLE, LOOK_AT};
 use super::named::{NAMED, NAMES, sort_key};
-use super::opened::{self, OPENED, STANDS, Standing};
+use super::opened::{self, IndexState, OPENED, STANDS};
 use super::{FanoutState, IdleLimit, Mode, NoticeFacts, Then, Tolerance};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, flag, item, json, number, text, time};
 use crate::aws::{Item, StoreError};
@@ -177,7 +177,7 @@ impl Fanout {
     pub(super) fn encode_header(&self) -> Item {
         let inline = self.inline.as_ref();
         let limited = self.idle_limit != IdleLimit::default();
-        let standing = Standing::of(self);
+        let index_state = IndexState::of(self);
         // Tasks of a fan-out that was cut short may wait as long as their keys are kept, and must not be called even then.
         let kept = if self.state.cut_short() { KEY_RETENTION } else { RETENTION };
         let attributes = [
@@ -210,9 +210,9 @@ impl Fanout {
             ("idle_limit", limited.then(|| json(&self.idle_limit))),
             (TOLERATED, self.tolerated.as_ref().map(json)),
             ("failures", count(self.failures)),
-            (STANDS, Some(standing.key(self.id))),
+            (STANDS, Some(index_state.key(self.id))),
             (OPENED, Some(binary(&opened::sort_key(self.created_at, self.id)))),
-            (IDLE, self.look_at.filter(|_| standing == Standing::Watched).map(|_| few(self.id))),
+            (IDLE, self.look_at.filter(|_| index_state == IndexState::Watched).map(|_| few(self.id))),
             (LOOK_AT, self.look_at.map(time)),
             (PRODUCER, self.producer.as_ref().map(json)),
             ("created_at", Some(time(self.created_at))),

@@ -28,7 +28,7 @@ pub struct RefusedCall<'a> {
 }
 
 impl Gates {
-    /// Counts a refused call, once, and gives its place back. Returns the gate as it stands then; none if the
+    /// Counts a refused call, once, and releases its place. Returns the gate as it stands then; none if the
     /// place was lost before, or the kind stands still under another version of the policy, of which this call says nothing.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Gates {
         };
         let Some(before) = before.filter(|gate| gate.places.contains_key(&place.holder)) else { return Ok(None) };
         if before.stopped.is_some() {
-            return self.give_back(place).await.map(|()| None);
+            return self.release(place).await.map(|()| None);
         }
         self.forget_refusals(&before).await?;
         Ok(self.count(place, refusal).await?.done())
@@ -95,7 +95,7 @@ impl Gates {
         Ok(noticed(change, notice_at).send().await?.is_done())
     }
 
-    /// A call worked: the refusals counted so far are forgotten, since they are no longer in a row. Its place is given back.
+    /// A call worked: the refusals counted so far are forgotten, since they are no longer in a row. Its place is released.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -137,7 +137,7 @@ impl Gates {
         Ok(taken.or_mine(|gate| gate.places.get(&place.holder) == Some(&place.until)).done())
     }
 
-    /// A probe did not work. The next one is due at `probe_at`; its place is given back.
+    /// A probe did not work. The next one is due at `probe_at`; its place is released.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -161,7 +161,7 @@ impl Gates {
         change.send().await.map(|_| ())
     }
 
-    /// A probe worked: the kind goes on, and its place is given back. Returns whether this probe did it. `notice_at`:
+    /// A probe worked: the kind goes on, and its place is released. Returns whether this probe did it. `notice_at`:
     /// when its notice is due.
     ///
     /// # Errors

@@ -47,12 +47,12 @@ impl Gates {
         }
     }
 
-    /// Gives back a time that will not be used for a call.
+    /// Releases a time that will not be used for a call.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn give_time_back(&self, kind: &str, slot: &Slot) -> Result<(), StoreError> {
-        pace::give_back(self.paced(kind), slot).await
+    pub async fn release_time(&self, kind: &str, slot: &Slot) -> Result<(), StoreError> {
+        pace::release(self.paced(kind), slot).await
     }
 
     fn paced(&self, kind: &str) -> Change<'_> {

@@ -34,12 +34,12 @@ impl Locks {
         pace::again(|| self.paced(lane), slot, ask, by).await
     }
 
-    /// Gives back a time that will not be used for a call.
+    /// Releases a time that will not be used for a call.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn give_time_back(&self, lane: &Lane, slot: &Slot) -> Result<(), StoreError> {
-        pace::give_back(self.paced(lane), slot).await
+    pub async fn release_time(&self, lane: &Lane, slot: &Slot) -> Result<(), StoreError> {
+        pace::release(self.paced(lane), slot).await
     }
 
     /// Begins a change of a lock that exists, as it does while a batch is in flight.

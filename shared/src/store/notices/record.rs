@@ -43,7 +43,7 @@ pub enum Next {
     /// It is not due, or a try runs: the message comes again after this time.
     Wait(Duration),
     /// A try may begin.
-    Turn,
+    Try,
 }
 
 impl NoticeProgress {
@@ -68,7 +68,7 @@ impl NoticeProgress {
             Next::Superseded
         } else {
             let wait = self.wait(now);
-            if wait.is_zero() { Next::Turn } else { Next::Wait(wait) }
+            if wait.is_zero() { Next::Try } else { Next::Wait(wait) }
         }
     }
 
@@ -148,10 +148,10 @@ mod tests {
     #[test]
     fn the_first_message_begins_and_waits_while_its_try_runs() {
         let fresh = NoticeProgress::default();
-        assert_eq!(fresh.next(None, NOW), Next::Turn);
+        assert_eq!(fresh.next(None, NOW), Next::Try);
         let running = NoticeProgress { tries: 1, lease_until: Some(later(60)), ..fresh };
         assert_eq!(running.next(None, NOW), Next::Wait(Duration::from_secs(60)));
-        assert_eq!(running.next(None, later(60)), Next::Turn, "its worker died");
+        assert_eq!(running.next(None, later(60)), Next::Try, "its worker died");
         assert_eq!(running.waiting_since(NOW), later(60));
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let failed = NoticeProgress { tries: 1, due: Some(later(4)), ..NoticeProgress::default() };
         assert_eq!(failed.next(None, later(9)), Next::Superseded);
         assert_eq!(failed.next(Some(later(4)), later(1)), Next::Wait(Duration::from_secs(3)));
-        assert_eq!(failed.next(Some(later(4)), later(4)), Next::Turn);
+        assert_eq!(failed.next(Some(later(4)), later(4)), Next::Try);
         assert_eq!(failed.waiting_since(NOW), later(4));
     }
 

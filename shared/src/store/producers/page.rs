@@ -1,4 +1,4 @@
-//! A page of a partition: its counts, and where the next one begins; and as it is kept, with its tasks, packed.
+//! A page of a partition: its counts, and where the next one begins; and as it is kept, with its tasks, compressed.
 
 use std::io::{Read, Write};
 
@@ -36,7 +36,7 @@ pub struct KeptPage {
     pub page: Page,
     /// Its tasks, without ids.
     pub tasks: Vec<TaskRequest>,
-    packed: Vec<u8>,
+    compressed: Vec<u8>,
 }
 
 /// The answer of a source is larger than a page may be.
@@ -55,8 +55,8 @@ pub enum PageError {
     Cursor(usize),
 }
 
-/// Packs tasks: kind and content of each.
-fn pack(tasks: &[TaskRequest]) -> Vec<u8> {
+/// Compresses tasks: kind and content of each.
+fn compress(tasks: &[TaskRequest]) -> Vec<u8> {
     let rows: Vec<(&str, &Value)> = tasks.iter().map(|task| (task.kind.as_str(), &task.content)).collect();
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
@@ -64,15 +64,15 @@ fn pack(tasks: &[TaskRequest]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// Unpacks the tasks of a stored page.
+/// Decompresses the tasks of a stored page.
 ///
 /// # Errors
-/// They were packed otherwise.
-pub fn unpack(packed: &[u8]) -> Result<Vec<TaskRequest>, String> {
+/// They were compressed otherwise.
+pub fn decompress(compressed: &[u8]) -> Result<Vec<TaskRequest>, String> {
     let mut text = Vec::new();
     // The limit is larger than that of an answer, since JSON may be written longer than it was read.
     let most = 8 * SOURCE_ANSWER_BYTES_MAX as u64;
-    DeflateDecoder::new(packed).take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    DeflateDecoder::new(compressed).take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
     let rows: Vec<(String, Value)> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     Ok(rows.into_iter().map(|(kind, content)| TaskRequest { id: None, kind, content }).collect())
 }
@@ -107,18 +107,18 @@ impl KeptPage {
         if tasks.len() > TASKS_PER_REQUEST_MAX {
             return Err(PageError::TooMany(tasks.len()));
         }
-        let packed = pack(&tasks);
-        if packed.len() > PAGE_BYTES_MAX {
-            return Err(PageError::TooLarge(packed.len()));
+        let compressed = compress(&tasks);
+        if compressed.len() > PAGE_BYTES_MAX {
+            return Err(PageError::TooLarge(compressed.len()));
         }
-        Ok(Self { page: Page { rows, dropped, bad, bad_rows, next }, tasks, packed })
+        Ok(Self { page: Page { rows, dropped, bad, bad_rows, next }, tasks, compressed })
     }
 
     pub(super) fn encode(&self, key: &str, now: Timestamp) -> Item {
         let Page { rows, dropped, bad, bad_rows, next } = &self.page;
         item([
             ("id", Some(text(key))),
-            ("tasks", Some(binary(&self.packed))),
+            ("tasks", Some(binary(&self.compressed))),
             ("rows", Some(number(*rows))),
             ("dropped", count(*dropped)),
             ("bad", count(*bad)),
@@ -130,7 +130,7 @@ impl KeptPage {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("producers", "id", item);
-        let packed = reader.bytes("tasks")?.to_vec();
+        let compressed = reader.bytes("tasks")?.to_vec();
         let page = Page {
             rows: reader.number("rows")?,
             dropped: reader.number("dropped")?,
@@ -138,8 +138,8 @@ impl KeptPage {
             bad_rows: reader.optional_json("bad_rows")?.unwrap_or_default(),
             next: reader.optional_text("next")?.map(str::to_owned),
         };
-        let tasks = unpack(&packed).map_err(|error| reader.corrupt("tasks", error))?;
-        Ok(Self { page, tasks, packed })
+        let tasks = decompress(&compressed).map_err(|error| reader.corrupt("tasks", error))?;
+        Ok(Self { page, tasks, compressed })
     }
 }
 

@@ -86,7 +86,7 @@ pub struct Partition {
     /// The worker that moved it on the last time.
     pub worker: Option<Uuid>,
     /// When its message was sent again the last time.
-    pub reminded_at: Option<Timestamp>,
+    pub woken_at: Option<Timestamp>,
     /// Whether it is done, and its fan-out was sealed if that was due.
     pub closed: bool,
     /// When it last changed.
@@ -116,7 +116,7 @@ impl Partition {
             due: None,
             error: None,
             worker: None,
-            reminded_at: None,
+            woken_at: None,
             closed: false,
             updated_at: now,
         }
@@ -159,7 +159,7 @@ impl Partition {
     #[must_use]
     pub fn lost(&self, horizon: Timestamp, now: Timestamp) -> bool {
         let awaited = self.due.unwrap_or_default().max(self.updated_at);
-        self.unfinished() && overdue(awaited, self.reminded_at, horizon, now)
+        self.unfinished() && overdue(awaited, self.woken_at, horizon, now)
     }
 
     /// The partition moved on behind the page it is at.
@@ -178,7 +178,7 @@ impl Partition {
             due: None,
             error: None,
             worker: Some(worker),
-            reminded_at: None,
+            woken_at: None,
             closed: false,
             updated_at: now,
             ..*self
@@ -189,13 +189,13 @@ impl Partition {
     pub(super) fn with_error(&self, error: &str, due: Option<Timestamp>, now: Timestamp) -> Self {
         let state = if due.is_some() { PartitionState::Running } else { PartitionState::Failed };
         let error = Some(shorten(error, ERROR_BYTES_MAX).into_owned());
-        Self { state, error, due, tries: self.tries + 1, reminded_at: None, updated_at: now, ..self.clone() }
+        Self { state, error, due, tries: self.tries + 1, woken_at: None, updated_at: now, ..self.clone() }
     }
 
     /// The partition that goes on after it failed.
     pub(super) fn resumed(&self, now: Timestamp) -> Self {
         let state = PartitionState::Running;
-        Self { state, tries: 0, due: None, error: None, reminded_at: None, updated_at: now, ..self.clone() }
+        Self { state, tries: 0, due: None, error: None, woken_at: None, updated_at: now, ..self.clone() }
     }
 
     /// Fan-out and number are only in the key.
@@ -214,7 +214,7 @@ impl Partition {
             ("due", self.due.map(time)),
             ("error", self.error.as_ref().map(text)),
             ("worker", self.worker.map(crate::aws::attributes::id)),
-            ("reminded_at", self.reminded_at.map(time)),
+            ("reminded_at", self.woken_at.map(time)),
             (UNFINISHED, self.unfinished().then(|| shard(self.key()))),
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", Some(expiry(self.updated_at, PARTITION_RETENTION))),
@@ -240,7 +240,7 @@ impl Partition {
             due: reader.time("due")?,
             error: reader.optional_text("error")?.map(str::to_owned),
             worker: if reader.has("worker") { Some(reader.id("worker")?) } else { None },
-            reminded_at: reader.time("reminded_at")?,
+            woken_at: reader.time("reminded_at")?,
             closed: state == PartitionState::Done && !reader.has(UNFINISHED),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
@@ -275,7 +275,7 @@ mod tests {
             let closed = closed && state == PartitionState::Done;
             let partition = Partition {
                 fanout, number, state, page, cursor, rows, dropped, bad, bad_rows, duplicates, tries, due, error, worker,
-                reminded_at: due, closed, updated_at,
+                woken_at: due, closed, updated_at,
             };
             let item = partition.encode();
             prop_assert_eq!(item.contains_key(UNFINISHED), state != PartitionState::Failed && !closed);
@@ -290,9 +290,9 @@ mod tests {
         let lost =
             |partition: &Partition, seconds: u64| partition.lost(at(seconds).minus(HINT_LOST_AFTER), at(seconds));
         assert!(!lost(&begun, 119) && lost(&begun, 120));
-        let reminded = Partition { reminded_at: Some(at(120)), ..begun.clone() };
-        assert!(!lost(&reminded, 239) && lost(&reminded, 240));
-        let long_ago = Partition { reminded_at: Some(at(7_200)), ..begun.clone() };
+        let woken = Partition { woken_at: Some(at(120)), ..begun.clone() };
+        assert!(!lost(&woken, 239) && lost(&woken, 240));
+        let long_ago = Partition { woken_at: Some(at(7_200)), ..begun.clone() };
         assert!(!lost(&long_ago, 7_200 + 899) && lost(&long_ago, 7_200 + 900));
         let waiting = Partition { due: Some(at(600)), ..begun.clone() };
         assert!(!lost(&waiting, 719) && lost(&waiting, 720));

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::Tasks;
-use super::record::{Record, Standing, State};
+use super::record::{Standing, State, TaskRecord};
 use crate::aws::StoreError;
 use crate::grouping::{BundleState, Load, Rank};
 use crate::ids::TaskId;
@@ -71,7 +71,7 @@ impl Tasks {
         let (ttl, rank) = (Some(now.plus(RETENTION).seconds()), Rank::new(now, HeadStart::NONE));
         let item = |task: &Duplicate| {
             let standing = Standing { id: task.id, lane: task.lane.clone(), state: State::Duplicate(task.of), ttl };
-            Record { standing, content: None, key: None, load: Load::default(), rank }.encode()
+            TaskRecord { standing, content: None, key: None, load: Load::default(), rank }.encode()
         };
         let items = duplicates.iter().map(item).collect();
         let refused = self.table.insert_each("storing duplicates", items, |_| {}).await?;

@@ -35,7 +35,7 @@ const SAME_OWNER: [&str; 2] = [ID, OWNER];
 
 /// A key's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Record {
+struct KeyRecord {
     id: String,
     owner: TaskId,
     released: bool,
@@ -43,7 +43,7 @@ struct Record {
     ttl: Option<u64>,
 }
 
-impl Record {
+impl KeyRecord {
     fn encode(&self) -> Item {
         item([
             (ID, Some(text(&self.id))),
@@ -83,7 +83,7 @@ pub struct KeyClaim {
 pub struct Holding {
     /// The task that took it last.
     pub owner: TaskId,
-    /// Whether that task failed and gave it back.
+    /// Whether that task failed and released it.
     pub released: bool,
     /// Whether it was taken longer ago than a claimed task is remembered.
     pub old: bool,
@@ -122,14 +122,14 @@ impl Tasks {
             let id = claim.key.record_id();
             if !first.contains_key(&id) {
                 first.insert(id.clone(), Holding::taken(claim.owner));
-                wanted.push(Record { id, owner: claim.owner, released: false, ttl });
+                wanted.push(KeyRecord { id, owner: claim.owner, released: false, ttl });
             }
         }
-        let items = wanted.iter().map(Record::encode).collect();
+        let items = wanted.iter().map(KeyRecord::encode).collect();
         let refused = self.table.insert_each("taking keys", items, |_| {}).await?;
         let taken: Vec<String> = refused.into_iter().map(|(at, _)| wanted[at].id.clone()).collect();
         for item in self.table.get_many(ID, &taken, &[], true).await? {
-            let record = Record::decode(&item)?;
+            let record = KeyRecord::decode(&item)?;
             let holding = record.holding(now);
             first.insert(record.id, holding);
         }
@@ -145,8 +145,8 @@ impl Tasks {
     pub(crate) async fn take_over(&self, takeovers: &[Takeover]) -> Result<(), StoreError> {
         let ttl = Some(self.table.world.now().plus(KEY_RETENTION).seconds());
         let takeover = |taken: &Takeover| {
-            let before = Record { id: taken.key.record_id(), owner: taken.from, released: true, ttl: None };
-            let after = Record { owner: taken.to, released: false, ttl, ..before.clone() };
+            let before = KeyRecord { id: taken.key.record_id(), owner: taken.from, released: true, ttl: None };
+            let after = KeyRecord { owner: taken.to, released: false, ttl, ..before.clone() };
             (before.encode(), after.encode())
         };
         let takeovers = takeovers.iter().map(takeover).collect();
@@ -169,8 +169,8 @@ impl Tasks {
             }
         }
         let release = |(key, owner): (String, TaskId)| {
-            let before = Record { id: key, owner, released: false, ttl: None };
-            let after = Record { released: true, ttl, ..before.clone() };
+            let before = KeyRecord { id: key, owner, released: false, ttl: None };
+            let after = KeyRecord { released: true, ttl, ..before.clone() };
             (before.encode(), after.encode())
         };
         // Several may have had one key, each after another, and a call may name a record only once.
@@ -196,8 +196,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(owner in any_task(), released: bool, ttl: Option<u64>) {
-            let record = Record { id: "key:1".to_owned(), owner, released, ttl };
-            prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+            let record = KeyRecord { id: "key:1".to_owned(), owner, released, ttl };
+            prop_assert_eq!(KeyRecord::decode(&record.encode()).unwrap(), record);
         }
     }
 }

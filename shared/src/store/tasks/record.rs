@@ -168,7 +168,7 @@ impl Standing {
 
 /// A task's whole record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct TaskRecord {
     pub(super) standing: Standing,
     /// None, if it was dropped.
     pub(super) content: Option<String>,
@@ -180,7 +180,7 @@ pub(super) struct Record {
     pub(super) rank: Rank,
 }
 
-impl Record {
+impl TaskRecord {
     pub(super) fn encode(&self) -> Item {
         let rest = item([
             (CONTENT, self.content.as_ref().map(text)),
@@ -288,9 +288,9 @@ mod tests {
             [content, key] in prop::array::uniform2(prop::option::of(".{0,9}")),
             rank in any_rank(),
         ) {
-            let record = Record { standing: Standing { id, lane, state, ttl }, content, key, load: loads.get(0), rank };
+            let record = TaskRecord { standing: Standing { id, lane, state, ttl }, content, key, load: loads.get(0), rank };
             let item = record.encode();
-            prop_assert_eq!(&Record::decode(&item).unwrap(), &record);
+            prop_assert_eq!(&TaskRecord::decode(&item).unwrap(), &record);
             let waits = matches!(state, State::Created | State::Bundled(_));
             let load = Load { flushes: record.load.flushes && waits, ..record.load };
             prop_assert_eq!(decode_load(&item).unwrap(), (id, load));

@@ -16,7 +16,7 @@ use crate::wire::WireAnswer;
 
 /// A request that waits.
 #[derive(Debug)]
-struct Ask {
+struct WaitingRequest {
     worker: String,
     touches: Arc<Touches>,
     picked: oneshot::Sender<Picked>,
@@ -40,7 +40,7 @@ pub(crate) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
-    asks: Vec<Ask>,
+    asks: Vec<WaitingRequest>,
     /// What the request picked last was answered.
     reply: Option<WireAnswer>,
     passed: Passed,
@@ -84,7 +84,7 @@ impl Gate {
             return nothing;
         }
         let (picked, waits) = oneshot::channel();
-        lock(&self.state).asks.push(Ask { worker: worker.to_owned(), touches: Arc::new(touches), picked });
+        lock(&self.state).asks.push(WaitingRequest { worker: worker.to_owned(), touches: Arc::new(touches), picked });
         waits.await.unwrap_or(nothing)
     }
 

@@ -17,7 +17,7 @@ use crate::clients::Clients;
 use crate::cluster::{Cluster, Lease, Pool};
 use crate::lock;
 use crate::model::Model;
-use crate::queues::Packed;
+use crate::queues::Snapshot;
 use crate::run::{come_to_rest, pump};
 use crate::sim::Sim;
 use crate::steps::{Steps, step_name};
@@ -133,7 +133,7 @@ async fn look(hands: &Hands, queue: &str) -> Option<String> {
 pub(crate) struct Scene {
     pub(crate) passed: Passed,
     model: Model,
-    messages: Packed,
+    messages: Snapshot,
 }
 
 /// A worker of the case at its work.
@@ -171,14 +171,14 @@ impl Stage {
     /// How things are.
     pub(crate) fn scene(&self) -> Scene {
         let model = lock(&self.sim.model).clone();
-        Scene { passed: self.gate.passed(), model, messages: self.sim.queues.pack() }
+        Scene { passed: self.gate.passed(), model, messages: self.sim.queues.snapshot() }
     }
 
     /// Things are like this.
     pub(crate) fn set(&self, scene: Scene) {
         self.gate.go_on_from(scene.passed);
         *lock(&self.sim.model) = scene.model;
-        self.sim.queues.unpack(scene.messages);
+        self.sim.queues.restore(scene.messages);
         // What is checked depends on what was not done again.
         self.sim.forgive();
     }

@@ -166,9 +166,9 @@ async fn a_policy_that_drops_the_field_waits_no_longer_from_the_next_look_on() {
     assert!(stack.world.now().since(begun) < Duration::from_secs(60));
 }
 
-/// A leader whose message is lost may be silent for all of its time, and is reminded then.
+/// A leader whose message is lost may be silent for all of its time, and is woken then.
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_message_is_lost_is_reminded() {
+async fn a_leader_whose_message_is_lost_is_woken() {
     let stack = TestStack::with(enough(json!({"min_batch_wait": 120}))).await;
     let tasks = parcels(&stack, "two", 2).await;
     stack.pass(&[QueueName::Elect]).await;

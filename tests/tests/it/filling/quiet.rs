@@ -97,9 +97,9 @@ async fn a_policy_that_drops_the_field_lingers_from_the_next_batch_on() {
     assert_batched(&stack, &tasks).await;
 }
 
-/// A leader whose message is lost has the whole linger, and is reminded then.
+/// A leader whose message is lost has the whole linger, and is woken then.
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_message_is_lost_is_reminded() {
+async fn a_leader_whose_message_is_lost_is_woken() {
     let stack = TestStack::with(quiet(json!({"linger": 60}))).await;
     let tasks = register(&stack, "first", vec![parcel(json!({}))]).await;
     stack.pass(&[QueueName::Elect]).await;

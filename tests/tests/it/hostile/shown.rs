@@ -1,4 +1,4 @@
-//! What a batch API answered is read if it can be, and shown if it cannot: packed, marked, as a page, as a bare list.
+//! What a batch API answered is read if it can be, and shown if it cannot: compressed, marked, as a page, as a bare list.
 
 use std::io::Write;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::api::{PATIENT, call, no_members, outcomes, stack};
 use super::server::{Deed, Server};
 
-fn packed(body: &[u8]) -> Vec<u8> {
+fn compressed(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(body).unwrap();
     encoder.finish().unwrap()
@@ -27,15 +27,15 @@ async fn an_answer_may_be_packed_and_marked() {
     let plain = Answer::read(body.as_bytes(), &no_members()).unwrap();
     for (name, headers, body) in [
         ("marked", "", marked.clone()),
-        ("packed", "Content-Encoding: gzip\r\n", packed(body.as_bytes())),
-        ("packed by an old server", "Content-Encoding: X-GZIP\r\n", packed(body.as_bytes())),
-        ("packed and marked", "content-encoding: gzip\r\n", packed(&marked)),
-        ("not packed, and says so", "Content-Encoding: identity\r\n", body.clone().into_bytes()),
+        ("compressed", "Content-Encoding: gzip\r\n", compressed(body.as_bytes())),
+        ("compressed by an old server", "Content-Encoding: X-GZIP\r\n", compressed(body.as_bytes())),
+        ("compressed and marked", "content-encoding: gzip\r\n", compressed(&marked)),
+        ("not compressed, and says so", "Content-Encoding: identity\r\n", body.clone().into_bytes()),
     ] {
         let server = Server::start(move |_, _| Deed::answer("200 OK", headers, &body)).await;
         assert_eq!(call(&server.url, PATIENT).await, Ok(plain.clone()), "{name}");
     }
-    let server = Server::start(|_, _| Deed::answer("200 OK", "Content-Encoding: gzip\r\n", packed(b""))).await;
+    let server = Server::start(|_, _| Deed::answer("200 OK", "Content-Encoding: gzip\r\n", compressed(b""))).await;
     assert_eq!(call(&server.url, PATIENT).await, Ok(Answer::AllSucceeded));
 }
 
@@ -52,7 +52,7 @@ async fn an_answer_207_names_outcomes() {
 
 #[tokio::test]
 async fn a_small_answer_that_holds_a_large_one_is_refused() {
-    let bomb = packed(&vec![b' '; 60 * 1_024 * 1_024]);
+    let bomb = compressed(&vec![b' '; 60 * 1_024 * 1_024]);
     let server = Server::start(move |_, _| Deed::answer("200 OK", "Content-Encoding: gzip\r\n", &bomb)).await;
     let error = call(&server.url, PATIENT).await.unwrap_err();
     assert!(error.cause == Cause::BadAnswer && error.message.contains("more than 6291456 bytes"), "{error:?}");
@@ -75,7 +75,7 @@ async fn what_is_no_answer_is_shown() {
         (
             "401 Unauthorized",
             "Content-Encoding: gzip\r\n",
-            packed(b"{\"message\": \"no key\"}"),
+            compressed(b"{\"message\": \"no key\"}"),
             Cause::Status(401),
             "the batch API answered 401 Unauthorized: {\"message\": \"no key\"}".to_owned(),
         ),

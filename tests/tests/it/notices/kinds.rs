@@ -162,12 +162,12 @@ async fn a_try_that_is_overtaken_does_not_count_for_the_next_change() {
     let before = changes(&stack, true).await;
     let notices = stack.gates.notices();
     let key = fanfold::store::places::Party::Kind("parcel".to_owned()).key();
-    let turn = notices.begin(&key, &before.notice).await.unwrap().unwrap();
+    let running = notices.begin(&key, &before.notice).await.unwrap().unwrap();
     status.store(200, Ordering::Relaxed);
     let after = changes(&stack, false).await;
-    notices.delivered(&turn).await.unwrap();
-    assert!(!notices.again(&turn, stack.world.now(), 0, Some("late")).await.unwrap());
-    assert!(!notices.give_up(&turn, 0, "late").await.unwrap());
+    notices.delivered(&running).await.unwrap();
+    assert!(!notices.again(&running, stack.world.now(), 0, Some("late")).await.unwrap());
+    assert!(!notices.give_up(&running, 0, "late").await.unwrap());
     assert!(notices.begin(&key, &before.notice).await.unwrap().is_none());
     assert_eq!(gate(&stack).await.notice, after.notice);
     stack.minutes(5).await;

@@ -81,15 +81,15 @@ async fn a_dead_worker_holds_the_end_up_for_its_lease_and_no_longer() {
     let (fanout, ids) = opened(&stack, &[50], 10, true).await;
     stack.ack(&done(&ids[..5])).await;
     let before = stack.header(fanout).await;
-    let turn = stack.tracking.fanouts.notices().begin(&fanout.to_string(), &before.notice).await.unwrap().unwrap();
+    let running = stack.tracking.fanouts.notices().begin(&fanout.to_string(), &before.notice).await.unwrap().unwrap();
     stack.ack(&done(&ids[5..])).await;
     run_for(&stack, Duration::from_secs(90), Duration::from_secs(1)).await;
     assert_eq!(delivered(&stack), ["fanout.completed"], "and its own notice is not sent any more");
     let end = stack.header(fanout).await;
     let notices = stack.tracking.fanouts.notices();
-    assert!(!notices.delivered(&turn).await.unwrap() && !notices.give_up(&turn, 0, "late").await.unwrap());
-    assert!(!notices.again(&turn, stack.world.now(), 0, Some("late")).await.unwrap());
-    assert!(notices.leave(&turn).await.unwrap().is_none());
+    assert!(!notices.delivered(&running).await.unwrap() && !notices.give_up(&running, 0, "late").await.unwrap());
+    assert!(!notices.again(&running, stack.world.now(), 0, Some("late")).await.unwrap());
+    assert!(notices.leave(&running).await.unwrap().is_none());
     assert!(notices.begin(&fanout.to_string(), &before.notice).await.unwrap().is_none());
     assert_eq!(stack.header(fanout).await, end);
 }

@@ -54,5 +54,5 @@ async fn a_notice_without_a_place_waits_for_one() {
         completed(&stack, &url).await;
         stack.deliver(QueueName::Notify).await;
     }
-    assert_eq!(stack.webhooks.posted().len(), 13, "places are given back");
+    assert_eq!(stack.webhooks.posted().len(), 13, "places are released");
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fanfold::delivery::Step;
 use fanfold::limits::SOURCE_ANSWER_BYTES_MAX;
 use fanfold::producing::Source;
-use fanfold_produce::{AllSources, Answer, Produce, SourceError, Sources};
+use fanfold_produce::{AllSources, Produce, SourceAnswer, SourceError, Sources};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -37,9 +37,9 @@ impl Asked {
         asked
     }
 
-    async fn ask(&self, source: &Value, cursor: Value) -> Result<Answer, SourceError> {
+    async fn ask(&self, source: &Value, cursor: Value) -> Result<SourceAnswer, SourceError> {
         let source: Source = serde_json::from_value(source.clone()).unwrap();
-        let ask = Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor };
+        let ask = SourceRequest { fanout: Uuid::nil(), partition: 0, of: 1, cursor };
         let now = self.stack.world.now();
         self.amazon.signed_at(now);
         self.sources.ask(&source, &ask, now).await
@@ -74,7 +74,7 @@ impl Asked {
     }
 }
 
-fn packed(text: &str) -> Vec<u8> {
+fn compressed(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap()
@@ -144,15 +144,15 @@ async fn the_rows_of_an_object_are_the_tasks_of_a_fanout() {
     let asked = Asked::with([
         ("a b+c/\u{e4}.csv", csv(0..50).into_bytes()),
         ("a.ndjson", ndjson(0..50).into_bytes()),
-        ("packed.ndjson", packed(&ndjson(0..50))),
-        ("a.csv.gz", packed(&csv(0..50))),
+        ("compressed.ndjson", compressed(&ndjson(0..50))),
+        ("a.csv.gz", compressed(&csv(0..50))),
     ])
     .await;
     for (source, of) in [
         (json!({"bucket": "rows", "key": "a b+c/\u{e4}.csv", "kind": "parcel"}), 5),
         (json!({"bucket": "rows", "key": "a.ndjson"}), 1),
         (json!({"bucket": "rows", "key": "a.ndjson"}), 64),
-        (json!({"bucket": "rows", "key": "packed.ndjson"}), 3),
+        (json!({"bucket": "rows", "key": "compressed.ndjson"}), 3),
         (json!({"bucket": "rows", "key": "a.csv.gz", "kind": "parcel"}), 3),
     ] {
         // Each has a stack of its own: keys are known for a day.
@@ -168,10 +168,10 @@ async fn the_rows_of_an_object_are_the_tasks_of_a_fanout() {
 async fn the_objects_of_a_prefix_are_read_each_by_one_partition() {
     let asked = Asked::with([
         ("2026/a 1.ndjson", ndjson(0..10).into_bytes()),
-        ("2026/b+2.ndjson.gz", packed(&ndjson(10..20))),
+        ("2026/b+2.ndjson.gz", compressed(&ndjson(10..20))),
         ("2026/c", ndjson(20..30).into_bytes()),
         ("2026/d/", Vec::new()),
-        ("2026/e.packed", packed(&ndjson(30..40))),
+        ("2026/e.compressed", compressed(&ndjson(30..40))),
         ("2027/a", ndjson(40..50).into_bytes()),
     ])
     .await;

@@ -72,7 +72,7 @@ async fn a_source_is_left_alone_for_as_long_as_it_asks() {
 }
 
 /// Rows 3 and 9 are no tasks.
-fn with_bad_rows(ask: &fanfold_produce::Ask) -> Value {
+fn with_bad_rows(ask: &fanfold_produce::SourceRequest) -> Value {
     let mut answer = page(ask, 20, 4);
     for row in answer["tasks"].as_array_mut().unwrap() {
         if ["ORD-003", "ORD-009"].iter().any(|bad| row["content"]["order"] == *bad) {

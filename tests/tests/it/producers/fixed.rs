@@ -20,7 +20,7 @@ fn objects(changes: &Value) -> Producer {
 }
 
 /// A page of a partition's own rows, as an object has them: the same whenever it is asked for. The first page has none.
-fn own_page(ask: &Ask) -> Value {
+fn own_page(ask: &SourceRequest) -> Value {
     let own: Vec<usize> = (0..ROWS).filter(|n| n % ask.of as usize == ask.partition as usize).collect();
     let Some(from) = ask.cursor.as_u64() else { return json!({"tasks": [], "cursor": 0}) };
     let from = usize::try_from(from).unwrap();

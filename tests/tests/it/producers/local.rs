@@ -8,7 +8,7 @@ use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold::producing::{Given, Source};
 use fanfold_local::Engine;
-use fanfold_produce::{AllSources, Answer, Asking, LocalSources, SourceError, Sources};
+use fanfold_produce::{AllSources, Asking, LocalSources, SourceAnswer, SourceError, Sources};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::FutureExt;
@@ -24,9 +24,9 @@ impl LocalSources for Folder {
         self.0.path()
     }
 
-    fn ask_program<'a>(&'a self, command: &'a [String], _: &'a Ask) -> Asking<'a> {
+    fn ask_program<'a>(&'a self, command: &'a [String], _: &'a SourceRequest) -> Asking<'a> {
         let rows = command.iter().map(|argument| json!(argument).into()).collect();
-        async { Ok(Answer { rows, cursor: None }) }.boxed()
+        async { Ok(SourceAnswer { rows, cursor: None }) }.boxed()
     }
 }
 
@@ -35,9 +35,9 @@ fn sources() -> AllSources {
     AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
 }
 
-async fn ask(sources: &AllSources, source: &Value, partition: u32, cursor: Value) -> Result<Answer, SourceError> {
+async fn ask(sources: &AllSources, source: &Value, partition: u32, cursor: Value) -> Result<SourceAnswer, SourceError> {
     let source: Source = serde_json::from_value(source.clone()).unwrap();
-    let ask = Ask { fanout: Uuid::nil(), partition, of: 3, cursor };
+    let ask = SourceRequest { fanout: Uuid::nil(), partition, of: 3, cursor };
     sources.ask(&source, &ask, fanfold::clock::Timestamp(1_000)).await
 }
 
@@ -52,10 +52,10 @@ const ROWS: usize = 50_000;
 async fn a_file_is_read_as_an_object_is() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rows.csv"), table(ROWS)).unwrap();
-    let mut packed =
+    let mut compressed =
         GzEncoder::new(std::fs::File::create(folder.path().join("rows.csv.gz")).unwrap(), Compression::fast());
-    packed.write_all(table(ROWS).as_bytes()).unwrap();
-    packed.finish().unwrap();
+    compressed.write_all(table(ROWS).as_bytes()).unwrap();
+    compressed.finish().unwrap();
     let sources = sources().with_local(Arc::new(Folder(folder)));
     for path in ["rows.csv", "rows.csv.gz"] {
         let source = json!({"file": {"path": path, "kind": "parcel"}});
@@ -70,7 +70,7 @@ async fn a_file_is_read_as_an_object_is() {
             all.push(rows);
         }
         let divided = all.iter().all(|rows| rows.len() > ROWS / 4);
-        assert_eq!(divided, path == "rows.csv", "a packed file is read by one partition");
+        assert_eq!(divided, path == "rows.csv", "a compressed file is read by one partition");
         let rows: Vec<Given> = all.into_iter().flatten().collect();
         assert_eq!(rows.len(), ROWS);
         for (n, row) in rows.into_iter().enumerate() {

@@ -12,7 +12,7 @@ use fanfold::config::Surroundings;
 use fanfold::limits::SOURCE_ANSWER_BYTES_MAX;
 use fanfold::producing::Source;
 use fanfold_local::Engine;
-use fanfold_produce::{AllSources, Answer, Ask, SourceError, Sources};
+use fanfold_produce::{AllSources, SourceAnswer, SourceError, SourceRequest, Sources};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use uuid::Uuid;
@@ -42,8 +42,8 @@ fn sources() -> AllSources {
     AllSources::from_environment(&Surroundings::new(engine.dynamodb(), engine.sqs(), World::system(), |_| None))
 }
 
-async fn ask(url: &str) -> Result<Answer, SourceError> {
-    let ask = Ask { fanout: Uuid::nil(), partition: 1, of: 3, cursor: json!({"after": 7}) };
+async fn ask(url: &str) -> Result<SourceAnswer, SourceError> {
+    let ask = SourceRequest { fanout: Uuid::nil(), partition: 1, of: 3, cursor: json!({"after": 7}) };
     sources().ask(&Source::Url(url.to_owned()), &ask, Timestamp(1_000)).await
 }
 
@@ -74,7 +74,7 @@ async fn errors_that_another_try_may_mend_are_kept_apart_from_final_ones() {
 #[tokio::test]
 async fn without_a_region_a_source_of_aws_fails_at_once() {
     for source in [json!({"lambda": "rows"}), json!({"s3": {"bucket": "rows", "key": "a.ndjson"}})] {
-        let ask = Ask { fanout: Uuid::nil(), partition: 0, of: 1, cursor: json!(null) };
+        let ask = SourceRequest { fanout: Uuid::nil(), partition: 0, of: 1, cursor: json!(null) };
         let source: Source = serde_json::from_value(source).unwrap();
         let error = sources().ask(&source, &ask, Timestamp(1_000)).await.unwrap_err();
         assert!(error.for_good && error.message == "the environment has no AWS_REGION to call AWS with", "{error}");

@@ -133,7 +133,7 @@ impl Amazon {
         if headers.get("if-match").is_some_and(|wanted| *wanted != etag) {
             return (StatusCode::PRECONDITION_FAILED, error("PreconditionFailed")).into_response();
         }
-        let encoding = if key.contains("packed") { "gzip" } else { "" };
+        let encoding = if key.contains("compressed") { "gzip" } else { "" };
         let about = [("etag", etag), ("content-encoding", encoding.to_owned())];
         let Some(range) = range else { return (about, bytes.clone()).into_response() };
         let (first, last) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();

@@ -1,9 +1,7 @@
 //! When the fan-outs of a list were opened.
 
+use fanfold::limits::LISTED_MILLIS_MAX;
 use fanfold_http::QueryParameter;
-
-/// The latest time: some day in the year 2286, in milliseconds since 1970.
-const LATEST: u64 = 9_999_999_999_999;
 
 /// `?opened_after=…`
 pub(super) struct OpenedAfter;
@@ -13,16 +11,16 @@ pub(super) struct OpenedBefore;
 
 /// The time, if it is written as numbers are.
 fn time(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|at: &u64| *at <= LATEST && at.to_string() == text)
+    text.parse().ok().filter(|at: &u64| *at <= LISTED_MILLIS_MAX && at.to_string() == text)
 }
 
 fn allowed() -> String {
-    format!("milliseconds since 1970, at most {LATEST},")
+    format!("milliseconds since 1970, at most {LISTED_MILLIS_MAX},")
 }
 
 #[cfg(feature = "openapi")]
 fn schema() -> serde_json::Value {
-    serde_json::json!({"type": "integer", "minimum": 0, "maximum": LATEST})
+    serde_json::json!({"type": "integer", "minimum": 0, "maximum": LISTED_MILLIS_MAX})
 }
 
 impl QueryParameter for OpenedAfter {

@@ -2,7 +2,7 @@
 
 use fanfold::aws::Write;
 use fanfold::ids::{TaskId, expand};
-use fanfold::limits::{PRODUCE_TURN, SOURCE_PAUSES, SOURCE_TRIES_MAX};
+use fanfold::limits::{PRODUCE_TIME_MAX, SOURCE_PAUSES, SOURCE_TRIES_MAX};
 use fanfold::messages::{ProduceMessage, TaskRequest};
 use fanfold::metrics::{PARTITIONS_FAILED, ROWS_DROPPED, ROWS_READ, SOURCE_TRIES_FAILED};
 use fanfold::producing::Producer;
@@ -24,8 +24,8 @@ impl Produce {
     ///
     /// # Errors
     /// Tables or queues cannot be reached. Doing it again is safe.
-    pub async fn turn(&self, message: ProduceMessage) -> Result<(), ProduceError> {
-        let until = Instant::now() + PRODUCE_TURN;
+    pub async fn move_on(&self, message: ProduceMessage) -> Result<(), ProduceError> {
+        let until = Instant::now() + PRODUCE_TIME_MAX;
         let unknown = || ProduceError::Unknown(message);
         let found = self.producing.producers.get(message.fanout, message.partition).await?;
         let mut at = found.ok_or_else(unknown)?;

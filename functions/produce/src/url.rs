@@ -9,22 +9,27 @@ use fanfold_http_client::{HttpClient, NoAnswer, body, innermost, retry_after, st
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
-use crate::{Answer, Ask, SourceError};
+use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// Asks HTTP endpoints. Follows no redirects.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HttpSource(HttpClient);
+pub(crate) struct UrlSource(HttpClient);
 
-impl HttpSource {
+impl UrlSource {
     /// Asks one of them.
-    pub(crate) async fn ask(&self, url: &str, ask: &Ask, now: Timestamp) -> Result<Answer, SourceError> {
+    pub(crate) async fn ask(
+        &self,
+        url: &str,
+        ask: &SourceRequest,
+        now: Timestamp,
+    ) -> Result<SourceAnswer, SourceError> {
         let body = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
         let post = self.0.post(url).map_err(SourceError::again)?;
         let post = post.header(CONTENT_TYPE, "application/json").timeout(SOURCE_TIMEOUT).body(body);
         let mut response = post.send().await.map_err(|error| failure(&error))?;
         let status = response.status();
         if status.is_success() {
-            return Answer::read(&read(response).await?, ask);
+            return SourceAnswer::read(&read(response).await?, ask);
         }
         let wait = retry_after(response.headers()).map_or(Duration::ZERO, |asked| asked.delay(now));
         let said = match beginning(&start_of_body(&mut response, EXCERPT_BYTES_MAX).await, EXCERPT_BYTES_MAX) {

@@ -1,0 +1,41 @@
+//! `POST /drain`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Router, routing};
+use fanfold_http::{Json, Problem};
+
+use super::view::SwitchedView;
+use super::{ScopeBody, problem};
+use crate::Api;
+
+pub(super) fn router() -> Router<Arc<Api>> {
+    Router::new().route("/drain", routing::post(drain))
+}
+
+#[cfg(feature = "openapi")]
+pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
+    use fanfold_http::Code;
+
+    describer
+        .operation(
+            "POST",
+            "/drain",
+            "drain",
+            "Forms the batches of a scope at once, until all that waits now is in a batch",
+        )
+        .says("Until then leaders do not linger. It ends by itself, or by `POST /resume`. A paused scope is resumed.")
+        .body::<ScopeBody>()
+        .returns::<SwitchedView>("The scope's switch, and what pauses it.")
+        .problem(Code::InvalidScope)
+        .problem(Code::UnknownPolicy)
+        .problem(Code::TooManySwitches)
+        .end();
+}
+
+async fn drain(State(api): State<Arc<Api>>, Json(body): Json<ScopeBody>) -> Result<Json<SwitchedView>, Problem> {
+    let scope = body.scope()?;
+    let switched = api.control.drain(&scope).await.map_err(problem)?;
+    Ok(Json(SwitchedView::new(&scope, switched)))
+}
