@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fanfold::aws::Write;
+use fanfold::bits::Bits;
 use fanfold::grouping::{First, Follows};
 use fanfold::lane::Lane;
 use fanfold::limits::DELAY_MIN;
@@ -12,7 +13,7 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
 use crate::settle::{Ended, settle};
-use crate::step::Next;
+use crate::step::{Next, Then};
 use crate::{Handle, HandleError};
 
 impl Handle {
@@ -23,18 +24,22 @@ impl Handle {
         policy: &Policy,
         ended: Ended,
         more: bool,
-    ) -> Result<Option<Next>, HandleError> {
+    ) -> Result<Then, HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
         let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
-            return Ok(None);
+            return Ok(Then::Waits);
         };
         count(&batch, &settled);
+        if let Some(next) = self.next_part(&settled, policy, more) {
+            self.release(&settled, Some(policy), &batch.failed).await?;
+            return Ok(Then::Next(Box::new(next)));
+        }
         self.conclude(&settled, Some(policy), more).await
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
-    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Option<Next>, HandleError> {
+    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Then, HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotFormed(batch.id))?;
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
@@ -47,20 +52,31 @@ impl Handle {
         }
     }
 
-    /// Sends what follows from an attempt whose end is written; repeating it does no harm. Returns the batch's next part, if it may be
-    /// called at once. A batch leaves the lane's
+    /// The call for the next part of a batch, if it may be made at once. Until then only the keys of those that failed now are
+    /// released: everything else follows when the worker is through with the parts, or from its message if it dies.
+    fn next_part(&self, settled: &Batch, policy: &Policy, more: bool) -> Option<Next> {
+        let (message, from) = HandleMessage::awaited(settled).filter(|_| !settled.parts.is_empty())?;
+        let at_once = from.since(self.world.now()).is_zero();
+        let (message, timeout) = (HandleMessage { more, ..message }, policy.batch_api.timeout.0);
+        at_once.then(|| Next { settled: settled.clone(), message, timeout })
+    }
+
+    /// Sends the acks of the outcomes so far of a batch whose next part waits.
+    pub(crate) async fn ack_so_far(&self, batch: &Batch) -> Result<(), HandleError> {
+        match Follows::of(batch, None).first() {
+            Some(First::Acks) => Ok(self.ack.send(&AckRequest::of(batch)).await?),
+            Some(First::Notice) | None => Ok(()),
+        }
+    }
+
+    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
     /// flight before its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the
     /// attempt followed, which counts if it was deleted meanwhile.
-    async fn conclude(
-        &self,
-        batch: &Batch,
-        attempted: Option<&Policy>,
-        more: bool,
-    ) -> Result<Option<Next>, HandleError> {
+    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<Then, HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.as_deref().or(attempted);
         let follows = Follows::of(batch, policy);
-        self.release(batch, policy).await?;
+        self.release(batch, policy, &Bits::default()).await?;
         if follows.done {
             let lock = self.leave_flight(batch, policy, follows.closing(), more).await?;
             // A notice was due once, but the policy no longer names a destination.
@@ -78,23 +94,19 @@ impl Handle {
         {
             let wait = from.since(self.world.now());
             let message = HandleMessage { more, ..message };
-            if let (false, true, Some(policy)) = (batch.parts.is_empty(), wait.is_zero(), policy) {
-                let (lane, timeout) = (batch.lane.clone(), policy.batch_api.timeout.0);
-                return Ok(Some(Next { message, lane, timeout }));
-            }
-            return self.come_later(batch, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await;
+            self.later(&batch.lane, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
         }
-        Ok(None)
+        Ok(Then::Done)
     }
 
-    /// The same as [`Self::later`], for a worker that then has nothing more to do.
+    /// The same as [`Self::later`], for a batch that is not called now.
     pub(crate) async fn come_later(
         &self,
         batch: &Batch,
         message: HandleMessage,
         wait: Duration,
-    ) -> Result<Option<Next>, HandleError> {
-        self.later(&batch.lane, message, wait).await.map(|()| None)
+    ) -> Result<Then, HandleError> {
+        self.later(&batch.lane, message, wait).await.map(|()| Then::Waits)
     }
 
     /// Sends a message about a batch of `lane` to arrive after `wait`, or as late as a message can.

@@ -13,7 +13,7 @@ use fanfold::store::batches::Batch;
 use fanfold_batch_api::Answer;
 
 use crate::settle::Ended;
-use crate::step::Next;
+use crate::step::Then;
 use crate::{Handle, HandleError};
 
 impl Handle {
@@ -50,12 +50,12 @@ impl Handle {
     }
 
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.
-    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Option<Next>, HandleError> {
+    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Then, HandleError> {
         let batch = match self.begin_without_call(message, policy).await? {
             Ok(batch) => batch,
-            Err(next) => return Ok(next),
+            Err(then) => return Ok(then),
         };
-        let Some(batch) = self.drop_some(batch).await? else { return Ok(None) };
+        let Some(batch) = self.drop_some(batch).await? else { return Ok(Then::Waits) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
             return self.come_later(&batch, message, Duration::ZERO).await;

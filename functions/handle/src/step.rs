@@ -4,32 +4,48 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::delivery::{Delivery, Failures, Step, parse};
-use fanfold::lane::Lane;
 use fanfold::limits::BATCH_API_TIMEOUT_MAX;
 use fanfold::messages::HandleMessage;
+use fanfold::store::batches::Batch;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::{Handle, HandleError};
 
-/// A further call of a batch that may be made at once: for its next part.
+/// What becomes of a batch after a message about it.
+#[derive(Debug)]
+pub(crate) enum Then {
+    /// What follows from its outcomes was sent.
+    Done,
+    /// It is not called now. A message about it was sent, or will be when it may be called.
+    Waits,
+    /// Its next part may be called at once.
+    Next(Box<Next>),
+}
+
+/// A call for the next part of a batch.
 #[derive(Debug)]
 pub(crate) struct Next {
+    /// The batch after the call before. The acks of its outcomes are not sent.
+    pub(crate) settled: Batch,
     pub(crate) message: HandleMessage,
-    pub(crate) lane: Lane,
-    /// How long its call may take.
+    /// How long the call may take.
     pub(crate) timeout: Duration,
 }
 
 impl Handle {
     /// Makes one attempt, and while the invocation has time those for the further parts of its batch.
     async fn attempts(&self, message: HandleMessage, began: Timestamp) -> Result<(), HandleError> {
-        let mut next = self.attempt(message).await?;
-        while let Some(Next { message, lane, timeout }) = next {
-            next = match self.world.now().since(began) + timeout {
+        let mut then = self.attempt(message).await?;
+        while let Then::Next(next) = then {
+            let Next { settled, message, timeout } = *next;
+            then = match self.world.now().since(began) + timeout {
                 taken if taken <= BATCH_API_TIMEOUT_MAX => self.attempt(message).await?,
-                _ => self.later(&lane, message, Duration::ZERO).await.map(|()| None)?,
+                _ => self.come_later(&settled, message, Duration::ZERO).await?,
             };
+            if matches!(then, Then::Waits) {
+                self.ack_so_far(&settled).await?;
+            }
         }
         Ok(())
     }

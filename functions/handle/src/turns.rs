@@ -12,7 +12,7 @@ use fanfold::store::batches::Batch;
 use fanfold::store::pace::Paced;
 
 use crate::places::Entry;
-use crate::step::Next;
+use crate::step::Then;
 use crate::{Handle, HandleError};
 
 /// The time of a call by one rate.
@@ -252,7 +252,7 @@ impl Handle {
         batch: &Batch,
         turns: Turns,
         wait: Duration,
-    ) -> Result<Option<Next>, HandleError> {
+    ) -> Result<Then, HandleError> {
         match self.batches.wait_for_turn(batch, turns).await? {
             Write::Done(_) => self.come_later(batch, message, wait).await,
             Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await,

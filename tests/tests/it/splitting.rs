@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::control::Scope;
+use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
 use fanfold::store::batches::Batch;
+use fanfold::tracking::ItemState;
 use fanfold_batch_api::{Answer, Call, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_register::Registration;
 use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, Seen, TestStack, at_every_request, order, policy};
@@ -89,6 +91,11 @@ async fn several_bad_members_fail_alone_and_their_fanout_counts_them() {
     let stack = TestStack::new(large(json!({})), refuses(&bad, 400), Crash::never()).await;
     let (_, ids) = stack.open(all, true).await;
     let tasks = stack.register_items(&ids).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle]).await;
+    assert_eq!(stack.take(QueueName::Ack).await.len(), 1, "one message for the outcomes of all parts; it is lost");
+    assert_eq!(stack.receive(QueueName::Handle).await.len(), 0);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    stack.sweep().await;
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 100).await.remove(&tasks[0]).unwrap();
     assert_eq!(failures(&stack, &batch).await.into_keys().collect::<Vec<_>>(), bad);
@@ -122,6 +129,31 @@ async fn a_fault_splits_a_batch_when_its_attempts_are_used_up() {
         halves.dedup();
         assert_eq!(halves.len(), before, "halves are called once: {calls:?}");
     }
+}
+
+/// The key of a member that failed alone is free while other parts are still to be called, and each is released once more at
+/// the end at most.
+#[tokio::test(start_paused = true)]
+async fn keys_of_bad_members_are_released_part_by_part() {
+    let cost = async |bad: usize| {
+        let poison: Vec<usize> = (0..bad).collect();
+        let changes = large(json!({"key": "content.order"}));
+        let stack = TestStack::new(changes, refuses(&poison, 400), Crash::never()).await;
+        let tasks = stack.register_orders("117", 0..64).await;
+        stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+        let before = stack.usage().write_units;
+        stack.pass(&[QueueName::Handle]).await;
+        let taken = (stack.usage().write_units - before) as usize / stack.api.seen().len();
+        for bad in poison {
+            let again = vec![order(None, "117", bad)];
+            let again = stack.register.register(again, &format!("again {bad}")).await.unwrap();
+            assert_eq!(again[0].outcome, Registration::Registered);
+        }
+        assert_eq!(tasks.len(), 64);
+        taken
+    };
+    let (one, all) = (cost(1).await, cost(64).await);
+    assert!(all <= one + 2, "write units per call: {one} with one bad member, {all} with 64");
 }
 
 /// Silence is no answer: the same bytes are sent again under the same key, and in the end all fail without one.
@@ -220,12 +252,13 @@ async fn parts_follow_each_other_in_one_invocation() {
     }
 }
 
-/// A pause holds a batch between its parts.
+/// A pause holds a batch between its parts. What succeeded before is acked.
 #[tokio::test(start_paused = true)]
 async fn a_pause_holds_the_parts_that_are_left() {
-    let api = ScriptedApi::slow(|_| Duration::from_secs(8), |call| refused(call, &[0, 9], 400));
+    let api = ScriptedApi::slow(|_| Duration::from_secs(8), |call| refused(call, &[9], 400));
     let stack = Arc::new(TestStack::new(policy(json!({"max_batch": 10})), api, Crash::never()).await);
-    let tasks = stack.register_orders("117", 0..10).await;
+    let (_, ids) = stack.open(10, true).await;
+    let tasks = stack.register_items(&ids).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let messages = stack.take(QueueName::Handle).await;
     let (of, scope) = (Arc::clone(&stack), Scope::Kind("parcel".to_owned()));
@@ -238,13 +271,19 @@ async fn a_pause_holds_the_parts_that_are_left() {
     let calls = stack.api.seen().len();
     stack.drain().await;
     assert_eq!(stack.api.seen().len(), calls);
+    let batch = stack.all_batches().await.remove(0);
+    assert!(!batch.succeeded.is_zero() && !batch.unsettled().is_empty());
+    for slot in batch.succeeded.iter() {
+        let TaskId::Item(item) = batch.members.ids()[slot] else { panic!("{batch:?}") };
+        assert_eq!(stack.item(&item).await, ItemState::Succeeded);
+    }
     stack.control.resume(&scope).await.unwrap();
     for _ in 0..5 {
         stack.minutes(1).await;
     }
     stack.drain().await;
     let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
-    assert_eq!(failures(&stack, &batch).await.into_keys().collect::<Vec<_>>(), [0, 9]);
+    assert_eq!(failures(&stack, &batch).await.into_keys().collect::<Vec<_>>(), [9]);
 }
 
 /// Each call of a part takes a time of the rate.
