@@ -1,8 +1,9 @@
 //! The parts of a batch that are called one after the other, once a call for several members failed as a whole. Each is halved
 //! until the member that spoils the calls stands alone.
 //!
-//! The rules: a part with several members that fails is replaced by its halves. If the first half works, the second has a member
-//! that fails, so it is halved without a call. A member alone is called again as often as a batch would be.
+//! The rules: a part with several members that fails is replaced by its halves. If the first half works, the second is taken to
+//! have the member that fails, so it is halved without a call. (Not if the part was too large: then both halves may work.) A
+//! member alone is called again as often as a batch would be.
 //!
 //! The packed form is a run of `from (u16) to (u16) form (u8) calls (u16) due (u48)`, big-endian.
 
@@ -46,6 +47,8 @@ pub enum Shows {
     Works,
     /// A call for them fails as a whole.
     Fails,
+    /// The same, perhaps only because they are too many.
+    TooLarge,
     /// Nothing.
     Nothing,
 }
@@ -55,6 +58,19 @@ pub enum Shows {
 #[error("is not a list of parts of {PART_BYTES} bytes each (at byte {0})")]
 pub struct PartsError(usize);
 
+impl Shows {
+    /// Whether a call fails as a whole.
+    #[must_use]
+    pub fn fails(self) -> bool {
+        matches!(self, Self::Fails | Self::TooLarge)
+    }
+
+    /// How the second half of a part is called of which a call shows this.
+    fn second(self) -> Form {
+        if self == Self::TooLarge { Form::Together } else { Form::Second }
+    }
+}
+
 impl Part {
     /// Its members among the open slots, which are in order.
     fn members<'a>(&self, open: &'a [usize]) -> &'a [usize] {
@@ -62,8 +78,8 @@ impl Part {
         open.get(at(self.from)..at(self.to)).unwrap_or_default()
     }
 
-    /// Its halves. A part with one member, or none, stays as it is.
-    fn halves(self, open: &[usize]) -> Vec<Self> {
+    /// Its halves; `second`: how the second one is called. A part with one member, or none, stays as it is.
+    fn halves(self, open: &[usize], second: Form) -> Vec<Self> {
         let members = self.members(open);
         let fresh = Self { calls: 0, due: Timestamp::default(), ..self };
         match members.len() {
@@ -72,20 +88,20 @@ impl Part {
             many => {
                 let middle = members[many / 2];
                 let first = if many / 2 == 1 { Form::Alone } else { Form::Together };
-                vec![Self { to: middle, form: first, ..fresh }, Self { from: middle, form: Form::Second, ..fresh }]
+                vec![Self { to: middle, form: first, ..fresh }, Self { from: middle, form: second, ..fresh }]
             }
         }
     }
 }
 
 impl Parts {
-    /// A batch that was not split is split into the halves of its open slots.
+    /// A batch that was not split is split into the halves of its open slots, after a call that failed.
     #[must_use]
-    pub fn split(open: &[usize]) -> Self {
+    pub fn split(open: &[usize], shows: Shows) -> Self {
         let (Some(from), Some(last)) = (open.first(), open.last()) else { return Self::default() };
         let (from, to) = (*from, *last + 1);
         let all = Part { from, to, form: Form::Together, calls: 0, due: Timestamp::default() };
-        Self(all.halves(open))
+        Self(all.halves(open, shows.second()))
     }
 
     /// Whether the batch was not split.
@@ -136,9 +152,11 @@ impl Parts {
         self.tell_second(at, shows, open);
         match (shows, part.members(open).len()) {
             (_, 0) => {}
-            (Shows::Fails, 2..) => drop(self.0.splice(at..at, part.halves(open))),
+            (Shows::Fails | Shows::TooLarge, 2..) => {
+                drop(self.0.splice(at..at, part.halves(open, shows.second())));
+            }
             (Shows::Nothing, _) => self.0.insert(at, Part { due: part.due, ..again }),
-            (Shows::Works | Shows::Fails, _) => self.push(again, open),
+            (Shows::Works | Shows::Fails | Shows::TooLarge, _) => self.push(again, open),
         }
         self.0.retain(|part| !part.members(open).is_empty());
         self
@@ -161,8 +179,8 @@ impl Parts {
     fn tell_second(&mut self, at: usize, shows: Shows, open: &[usize]) {
         let Some(second) = self.0.get(at).copied().filter(|next| next.form == Form::Second) else { return };
         match shows {
-            Shows::Works => drop(self.0.splice(at..=at, second.halves(open))),
-            Shows::Fails | Shows::Nothing => self.0[at].form = Form::Together,
+            Shows::Works => drop(self.0.splice(at..=at, second.halves(open, Form::Second))),
+            Shows::Fails | Shows::TooLarge | Shows::Nothing => self.0[at].form = Form::Together,
         }
     }
 

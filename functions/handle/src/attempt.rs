@@ -272,9 +272,9 @@ impl Handle {
     }
 }
 
-/// Whether so many workers died while they handled a batch that it may be the cause.
+/// Whether so many workers in a row died while they called the same members that these may be the cause.
 fn lost_too_often(batch: &Batch) -> bool {
-    batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
+    batch.lost_in_a_row() >= LOST_ATTEMPTS_MAX
 }
 
 /// The result of an attempt without a call.

@@ -26,11 +26,12 @@ impl Handle {
         more: bool,
     ) -> Result<Then, HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
+        let split = settlement.split;
         let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
             return Ok(Then::Waits);
         };
-        count(&batch, &settled);
+        count(&batch, &settled, split);
         if let Some(next) = self.next_part(&settled, policy, more) {
             self.release(&settled, Some(policy), &batch.failed).await?;
             return Ok(Then::Next(Box::new(next)));
@@ -115,13 +116,13 @@ impl Handle {
     }
 }
 
-fn count(batch: &Batch, settled: &Batch) {
+fn count(batch: &Batch, settled: &Batch, split: bool) {
     metrics::counter!(MEMBERS_SUCCEEDED).increment(settled.succeeded.count() - batch.succeeded.count());
     metrics::counter!(MEMBERS_FAILED).increment(settled.failed.count() - batch.failed.count());
     if settled.retry_at.is_some() {
         metrics::counter!(RETRIES).increment(1);
     }
-    if settled.parts.count(&settled.unsettled()) > batch.parts.count(&batch.unsettled()) {
+    if split {
         metrics::counter!(CALLS_SPLIT).increment(1);
     }
 }

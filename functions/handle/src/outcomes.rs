@@ -43,7 +43,7 @@ impl Outcomes {
         put_off: bool,
     ) -> Vec<Retry> {
         // An attempt whose worker died may have worked.
-        if batch.lost_an_attempt() || result.as_ref().is_err_and(|error| !error.cause.answered()) {
+        if batch.lost_in_a_row() > 0 || result.as_ref().is_err_and(|error| !error.cause.answered()) {
             self.silent.extend(&called);
         }
         match result {

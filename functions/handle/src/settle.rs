@@ -39,7 +39,11 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     }
     let attempts = attempts(batch, put_off.is_some());
     let shows = shows(&result, put_off.is_some());
-    let splits = shows == Shows::Fails && called.len() > 1 && is_split_after(batch, &result, attempts, policy);
+    let several = called.len() > 1;
+    let splits = several && shows.fails() && is_split_after(batch, &called, &result, attempts, policy);
+    // A call for several that is not split is repeated as it is.
+    let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
+    let waits = shows == Shows::Nothing || (splits && result.as_ref().is_err_and(|error| error.retriable));
     let mut retry = outcomes.take(batch, called, result, put_off.is_some() || splits);
     let gives_up = if put_off.is_some() { in_vain } else { !splits && attempts >= policy.max_attempts };
     for (slot, error) in if gives_up { std::mem::take(&mut retry) } else { Vec::new() } {
@@ -55,7 +59,7 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     let open: Vec<usize> = before.iter().copied().filter(|slot| outcomes.is_open(*slot)).collect();
     let parts = match put_off {
         Some(_) => batch.parts.clone(),
-        None if splits && batch.parts.is_empty() => Parts::split(&open),
+        None if splits && batch.parts.is_empty() => Parts::split(&open, shows),
         None => batch.parts.clone().after(shows, &before, &open, pause),
     };
     let parts = if open.is_empty() { Parts::default() } else { parts };
@@ -66,15 +70,16 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
         errors: outcomes.errors,
         last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
-        retry_at: (!open.is_empty()).then(|| due(shows, &parts, &open, pause).max(now.plus(asked))),
+        retry_at: (!open.is_empty()).then(|| due(waits, &parts, &open, pause).max(now.plus(asked))),
         parts,
+        split: splits,
     }
 }
 
-/// When a batch may be called again; `pause`: the end of the pause after a failed call.
-fn due(shows: Shows, parts: &Parts, open: &[usize], pause: Timestamp) -> Timestamp {
-    // If nothing is known of the batch API, the other parts wait, too.
-    if parts.is_empty() || shows == Shows::Nothing { pause } else { parts.due(open) }
+/// When a batch may be called again; `pause`: the end of the pause after a failed call; `waits`: all its parts do.
+fn due(waits: bool, parts: &Parts, open: &[usize], pause: Timestamp) -> Timestamp {
+    // After a fault that may pass, or if nothing is known of the batch API, the other parts wait, too.
+    if parts.is_empty() || waits { pause } else { parts.due(open) }
 }
 
 /// Attempts of a batch that count, or of the part of it that was called; this one among them, unless it was put off.
@@ -88,24 +93,35 @@ fn attempts(batch: &Batch, put_off: bool) -> u32 {
 
 /// Whether a result is not about the members that were called, but all: there was no call, and will be none.
 fn concerns_all(result: &Result<Answer, CallError>) -> bool {
-    let none = |error: &CallError| !error.retriable && matches!(error.cause, Cause::NotMade | Cause::Silence);
-    result.as_ref().is_err_and(none)
+    result.as_ref().is_err_and(|error| error.cause == Cause::NotMade)
 }
 
 /// What a call shows of the members that it was for.
 fn shows(result: &Result<Answer, CallError>, put_off: bool) -> Shows {
     match result {
         Ok(_) => Shows::Works,
+        Err(error) if error.cause == Cause::Status(413) && !put_off => Shows::TooLarge,
         Err(error) if error.cause.may_be_one_member() && !put_off => Shows::Fails,
         Err(_) => Shows::Nothing,
     }
 }
 
-/// Whether the members of a call that failed as a whole are called in halves next: once the batch is split, at once; before
-/// that, when it is not to be called again as it is.
-fn is_split_after(batch: &Batch, result: &Result<Answer, CallError>, attempts: u32, policy: &Policy) -> bool {
-    let final_answer = result.as_ref().is_err_and(|error| !error.retriable);
-    final_answer || !batch.parts.is_empty() || attempts >= policy.max_attempts
+/// Whether the members of a call that failed as a whole are called in halves next. After an answer that is final, always. After
+/// a fault that may pass: once the batch is split, at once; before that, when its attempts are used up. But not if an earlier
+/// call for one of them may have worked, as halves have other keys; nor if the policy allows a single attempt.
+fn is_split_after(
+    batch: &Batch,
+    called: &[usize],
+    result: &Result<Answer, CallError>,
+    attempts: u32,
+    policy: &Policy,
+) -> bool {
+    if result.as_ref().is_err_and(|error| !error.retriable) {
+        return true;
+    }
+    let may_have_worked = batch.lost_in_a_row() > 0 || called.iter().any(|slot| batch.silent.get(*slot));
+    let used_up = !batch.parts.is_empty() || attempts >= policy.max_attempts;
+    used_up && !may_have_worked && policy.max_attempts > 1
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) struct Next {
     /// The batch after the call before. The acks of its outcomes are not sent.
     pub(crate) settled: Batch,
     pub(crate) message: HandleMessage,
-    /// How long the call may take.
+    /// How long the call may take, by the policy of the call before.
     pub(crate) timeout: Duration,
 }
 
@@ -39,9 +39,10 @@ impl Handle {
         let mut then = self.attempt(message).await?;
         while let Then::Next(next) = then {
             let Next { settled, message, timeout } = *next;
-            then = match self.world.now().since(began) + timeout {
-                taken if taken <= BATCH_API_TIMEOUT_MAX => self.attempt(message).await?,
-                _ => self.come_later(&settled, message, Duration::ZERO).await?,
+            let taken = self.world.now().since(began);
+            then = match taken < self.parts_within && taken + timeout <= BATCH_API_TIMEOUT_MAX {
+                true => self.attempt(message).await?,
+                false => self.come_later(&settled, message, Duration::ZERO).await?,
             };
             if matches!(then, Then::Waits) {
                 self.ack_so_far(&settled).await?;

@@ -22,7 +22,7 @@ struct Run {
 fn run(n: usize, poison: &BTreeSet<usize>, tries: u32) -> Run {
     let mut run = Run::default();
     let mut open: Vec<usize> = (0..n).collect();
-    let mut parts = Parts::split(&open);
+    let mut parts = Parts::split(&open, Shows::Fails);
     while !open.is_empty() {
         let (called, calls) = parts.next(&open);
         run.calls += 1;
@@ -114,7 +114,7 @@ fn a_batch_of_bad_members_costs_two_calls_a_member_and_few_bytes() {
 #[test]
 fn the_second_half_is_halved_without_a_call_if_the_first_works() {
     let open: Vec<usize> = (0..8).collect();
-    let parts = Parts::split(&open);
+    let parts = Parts::split(&open, Shows::Fails);
     assert_eq!(parts.next(&open).0, [0, 1, 2, 3]);
     let left: Vec<usize> = (4..8).collect();
     let parts = parts.after(Shows::Works, &open, &left, Timestamp(7));
@@ -132,7 +132,7 @@ fn the_second_half_is_halved_without_a_call_if_the_first_works() {
 #[test]
 fn silence_halves_nothing_and_leaves_the_order_as_it_is() {
     let open: Vec<usize> = (0..8).collect();
-    let parts = Parts::split(&open).after(Shows::Nothing, &open, &open, Timestamp(7));
+    let parts = Parts::split(&open, Shows::Fails).after(Shows::Nothing, &open, &open, Timestamp(7));
     assert_eq!((parts.next(&open), parts.due(&open)), ((vec![0, 1, 2, 3], 1), Timestamp(0)));
     let parts = parts.after(Shows::Works, &open, &[4, 5, 6, 7], Timestamp(7));
     assert_eq!(parts.next(&[4, 5, 6, 7]), (vec![4, 5, 6, 7], 0), "a first half that was silent once shows nothing");
@@ -141,7 +141,7 @@ fn silence_halves_nothing_and_leaves_the_order_as_it_is() {
 #[test]
 fn members_to_be_called_again_wait_while_others_are_called() {
     let open: Vec<usize> = (0..4).collect();
-    let parts = Parts::split(&open).after(Shows::Works, &open, &[1, 2, 3], Timestamp(7));
+    let parts = Parts::split(&open, Shows::Fails).after(Shows::Works, &open, &[1, 2, 3], Timestamp(7));
     // One of the first half waits; the second half is halved all the same.
     assert_eq!((parts.next(&[1, 2, 3]), parts.due(&[1, 2, 3])), ((vec![2], 0), Timestamp(0)));
     let parts = parts.after(Shows::Fails, &[1, 2, 3], &[1, 2, 3], Timestamp(9));
@@ -155,7 +155,7 @@ fn members_to_be_called_again_wait_while_others_are_called() {
 #[test]
 fn dropped_members_are_in_no_part() {
     let open: Vec<usize> = (0..8).collect();
-    let parts = Parts::split(&open);
+    let parts = Parts::split(&open, Shows::Fails);
     assert_eq!(parts.next(&[2, 5, 6]).0, [2]);
     assert_eq!(parts.next(&[5, 6]).0, [5, 6], "the first half is gone");
     let parts = parts.after(Shows::Works, &[5, 6], &[6], Timestamp(7));
@@ -164,7 +164,7 @@ fn dropped_members_are_in_no_part() {
 
 #[test]
 fn what_is_no_list_of_parts_is_refused() {
-    let good = Parts::split(&[0, 1, 2, 3]).pack();
+    let good = Parts::split(&[0, 1, 2, 3], Shows::Fails).pack();
     assert_eq!(good.len(), 2 * PART_BYTES);
     assert_eq!(Parts::unpack(&good[..PART_BYTES + 3]), Err(PartsError(PART_BYTES)));
     let bad = [&good[..4], &[3], &good[5..]].concat();
@@ -189,10 +189,10 @@ proptest! {
     /// Whatever calls show, and whoever is dropped: every slot is in one part, none is lost, and calls end.
     #[test]
     fn every_open_slot_is_called_until_it_has_an_outcome(
-        n in 1_usize..40, events in prop::collection::vec((0_u8..3, any::<u64>(), 0_u64..20), 300)
+        n in 1_usize..40, events in prop::collection::vec((0_u8..4, any::<u64>(), 0_u64..20), 300)
     ) {
         let mut open: Vec<usize> = (0..n).collect();
-        let mut parts = Parts::split(&open);
+        let mut parts = Parts::split(&open, Shows::Fails);
         let mut calls: BTreeMap<usize, u32> = BTreeMap::new();
         for (number, (shows, settled, due)) in events.into_iter().enumerate() {
             if open.is_empty() {
@@ -202,7 +202,7 @@ proptest! {
             let (called, _) = parts.next(&open);
             prop_assert!(!called.is_empty() && called.iter().all(|slot| open.contains(slot)));
             called.iter().for_each(|slot| *calls.entry(*slot).or_default() += 1);
-            let shows = [Shows::Works, Shows::Fails, Shows::Nothing][usize::from(shows)];
+            let shows = [Shows::Works, Shows::Fails, Shows::TooLarge, Shows::Nothing][usize::from(shows)];
             let settles = |slot: &usize| shows == Shows::Works && settled >> (slot % 64) & 1 == 1;
             open.retain(|slot| !(called.contains(slot) && settles(slot)));
             if number % 7 == 0 {

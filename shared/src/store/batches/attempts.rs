@@ -8,6 +8,7 @@ use super::{Batch, BatchStatus, Batches, Settlement};
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
+use crate::clock::Timestamp;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN};
 use crate::pacing::Turns;
 
@@ -115,8 +116,9 @@ impl Batches {
     pub async fn drop_members(&self, batch: &Batch, slots: &Bits) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (mut dropped, mut silent) = (batch.dropped.clone(), batch.silent.clone());
         dropped.merge(slots);
-        if batch.lost_an_attempt() {
-            silent.merge(slots);
+        // The lost attempts were for the members that were to be called now, and for no others.
+        if batch.lost_in_a_row() > 0 {
+            silent.merge(&slots.and(&batch.called().into_iter().collect()));
         }
         let updated_at = self.table.world.now();
         let after = Batch { dropped, silent, updated_at, ..batch.clone() };
@@ -141,7 +143,9 @@ impl Batches {
         let attempts = batch.attempts.saturating_sub(1);
         let status = if attempts == 0 { BatchStatus::Formed } else { BatchStatus::InProgress };
         let updated_at = self.table.world.now();
-        let after = Batch { status, attempts, lease_until: None, updated_at, ..batch.clone() };
+        // The part that is next now, as the members of the one before it were dropped, may have to wait.
+        let retry_at = Some(batch.parts.due(&batch.unsettled())).filter(|due| *due > Timestamp::default());
+        let after = Batch { status, attempts, lease_until: None, retry_at, updated_at, ..batch.clone() };
         let change = self
             .table
             .change("id", batch.id)

@@ -37,6 +37,8 @@ pub struct Batch {
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
     pub ended: u32,
+    /// Attempts that were lost with their workers before the last one that ended.
+    pub lost: u32,
     /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
     /// While an attempt runs: until when no other should begin.
@@ -103,10 +105,11 @@ impl Batch {
         self.parts.next(&self.unsettled()).0
     }
 
-    /// While an attempt runs: whether an earlier one was lost with its worker, so that the result of its call is unknown.
+    /// While an attempt runs: how many in a row before it were lost with their workers. They were for the same members, as only
+    /// the end of an attempt changes the parts, and the results of their calls are unknown.
     #[must_use]
-    pub fn lost_an_attempt(&self) -> bool {
-        self.attempts > self.ended + 1
+    pub fn lost_in_a_row(&self) -> u32 {
+        self.attempts.saturating_sub(1).saturating_sub(self.ended).saturating_sub(self.lost)
     }
 
     /// Whether attempt number `attempt` could begin now. Only the conditional write decides.
@@ -156,6 +159,7 @@ impl Batch {
             bundles: Masks::default(),
             attempts: 0,
             ended: 0,
+            lost: 0,
             refused: 0,
             lease_until: None,
             retry_at: None,
@@ -189,6 +193,7 @@ impl Batch {
             ("bundles", (!self.bundles.is_empty()).then(|| binary(&self.bundles.pack()))),
             ("attempts", count(self.attempts)),
             ("ended", count(self.ended)),
+            ("lost", count(self.lost)),
             ("refused", count(self.refused)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
@@ -234,6 +239,7 @@ impl Batch {
             bundles: Masks::unpack(reader.bytes("bundles")?).map_err(|error| reader.corrupt("bundles", error))?,
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
+            lost: reader.small("lost")?,
             refused: reader.small("refused")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,

@@ -21,6 +21,8 @@ pub struct Settlement {
     pub errors: Vec<(String, Bits)>,
     /// The parts in which the others are called; none: together.
     pub parts: Parts,
+    /// Whether the members of this call are called in halves next. It is not stored.
+    pub split: bool,
     /// Why there is to be a next attempt, if there is one: the error of one of its members.
     pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
@@ -47,6 +49,8 @@ impl Settlement {
             retry_at: self.retry_at,
             lease_until: None,
             ended: batch.ended + 1,
+            // Their members are marked as silent.
+            lost: batch.attempts.saturating_sub(batch.ended + 1),
             updated_at: now,
             ..batch
         }
@@ -80,6 +84,7 @@ mod tests {
             refused: 1,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
             parts: Parts::default(),
+            split: false,
             last_error: retry_at.map(|_| "429".to_owned()),
             retry_at,
         }
@@ -90,7 +95,10 @@ mod tests {
         let retry_at = Some(Timestamp(50));
         let batch = settlement(retry_at).applied_to(running(), Timestamp(8));
         assert_eq!((batch.status, batch.retry_at, batch.lease_until), (BatchStatus::InProgress, retry_at, None));
-        assert_eq!((batch.attempts, batch.ended, batch.refused), (3, 2, 1));
+        assert_eq!((batch.attempts, batch.ended, batch.lost, batch.refused), (3, 2, 1, 1));
+        let next = Batch { attempts: 4, ..batch.clone() };
+        assert_eq!(next.lost_in_a_row(), 0, "what was lost before an end does not count again");
+        assert_eq!((running().lost_in_a_row(), Batch { attempts: 6, ..next }.lost_in_a_row()), (1, 2));
         assert_eq!(batch.last_error.as_deref(), Some("429"));
 
         let batch = settlement(None).applied_to(running(), Timestamp(8));

@@ -12,7 +12,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
     let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
     (
         (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
-        any::<[u32; 3]>(),
+        any::<[u32; 4]>(),
         prop::array::uniform5(prop::option::of(any_time())),
         prop::array::uniform4(any_bits()),
         (errors, prop::option::of(".{0,9}"), any_notice()),
@@ -20,7 +20,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
     )
         .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
             let (id, lane, status, (fanout, group, items)) = named;
-            let [attempts, ended, refused] = counts;
+            let [attempts, ended, lost, refused] = counts;
             let [lease_until, retry_at, woken_at, held_at, kept_at] = times;
             let [succeeded, failed, dropped, silent] = slots;
             let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
@@ -34,6 +34,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 bundles: [(group, Bits::ones(ended as usize % 9 + 1))].into_iter().collect(),
                 attempts,
                 ended,
+                lost,
                 refused,
                 lease_until,
                 retry_at,
