@@ -51,7 +51,8 @@ impl Handle {
 
     /// Whether a batch that may not call yet needs no call, since all its open members are to be dropped.
     pub(crate) async fn nothing_left(&self, batch: &Batch) -> Result<bool, StoreError> {
-        Ok(batch.has_items() && self.cut_short(batch, batch.unsettled()).await?.count() == batch.unsettled().len() as u64)
+        Ok(batch.has_items()
+            && self.cut_short(batch, batch.unsettled()).await?.count() == batch.unsettled().len() as u64)
     }
 
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::limits::{BATCH_MEMBERS_MAX, MEMBERS_BYTES_MAX};
 
 /// What a batch came to.
 #[derive(Debug, Default)]
@@ -127,6 +128,42 @@ fn the_second_half_is_halved_without_a_call_if_the_first_works() {
     let parts = parts.after(Shows::Fails, &[5, 6, 7], &[6, 7], Timestamp(7));
     assert_eq!(parts.next(&[6, 7]), (vec![6, 7], 0));
     assert!(parts.after(Shows::Works, &[6, 7], &[], Timestamp(7)).is_empty());
+}
+
+#[test]
+fn a_part_that_was_too_large_has_two_halves_that_may_work() {
+    let open: Vec<usize> = (0..8).collect();
+    let parts = Parts::split(&open, Shows::TooLarge).after(Shows::Works, &open, &open[4..], Timestamp(7));
+    assert_eq!(parts.next(&open[4..]), (vec![4, 5, 6, 7], 0));
+    let parts = parts.after(Shows::TooLarge, &open[4..], &open[4..], Timestamp(7));
+    let parts = parts.after(Shows::Works, &open[4..], &[6, 7], Timestamp(7));
+    assert_eq!(parts.next(&[6, 7]), (vec![6, 7], 0));
+}
+
+/// So many members fit in a call: each call is for half as many at least, and each that fails has two halves.
+#[test]
+fn calls_that_are_too_large_cost_no_more_than_their_halves() {
+    for (n, fits) in [(8, 4), (100, 30), (1_000, 7), (5_000, 4_999), (64, 1)] {
+        let (mut open, mut calls): (Vec<usize>, usize) = ((0..n).collect(), 0);
+        let mut parts = Parts::split(&open, Shows::TooLarge);
+        while !open.is_empty() {
+            let (called, before) = (parts.next(&open).0, open.clone());
+            calls += 1;
+            let shows = if called.len() > fits { Shows::TooLarge } else { Shows::Works };
+            open.retain(|slot| shows.fails() || !called.contains(slot));
+            parts = parts.after(shows, &before, &open, Timestamp(7));
+        }
+        assert!(calls <= 4 * n / fits.min(n / 2), "{n} of which {fits} fit: {calls} calls");
+    }
+}
+
+/// The record of the largest batch, each of whose members waits in a part of its own, fits DynamoDB's 400 KB: packed members,
+/// errors with their slots, bits, parts, and some KB for the lane, the last error and the names.
+#[test]
+fn a_part_for_each_member_fits_the_record() {
+    let most = BATCH_MEMBERS_MAX as usize;
+    let bytes = MEMBERS_BYTES_MAX + 56 * 1_024 + 5 * most / 8 + most * PART_BYTES + 8 * 1_024;
+    assert!(bytes <= 400 * 1_024, "{bytes}");
 }
 
 #[test]

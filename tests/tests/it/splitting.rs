@@ -1,5 +1,7 @@
 //! A member that spoils the calls of its batch: the batch is split until that member stands alone, and the others work.
 
+mod between;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,11 +229,11 @@ async fn members_of_a_half_are_tried_again() {
     assert_eq!(failures(&stack, &batch).await.into_keys().collect::<Vec<_>>(), [6]);
 }
 
-/// The parts follow each other in one invocation, while it has time. Then the message is sent again.
+/// The parts follow each other in one invocation, for ten seconds. Then the message is sent again, so that others have their turn.
 #[tokio::test(start_paused = true)]
 async fn parts_follow_each_other_in_one_invocation() {
     let bad: Vec<usize> = (0..16).collect();
-    for (takes, invocations) in [(0, 1), (5, 2), (40, 16)] {
+    for (takes, invocations) in [(0, 1), (5, 16), (40, 31)] {
         let poison = bad.clone();
         let api = ScriptedApi::slow(move |_| Duration::from_secs(takes), move |call| refused(call, &poison, 400));
         let changes = json!({"max_batch": 16, "batch_api": {"command": ["truck"], "timeout": 45}});

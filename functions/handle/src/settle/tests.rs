@@ -130,6 +130,7 @@ fn next(batch: Batch, result: Result<Answer, CallError>) -> Batch {
         silent: settlement.silent,
         errors: settlement.errors,
         parts: settlement.parts,
+        lost: batch.attempts - (batch.ended + 1),
         attempts: batch.attempts + 1,
         ended: batch.ended + 1,
         retry_at: settlement.retry_at,
@@ -190,6 +191,71 @@ fn a_half_without_an_answer_is_repeated_and_then_fails_alone() {
     assert_eq!((split.called(), split.failed.count(), split.silent.count()), (vec![2, 3], 2, 2));
     split = next(split, Ok(Answer::AllSucceeded));
     assert_eq!((split.succeeded.count(), split.silent.count(), split.retry_at), (2, 2, None));
+}
+
+/// A worker that was lost in the call of one part says nothing about the members of others.
+#[test]
+fn a_lost_worker_may_have_done_what_it_called_and_nothing_else() {
+    let refused = || Err(CallError::for_good("400"));
+    let lost = |batch: Batch, workers| Batch { attempts: batch.attempts + workers, ..batch };
+    let first = lost(next(batch(4, 1), refused()), 1);
+    let second = next(next(first.clone(), refused()), Ok(Answer::AllSucceeded));
+    assert_eq!((second.called(), second.silent.iter().collect::<Vec<_>>()), (vec![1], vec![1]));
+    let last = next(next(second, Ok(Answer::AllSucceeded)), refused());
+    assert!(last.silent.is_zero(), "the others were never called by it: {last:?}");
+    // Too many in a row fail those that they called.
+    let killed = CallError { retriable: false, ..CallError::new(Cause::Silence, "workers were lost") };
+    let killed = next(lost(first, 31), Err(killed));
+    assert_eq!((killed.failed.iter().collect::<Vec<_>>(), killed.called()), (vec![0, 1], vec![2, 3]));
+    assert_eq!(killed.lost_in_a_row(), 0);
+}
+
+#[test]
+fn what_may_have_worked_is_not_called_in_halves_after_a_fault() {
+    let silence = || Err(CallError::new(Cause::Silence, "nothing"));
+    let fault = || Err(CallError::again("500"));
+    let tried = next(next(next(batch(4, 1), silence()), fault()), fault());
+    assert_eq!((tried.failed.count(), tried.silent.count(), tried.retry_at), (4, 4, None));
+    let lost = Batch { attempts: 4, ended: 2, ..batch(4, 3) };
+    assert_eq!((run(&lost, fault()).failed.count(), run(&lost, fault()).silent.count()), (4, 4));
+    // A half, too, is called again as it is.
+    let half = next(next(batch(4, 1), Err(CallError::for_good("400"))), silence());
+    let half = next(half, fault());
+    assert_eq!((half.called(), half.failed.count()), (vec![0, 1], 0));
+    let half = next(half, fault());
+    assert_eq!((half.called(), half.failed.count(), half.silent.count()), (vec![2, 3], 2, 2));
+    // After an answer that is final there is nothing to repeat.
+    let tried = next(next(batch(4, 1), silence()), Err(CallError::for_good("400")));
+    assert_eq!((tried.called(), tried.silent.count()), (vec![0, 1], 4));
+}
+
+#[test]
+fn after_a_fault_halves_wait_and_a_single_attempt_has_none() {
+    let fault = || Err(CallError::again("500"));
+    let split = next(batch(4, 3), fault());
+    assert!(split.called() == [0, 1] && split.retry_at >= Some(Timestamp(2_000)), "{split:?}");
+    let split = next(split, fault());
+    assert!(split.called() == [0] && split.retry_at >= Some(Timestamp(2_000)), "{split:?}");
+    let ended = Ended { result: fault(), gone: BTreeSet::new(), put_off: None };
+    let single = settle(&batch(4, 1), ended, &policy(1), Timestamp(1_000), 0);
+    assert_eq!((single.failed.count(), single.split, single.retry_at), (4, false, None));
+    let ended = Ended { result: Err(CallError::for_good("400")), gone: BTreeSet::new(), put_off: None };
+    assert!(settle(&batch(4, 1), ended, &policy(1), Timestamp(1_000), 0).split);
+}
+
+#[test]
+fn what_is_too_large_is_called_in_both_halves() {
+    let split = next(batch(4, 1), Err(CallError::new(Cause::Status(413), "413")));
+    assert_eq!(next(split, Ok(Answer::AllSucceeded)).called(), [2, 3]);
+}
+
+#[test]
+fn only_calls_that_failed_count_as_split() {
+    assert!(run(&batch(4, 1), Err(CallError::for_good("400"))).split);
+    let half = next(batch(4, 1), Err(CallError::for_good("400")));
+    let busy = Answer::Members(vec![member(0, MemberOutcome::Succeeded, None), member(1, MemberOutcome::Retry, None)]);
+    assert!(!run(&half, Ok(busy)).split, "the second half is halved, but no call was");
+    assert!(!run(&batch(1, 1), Err(CallError::for_good("400"))).split);
 }
 
 #[test]
