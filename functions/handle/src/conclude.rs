@@ -70,9 +70,9 @@ impl Handle {
         }
     }
 
-    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
-    /// flight before its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the
-    /// attempt followed, which counts if it was deleted meanwhile.
+    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's flight before
+    /// its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the attempt followed,
+    /// which counts if it was deleted meanwhile.
     async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<Then, HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.as_deref().or(attempted);
