@@ -198,7 +198,9 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<Tas
         // A batch that was split is called for each of its parts: there are fewer than twice as many as members.
         let calls = if model.split.contains(&batch.id) { most * (2 * batch.members.len() as u32) } else { most };
         let others = error.contains("poisoned by") && !error.contains(&id.to_string());
-        if others && batch.members.len() > 1 {
+        // A fault that may pass is not split if a call may have worked, or the policy allows a single attempt.
+        let unsplit = error.starts_with("gave up after") && (most == 1 || batch.silent.get(slot));
+        if others && !unsplit && batch.members.len() > 1 {
             sim.violate(format!("task {id} failed because of another member: {batch:?}"));
         }
         if !right || batch.ended - batch.refused > calls || error.contains("record is gone") {

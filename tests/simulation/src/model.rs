@@ -159,6 +159,8 @@ pub(crate) struct Model {
     unanswered: BTreeMap<(Uuid, u32), Vec<TaskId>>,
     /// The same, by batch, once the end of that attempt was written down: they are called again as they are.
     repeated: BTreeMap<Uuid, Vec<TaskId>>,
+    /// Members of the latest call of a batch, until its end is written down: whoever calls next repeats it.
+    pending: BTreeMap<Uuid, Vec<TaskId>>,
     /// When attempts began, by batch and number.
     pub(crate) begun: BTreeMap<(Uuid, u32), Instant>,
     /// What a reader was shown that may not change any more: fan-outs that are complete, tasks that ended.

@@ -35,9 +35,14 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
         if !values[":parts"].is_null() {
             model.split.insert(batch);
         }
+        let silent = model.is_unanswered(batch, attempt);
         model.recorded(batch, attempt);
         if let Some(backoff) = backoff {
-            let backoff = Some(backoff).filter(|_| !model.split.contains(&batch));
+            // Parts follow each other, except after silence. Their attempts are counted from one.
+            let (ended, backoff) = match model.split.contains(&batch) {
+                true => (1, Some(backoff).filter(|_| silent)),
+                false => (ended, Some(backoff)),
+            };
             model.pace.settled(batch, attempt, ended, backoff);
         }
     }

@@ -34,7 +34,7 @@ impl Pace {
 
     /// The end of an attempt was written down; `ended` attempts ended by now, and there is to be another. What nobody
     /// wrote down nobody can keep to: the answer died with its worker. `backoff`: none for a batch that was split, whose parts
-    /// follow each other.
+    /// follow each other unless there was no answer.
     pub(crate) fn settled(&mut self, batch: Uuid, attempt: u32, ended: u32, backoff: Option<Backoff>) {
         let Some(answered) = self.answers.get(&(batch, attempt)) else { return };
         // The least of an equal jitter.

@@ -73,6 +73,7 @@ impl Model {
 
     /// The end of an attempt was written down.
     pub(crate) fn recorded(&mut self, batch: Uuid, attempt: u32) {
+        self.pending.remove(&batch);
         self.recorded.extend(self.worked.remove(&(batch, attempt)).into_iter().flatten());
         match self.unanswered.remove(&(batch, attempt)) {
             Some(members) => self.repeated.insert(batch, members),
@@ -80,9 +81,14 @@ impl Model {
         };
     }
 
-    /// Whether a call is for some of the members of a call that got no answer, and not for all.
+    /// Whether a call got no answer, or none that its worker knows.
+    pub(crate) fn is_unanswered(&self, batch: Uuid, attempt: u32) -> bool {
+        self.unanswered.contains_key(&(batch, attempt))
+    }
+
+    /// Whether a call is for some of the members of a call that got no answer, or whose end nobody wrote down, and not for all.
     fn not_repeated(&self, call: &Call) -> Option<String> {
-        let before = self.repeated.get(&call.batch_id)?;
+        let before = self.pending.get(&call.batch_id).or_else(|| self.repeated.get(&call.batch_id))?;
         let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
         let dropped = |id: &TaskId| matches!(id, TaskId::Item(item) if self.may_be_missing(item));
         let others = call.members.iter().any(|member| !before.contains(&member.id));
@@ -124,6 +130,7 @@ impl Model {
         if !key.starts_with(&call.batch_id.to_string()) {
             problems.push(format!("batch {} was called under the key {key}", call.batch_id));
         }
+        self.pending.insert(call.batch_id, call.members.iter().map(|member| member.id).collect());
         for member in &call.members {
             *self.tried.entry(member.id).or_default() += 1;
             if self.split.contains(&call.batch_id) {

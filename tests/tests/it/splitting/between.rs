@@ -10,7 +10,7 @@ use fanfold::limits::LOST_ATTEMPTS_MAX;
 use fanfold::messages::{HandleMessage, TaskRequest};
 use fanfold::store::batches::Batch;
 use fanfold::tracking::OpenRequest;
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Cause, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Cause, MemberAnswer, MemberOutcome, RetryAfter};
 use fanfold_handle::Handle;
 use fanfold_register::Registration;
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, message, order, policy};
@@ -65,7 +65,8 @@ async fn end(stack: &TestStack, tasks: &[TaskId]) -> Batch {
 /// A worker that is lost while it calls one part says nothing about the members of another.
 #[tokio::test(start_paused = true)]
 async fn a_worker_lost_in_one_part_keeps_no_keys_of_another() {
-    let (stack, tasks, batch) = formed(json!({"key": "content.order"}), 4, |call| refused(call, &[0, 1, 2, 3], 400)).await;
+    let (stack, tasks, batch) =
+        formed(json!({"key": "content.order"}), 4, |call| refused(call, &[0, 1, 2, 3], 400)).await;
     call(&stack, batch).await;
     lose_workers(&stack, batch, 1).await;
     let batch = end(&stack, &tasks).await;
@@ -145,8 +146,9 @@ async fn a_part_that_is_dropped_does_not_shorten_the_pause_of_another() {
     let tasks = stack.register_items(&items).await;
     stack.pass(&[QueueName::Elect, QueueName::Group]).await;
     let batch = stack.all_batches().await.remove(0).id;
-    let calls =
-        Handle::from_environment(stack.surroundings(), Arc::clone(&stack.api) as Arc<dyn Caller>).unwrap().call_by_call();
+    let calls = Handle::from_environment(stack.surroundings(), Arc::clone(&stack.api) as Arc<dyn Caller>)
+        .unwrap()
+        .call_by_call();
     for calls_made in 1..=2 {
         let (awaited, _) = HandleMessage::awaited(&get(&stack, batch).await).unwrap();
         assert!(calls.deliver(vec![message("one", &awaited)]).await.is_empty());
@@ -208,4 +210,41 @@ async fn a_policy_that_changes_leaves_the_parts_as_they_are() {
     assert_eq!(get(&stack, batch).await.parts, parts);
     let ended = end(&stack, &tasks).await;
     assert_eq!(failures(&stack, &ended).await.into_keys().collect::<Vec<_>>(), [1, 6]);
+}
+
+/// A part that is refused like every call is called again as it is, under the same key, and its attempt does not count.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_must_wait_is_called_again_as_it_is() {
+    let script = |call: &Call| match call.attempt {
+        2 | 3 => Err(CallError::new(Cause::Status(429), "slowly")),
+        _ => refused(call, &[1, 6], 400),
+    };
+    let (stack, tasks, _) = formed(json!({"max_batch": 8, "max_attempts": 1}), 8, script).await;
+    let ended = end(&stack, &tasks).await;
+    assert_eq!(failures(&stack, &ended).await.into_keys().collect::<Vec<_>>(), [1, 6]);
+    let seen = stack.api.seen();
+    assert!(seen[1].key == seen[2].key && seen[2].key == seen[3].key && seen[3].body == seen[1].body);
+    assert_eq!(ended.refused, 2);
+}
+
+/// A `Retry-After` holds up the parts that are left, and a fault lets the halves wait for the policy's pause.
+#[tokio::test(start_paused = true)]
+async fn parts_wait_after_a_fault_and_as_long_as_they_are_asked_to() {
+    let script = |call: &Call| match call.attempt {
+        1 | 2 => Err(CallError::new(Cause::Status(500), "it broke")),
+        3 => {
+            let retry_after = Some(RetryAfter::Delay(Duration::from_secs(300)));
+            Err(CallError { retry_after, ..CallError::for_good("one is wrong") })
+        }
+        _ => refused(call, &[1, 6], 400),
+    };
+    let pauses = json!({"max_batch": 8, "max_attempts": 2, "backoff": {"base": 100, "max": 100}});
+    let (stack, tasks, _) = formed(pauses, 8, script).await;
+    let ended = end(&stack, &tasks).await;
+    assert_eq!(failures(&stack, &ended).await.into_keys().collect::<Vec<_>>(), [1, 6]);
+    let seen = stack.api.seen();
+    let members = |at: usize| seen[at].call.members.len();
+    assert_eq!([members(0), members(1), members(2), members(3)], [8, 8, 4, 2]);
+    assert!(seen[2].at - seen[1].at >= Duration::from_secs(50), "the halves wait");
+    assert!(seen[3].at - seen[2].at >= Duration::from_secs(300), "all parts wait");
 }
