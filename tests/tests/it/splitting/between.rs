@@ -76,7 +76,7 @@ async fn a_worker_lost_in_one_part_keeps_no_keys_of_another() {
     assert_eq!(called.len(), 2);
     for bad in 0..4 {
         let again = TaskRequest { id: None, ..order(None, "117", bad) };
-        let again = stack.register.register(vec![again], "again").await.unwrap().remove(0).outcome;
+        let again = stack.register.register(vec![again], &format!("again-{bad}")).await.unwrap().remove(0).outcome;
         assert_eq!(again == Registration::Registered, !called.contains(&bad), "{bad}: {again:?}");
     }
 }
