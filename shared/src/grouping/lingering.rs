@@ -53,11 +53,12 @@ impl Linger {
         self.most.saturating_add(self.least_wait)
     }
 
-    /// The longest that a leader may wait before it looks at its lane again.
+    /// The longest that a leader may wait before it looks at its lane again, rounded as [`Linger::delay`] does.
     #[must_use]
     pub fn looks_within(self) -> Duration {
         let least = if self.counts() { self.looks_less_often(self.most) } else { Duration::ZERO };
-        self.first().max(self.least_wait).max(least).max(self.between_looks(self.most))
+        let (delay, rest) = self.delay(self.first().max(self.least_wait).max(least).max(self.between_looks(self.most)));
+        delay + rest
     }
 
     /// How a leader waits for this time: by a message with this delay, whole seconds, and then in its worker, for less than a
@@ -244,8 +245,8 @@ mod tests {
             if wait.is_zero() {
                 return (looks, lingered);
             }
-            assert!(wait <= linger.looks_within());
             let (delay, rest) = linger.delay(wait);
+            assert!(delay + rest <= linger.looks_within());
             lingered += delay + rest;
         }
     }
@@ -295,8 +296,8 @@ mod tests {
                 if wait.is_zero() {
                     break;
                 }
-                prop_assert!(wait <= linger.looks_within());
                 let (delay, rest) = linger.delay(wait);
+                prop_assert!(delay + rest <= linger.looks_within());
                 prop_assert!(delay + rest >= wait && delay.subsec_nanos() == 0 && rest < DELAY_MIN);
                 lingered += delay + rest;
             }

@@ -64,7 +64,7 @@ pub struct LocalFile {
 
 /// Objects in a bucket of S3: one by its `key`, several by their `keys`, or all that begin with a `prefix`. An object whose name ends in `.gz`, or whose
 /// `Content-Encoding` is `gzip`, is decompressed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Objects {
@@ -75,8 +75,8 @@ pub struct Objects {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = OBJECT_KEY_BYTES_MAX), extend("x-max-bytes" = OBJECT_KEY_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The keys of the objects, 8,192 bytes in all.
-    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = OBJECT_KEYS_MAX), inner(length(min = 1, max = OBJECT_KEY_BYTES_MAX)), extend("uniqueItems" = true)))]
+    /// The keys of the objects, in any order: at most 8,192 bytes in all.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::object_keys"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
     /// What the keys of the objects begin with.
@@ -167,6 +167,15 @@ impl Source {
     }
 }
 
+/// In whichever order their keys are named.
+impl PartialEq for Objects {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { bucket, key, keys: _, prefix, format, kind } = self;
+        (bucket, key, prefix, format, kind) == (&other.bucket, &other.key, &other.prefix, &other.format, &other.kind)
+            && self.keys_in_order() == other.keys_in_order()
+    }
+}
+
 impl Objects {
     /// How the rows of the objects are written; none: it is not known.
     #[must_use]
@@ -176,13 +185,21 @@ impl Objects {
         self.format.or_else(first)
     }
 
-    /// The keys that are named one by one, in the order in which they are read, as far as they are after one of them.
+    /// The keys that are named one by one, in the order in which they are read.
     #[must_use]
-    pub fn keys_after(&self, after: Option<&str>) -> Option<Vec<String>> {
-        let mut keys = self.keys.clone()?;
+    pub fn keys_in_order(&self) -> Option<Vec<&str>> {
+        let mut keys: Vec<&str> = self.keys.as_ref()?.iter().map(String::as_str).collect();
         keys.sort_unstable();
-        keys.retain(|key| after.is_none_or(|after| key.as_str() > after));
         Some(keys)
+    }
+
+    /// The key of the object, if there is only one.
+    #[must_use]
+    pub fn single(&self) -> Option<&str> {
+        match (&self.key, self.keys.as_deref()) {
+            (Some(key), _) | (None, Some([key])) => Some(key),
+            _ => None,
+        }
     }
 
     fn check(&self, field: &str, errors: &mut Vec<FieldError>) {
@@ -214,7 +231,7 @@ impl Objects {
             ("format", None) if self.prefix.is_some() => {
                 add(name, "is missing: with `prefix`, `csv` or `ndjson` is needed".to_owned());
             }
-            ("format", None) if self.keys.is_some() => {
+            ("format", None) if self.keys.as_ref().is_some_and(|keys| !keys.is_empty()) => {
                 let problem = "is missing: not all of `keys` end in .csv, or in .ndjson or .jsonl (perhaps with .gz)";
                 add(name, problem.to_owned());
             }
@@ -357,6 +374,20 @@ mod tests {
             let found = fields(&wrong);
             assert!(found.contains(&field.to_owned()), "{wrong}: {found:?}");
         }
+    }
+
+    #[test]
+    fn keys_without_objects_are_one_fault() {
+        assert_eq!(fields(&json!({"s3": {"bucket": "rows", "keys": []}})), ["source.s3.keys"]);
+    }
+
+    #[test]
+    fn objects_are_the_same_in_whichever_order_their_keys_are_named() {
+        let named = |keys: Value| shape::<Source>(json!({"s3": {"bucket": "rows", "keys": keys}})).unwrap();
+        assert_eq!(named(json!(["b.ndjson", "a.ndjson"])), named(json!(["a.ndjson", "b.ndjson"])));
+        assert_ne!(named(json!(["b.ndjson", "a.ndjson"])), named(json!(["a.ndjson"])));
+        let other = shape::<Source>(json!({"s3": {"bucket": "others", "keys": ["a.ndjson"]}})).unwrap();
+        assert_ne!(named(json!(["a.ndjson"])), other);
     }
 
     #[test]

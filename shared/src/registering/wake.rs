@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::aws::{StoreError, Write};
+use crate::control::Hold;
 use crate::grouping::BatchSize;
 use crate::ids::derived;
 use crate::lane::Lane;
@@ -24,11 +25,11 @@ impl Registrar {
     pub(crate) async fn wake(&self, awake: Awake, flushing: &BTreeSet<Lane>) -> Result<(), RegisterError> {
         let lanes: Vec<(Lane, Vec<Waiting>)> =
             awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
-        let paused = self.policies.paused(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
-        let lanes: Vec<_> = lanes.into_iter().zip(paused).filter(|(_, paused)| !paused).map(|(lane, _)| lane).collect();
+        let holds = self.policies.holds(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
+        let lanes: Vec<_> = lanes.into_iter().zip(holds).filter(|(_, hold)| !hold.paused).collect();
         let leaders = self.leaders(&lanes).await;
         let mut messages = Vec::new();
-        for (lane, portions) in &lanes {
+        for ((lane, portions), _) in &lanes {
             let led = usize::from(leaders.contains_key(lane));
             let flushes = flushing.contains(lane);
             let message = |portion: &Waiting| {
@@ -42,15 +43,15 @@ impl Registrar {
 
     /// Makes leaders of lanes whose batches do not linger for as much as a second, if a request is about few of them. Returns their
     /// messages, each with its delay; other lanes hold elections, which are gathered first and so cost less.
-    async fn leaders(&self, lanes: &[(Lane, Vec<Waiting>)]) -> BTreeMap<Lane, (GroupMessage, Duration)> {
+    async fn leaders(&self, lanes: &[((Lane, Vec<Waiting>), Hold)]) -> BTreeMap<Lane, (GroupMessage, Duration)> {
         let mut hasty = BTreeMap::new();
-        for (lane, portions) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
+        for ((lane, portions), hold) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
             let policy = self.policies.get(&lane.kind).await.ok().flatten();
             let Some(compiled) = policy else { continue };
             let size = BatchSize::of(&compiled.policy);
             if size.linger().is_hasty() {
                 let waiting = portions.first().cloned().unwrap_or_default();
-                hasty.insert(lane, (compiled.policy.max_in_flight, waiting, size));
+                hasty.insert(lane, (compiled.policy.max_in_flight, waiting, size.without_linger(hold.draining)));
             }
         }
         let names: Vec<Lane> = hasty.keys().copied().cloned().collect();

@@ -74,10 +74,18 @@ async fn of_a_longer_wait_the_message_is_delayed_by_the_seconds() {
 /// By quiet times of a part of a second, and no later than the linger.
 #[tokio::test(start_paused = true)]
 async fn a_lane_is_quiet_for_a_part_of_a_second() {
-    for (linger, batches) in [("900ms", 1), ("250ms", 2)] {
+    for (linger, batches, least, most) in [("900ms", 1, 450, 550), ("250ms", 2, 250, 250)] {
         let stack = TestStack::with(short(json!({"linger": linger, "quiet": "100ms"}))).await;
+        let begun = stack.world.now();
         let mut tasks = register(&stack, "first", vec![parcel(json!({"n": "first"}))]).await;
-        let (_, more) = tokio::join!(lead(&stack), trickle(&stack, millis(70), 5));
+        let first = async {
+            while stack.claimed(&tasks).await == 0 {
+                stack.deliver(QueueName::Group).await;
+            }
+            stack.world.now().since(begun)
+        };
+        let (waited, more) = tokio::join!(first, trickle(&stack, millis(70), 5));
+        assert!(waited >= millis(least) && waited <= millis(most), "{linger}: {waited:?}");
         tasks.extend(more);
         if batches == 1 {
             assert_batched(&stack, &tasks).await;
