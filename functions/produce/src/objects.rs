@@ -1,5 +1,6 @@
 //! Pages of objects: rows of CSV or NDJSON, from where the cursor says. One plain object is read by all partitions, each in its own
-//! part of it; compressed objects, and several objects, are read as a whole by one partition each.
+//! part of it; compressed objects, and several objects, are read as a whole by one partition each: those that are named one by one
+//! are dealt out in turn, others by their names' shares.
 //!
 //! Pages are not kept, so the same question must have the same rows. A page that begins with an object has none: its cursor
 //! names the version that it found, in which the next page begins. How a version is cut into pages must not change, either,
@@ -103,17 +104,20 @@ impl<S: Store> Pages<'_, S> {
             Some(Cursor::Behind { after }) => (Some(after), None),
             Some(Cursor::Within(within)) => (None, Some(within)),
         };
-        if let Some(key) = &self.objects.key {
+        if let Some(key) = self.objects.single() {
             return self.of_object(key, within.as_ref()).await;
         }
         if let Some(key) = within.as_ref().and_then(|within| within.key.as_ref()) {
             return self.of_object(key, within.as_ref()).await;
         }
+        if let Some(keys) = self.objects.keys_in_order() {
+            return match self.next_of(&keys, after.as_deref()) {
+                Some(name) => self.of_object(name, None).await,
+                None => Ok(SourceAnswer::default()),
+            };
+        }
         let prefix = self.objects.prefix.as_deref().unwrap_or_default();
-        let Names { names, more } = match self.objects.keys_after(after.as_deref()) {
-            Some(names) => Names { names, more: false },
-            None => self.store.names(prefix, after.as_deref()).await?,
-        };
+        let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
         match names.iter().find(|name| self.is_mine(name)) {
             Some(name) => self.of_object(name, None).await,
             None => Ok(SourceAnswer {
@@ -123,6 +127,13 @@ impl<S: Store> Pages<'_, S> {
         }
     }
 
+    /// The next of the names that are this partition's: they are dealt out in turn.
+    fn next_of<'b>(&self, names: &[&'b str], after: Option<&str>) -> Option<&'b str> {
+        let (partition, of) = (self.ask.partition as usize, self.ask.of.max(1) as usize);
+        let mut mine = names.iter().copied().skip(partition).step_by(of);
+        mine.find(|name| after.is_none_or(|after| *name > after))
+    }
+
     /// Whether an object that one partition reads is this one's.
     fn is_mine(&self, name: &str) -> bool {
         share(name, self.ask.of) == self.ask.partition
@@ -130,7 +141,7 @@ impl<S: Store> Pages<'_, S> {
 
     /// Whether the object is the only one.
     fn is_single(&self) -> bool {
-        self.objects.key.is_some()
+        self.objects.single().is_some()
     }
 
     async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<SourceAnswer, SourceError> {
@@ -138,7 +149,8 @@ impl<S: Store> Pages<'_, S> {
         if self.is_single() && named && !self.is_mine(name) {
             return Ok(SourceAnswer::default());
         }
-        let head = self.store.head(name, within.map(|within| within.etag.as_str())).await?;
+        let head = self.store.head(name, within.map(|within| within.etag.as_str())).await;
+        let head = head.map_err(|error| self.naming(name, error))?;
         if within.is_some_and(|within| within.etag != head.version) {
             return Err(SourceError::for_good(format!("{}: was changed while it was read", self.shown(name))));
         }
@@ -219,13 +231,17 @@ impl<S: Store> Pages<'_, S> {
                     "{name}: has more than {DECOMPRESSED_BYTES_MAX} bytes: {problem}"
                 )));
             }
-            return self.store.decompressed(name, &head.version, at, OBJECT_PART_BYTES).await;
+            let bytes = self.store.decompressed(name, &head.version, at, OBJECT_PART_BYTES).await;
+            return bytes.map_err(|error| self.naming(name, error));
         }
         let len = (OBJECT_PART_BYTES as u64).min(head.size.saturating_sub(at));
         let (from, to) = (usize::try_from(at).unwrap_or(usize::MAX), usize::try_from(at + len).unwrap_or(usize::MAX));
         let bytes = match head.first.get(from..to) {
             Some(bytes) => bytes.to_vec(),
-            None => self.store.bytes(name, &head.version, at, len).await?,
+            None => {
+                let bytes = self.store.bytes(name, &head.version, at, len).await;
+                bytes.map_err(|error| self.naming(name, error))?
+            }
         };
         Ok(Bytes { bytes, last: at + len >= head.size })
     }
@@ -248,6 +264,14 @@ impl<S: Store> Pages<'_, S> {
             None => Some(Cursor::behind(name)),
         };
         SourceAnswer { rows: taken.rows.into_iter().map(given).collect(), cursor }
+    }
+
+    /// An error of the store, with the object's name where there are several.
+    fn naming(&self, name: &str, error: SourceError) -> SourceError {
+        if self.is_single() {
+            return error;
+        }
+        SourceError { message: format!("{}: {}", self.shown(name), error.message), ..error }
     }
 
     /// The name of an object in errors.

@@ -259,8 +259,7 @@ mod tests {
             let (most, lingered) = looks(plain, 1);
             assert_eq!(lingered, plain.longest());
             assert!((130..=225).contains(&most), "{quiet}: {most}");
-            let counting =
-                linger(json!({"linger": "15m", "quiet": quiet, "min_batch": 2, "min_batch_wait": "1ms"}));
+            let counting = linger(json!({"linger": "15m", "quiet": quiet, "min_batch": 2, "min_batch_wait": "1ms"}));
             let (fewer, lingered) = looks(counting, 1);
             assert_eq!(lingered, counting.longest());
             assert!((20..=45).contains(&fewer), "{quiet}: {fewer}");

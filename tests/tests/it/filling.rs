@@ -1,5 +1,6 @@
 //! Filling a batch: what it takes, and when it goes.
 
+mod changes;
 mod distinct;
 mod enough;
 mod flush;
