@@ -74,8 +74,8 @@ impl<'a> Request<'a> {
     /// # Errors
     /// It cannot be written, or would be too large.
     pub fn new(batch_api: &BatchApi, call: &'a Call) -> Result<Self, CallError> {
-        let (mapping, body) = Mapping::of(batch_api, call)?.unzip();
-        let body = match body.flatten() {
+        let mut mapping = Mapping::of(batch_api, call)?;
+        let body = match mapping.as_mut().and_then(|mapping| mapping.body.take()) {
             Some(body) => body,
             None => serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?,
         };

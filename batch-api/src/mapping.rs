@@ -27,6 +27,8 @@ pub struct Mapping {
     pub sign: Option<Sign>,
     /// The positions in the call of the members that are in the request, in order.
     pub sent: Vec<usize>,
+    /// The body, if there is a template for it. Without one it is that of any batch API.
+    pub(crate) body: Option<Vec<u8>>,
     /// Members that cannot be in a request: their position in the call, and why.
     pub unfit: Vec<(usize, String)>,
 }
@@ -48,12 +50,11 @@ impl Values {
 }
 
 impl Mapping {
-    /// The mapping of a batch API for a call, and the body of the request. None: it is called as any batch API is. Without a template
-    /// there is no body: that is the one of any batch API.
+    /// The mapping of a batch API for a call, with the body of the request. None: it is called as any batch API is.
     ///
     /// # Errors
     /// The request would be too large (this counts as refused by a status 413), or it cannot be written whatever the members are.
-    pub fn of(batch_api: &BatchApi, call: &Call) -> Result<Option<(Self, Option<Vec<u8>>)>, CallError> {
+    pub fn of(batch_api: &BatchApi, call: &Call) -> Result<Option<Self>, CallError> {
         if batch_api.request.is_none() && batch_api.response.is_none() {
             return Ok(None);
         }
@@ -80,9 +81,9 @@ impl Mapping {
         let RequestMapping { method, sign, .. } = given;
         let method = method.unwrap_or_default();
         let sent = (0..call.members.len()).collect();
-        let mut mapping = Self { values, request, response, method, sign, sent, unfit: Vec::new() };
-        let body = mapping.write(call)?;
-        Ok(Some((mapping, body)))
+        let mut mapping = Self { values, request, response, method, sign, sent, body: None, unfit: Vec::new() };
+        mapping.body = mapping.write(call)?;
+        Ok(Some(mapping))
     }
 
     /// Writes the body, if there is a template for it.
