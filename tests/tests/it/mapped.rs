@@ -147,7 +147,7 @@ async fn private_addresses_are_called_only_if_the_deployment_names_their_host() 
     let server = Server::start(|_, _| Deed::answer("200 OK", "", "")).await;
     let stack = TestStack::new(policy(json!({})), ScriptedApi::always_succeeds(), Crash::never()).await;
     // The functions of a stack name no host unless a parameter says so.
-    let deployed = Callers::deployed(&stack.surroundings());
+    let deployed = Callers::deployed(stack.surroundings());
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     for host in ["127.0.0.1", "localhost"] {
         let api = batch_api(json!({"url": format!("http://{host}:{port}")}));
