@@ -11,13 +11,14 @@ mod view;
 use std::sync::Arc;
 
 use axum::Router;
-use fanfold::control::ControlError;
+use fanfold::control::{ControlError, Scope, Switched};
 use fanfold::store::policies::SwitchError;
-use fanfold_http::{Code, Problem};
+use fanfold_http::{Code, Json, Problem};
 
 pub(super) use self::parameters::{AfterLane, AfterTask, LaneLimit, OfKind, OfPartition, OfTarget, OnlyPaused};
 pub(super) use self::scope::ScopeBody;
 pub(super) use self::view::ScopeView;
+use self::view::SwitchedView;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
@@ -31,6 +32,11 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     resume::describe(describer);
     drain::describe(describer);
     switches::describe(describer);
+}
+
+/// The response to a request that changes the switch of a scope.
+fn response(scope: &Scope, switched: Result<Switched, ControlError>) -> Result<Json<SwitchedView>, Problem> {
+    Ok(Json(SwitchedView::new(scope, switched.map_err(problem)?)))
 }
 
 fn problem(error: ControlError) -> Problem {

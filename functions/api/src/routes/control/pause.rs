@@ -7,7 +7,7 @@ use axum::{Router, routing};
 use fanfold_http::{Json, Problem};
 
 use super::view::SwitchedView;
-use super::{ScopeBody, problem};
+use super::{ScopeBody, response};
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
@@ -34,6 +34,5 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 
 async fn pause(State(api): State<Arc<Api>>, Json(body): Json<ScopeBody>) -> Result<Json<SwitchedView>, Problem> {
     let scope = body.scope()?;
-    let switched = api.control.pause(&scope).await.map_err(problem)?;
-    Ok(Json(SwitchedView::new(&scope, switched)))
+    response(&scope, api.control.pause(&scope).await)
 }
