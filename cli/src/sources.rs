@@ -34,8 +34,8 @@ impl LocalFolder {
             for_good: error.cause == Cause::BadAnswer,
             ..SourceError::again(error.message)
         })?;
-        let told = |error: SourceError| SourceError { message: output.problem(&error.message), ..error };
-        SourceAnswer::read(&output.bytes, ask).map_err(told)
+        let with_output = |error: SourceError| SourceError { message: output.problem(&error.message), ..error };
+        SourceAnswer::read(&output.bytes, ask).map_err(with_output)
     }
 }
 

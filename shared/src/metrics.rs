@@ -10,7 +10,7 @@ pub const ROWS_DROPPED: &str = "fanfold_rows_dropped";
 pub const SOURCE_TRIES_FAILED: &str = "fanfold_source_tries_failed";
 /// Partitions of producers that failed.
 pub const PARTITIONS_FAILED: &str = "fanfold_partitions_failed";
-/// Tasks dropped because another has their key.
+/// Tasks that are duplicates: another has their key.
 pub const TASKS_DUPLICATE: &str = "fanfold_tasks_duplicate";
 /// Tasks that became members of a formed batch.
 pub const TASKS_BATCHED: &str = "fanfold_tasks_batched";

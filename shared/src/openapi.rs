@@ -20,7 +20,7 @@ pub(crate) use notify_on::{ends, progress_shares};
 pub(crate) use sources::{bucket, function, object_keys};
 pub(crate) use spans::{delay, idle_limit, optional_wait, pause, timeout};
 
-/// A number of failures, or a share.
+/// A number of failures, or a percentage.
 pub(crate) fn tolerance(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [
         {"type": "integer", "minimum": 0, "maximum": TOLERATED_FAILURES_MAX},

@@ -242,10 +242,10 @@ impl Handle {
         metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
         match &result {
             Err(error) => {
-                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the call of the batch API failed");
             }
             Ok(Answer::Unclear { problem, .. }) => {
-                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
+                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "a part of the answer cannot be read");
             }
             Ok(_) => {}
         }

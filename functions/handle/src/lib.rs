@@ -11,6 +11,7 @@ mod places;
 mod release;
 mod settle;
 mod step;
+mod times;
 mod turns;
 
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
 use fanfold::store::fanouts::Fanouts;
-use fanfold::store::gates::{Gates, share};
+use fanfold::store::gates::{Gates, places_max};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -36,7 +37,7 @@ pub struct Handle {
     fanouts: Fanouts,
     gates: Gates,
     /// Calls that one kind may have at once.
-    share: u32,
+    places_max: u32,
     policies: Policies,
     handle: Queue<HandleMessage>,
     ack: Queue<AckRequest>,
@@ -78,7 +79,7 @@ impl Handle {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
-            share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
+            places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             handle: surroundings
                 .queue(variables::HANDLE_QUEUE_URL)?

@@ -155,6 +155,13 @@ impl HandleMessage {
             (BatchStatus::Done, _) => Some((attempt(batch.attempts), batch.updated_at)),
         }
     }
+
+    /// The message of a batch that is to be called now: it waits neither for its time nor for its worker.
+    #[must_use]
+    pub fn due(batch: &Batch, now: Timestamp) -> Option<Self> {
+        let (message, due) = Self::awaited(batch)?;
+        (batch.status != BatchStatus::Done && due <= now).then_some(message)
+    }
 }
 
 impl LaneBatch {
@@ -227,6 +234,17 @@ mod tests {
         assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));
         let batch = Batch { status: BatchStatus::Done, retry_at: None, ..batch };
         assert_eq!(awaited(&batch), Some((3, 5)), "what it left behind may be lost");
+        assert_eq!(HandleMessage::due(&batch, Timestamp(90)), None, "nothing is left to call");
+    }
+
+    #[test]
+    fn a_batch_is_due_once_its_time_has_come() {
+        let batch = Batch::intended(Uuid::from_u128(9), lane(), tasks().tasks, Timestamp(5));
+        let batch = Batch { status: BatchStatus::Formed, ..batch };
+        let due = |batch: &Batch, now| HandleMessage::due(batch, Timestamp(now)).map(|message| message.attempt);
+        assert_eq!([4, 5].map(|now| due(&batch, now)), [None, Some(1)]);
+        let batch = Batch { status: BatchStatus::InProgress, attempts: 3, lease_until: Some(Timestamp(40)), ..batch };
+        assert_eq!([39, 40].map(|now| due(&batch, now)), [None, Some(3)]);
     }
 
     #[test]

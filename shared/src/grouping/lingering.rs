@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::backoff::delay_seconds;
 use crate::clock::Timestamp;
+use crate::control::Hold;
 use crate::limits::{DELAY_MIN, QUIET_LOOKS, QUIET_LOOKS_APART};
 use crate::policy::Policy;
 
@@ -45,6 +46,12 @@ impl Linger {
                 .filter(|_| policy.min_batch > Some(1))
                 .map_or(Duration::ZERO, |wait| wait.0),
         }
+    }
+
+    /// What leaders of a lane of this policy may do now: in a lane that drains they do not linger.
+    #[must_use]
+    pub fn under(policy: &Policy, hold: Hold) -> Self {
+        if hold.draining { Self::NONE } else { Self::of(policy) }
     }
 
     /// The longest that a leader may wait.
@@ -128,7 +135,7 @@ impl Linger {
         }
         let left = self.most.saturating_sub(lingered);
         if seen.members < self.least {
-            // Who finds nothing makes room for the leader of what comes.
+            // A leader that finds no task gives the lock up, so the next task can elect one.
             let on = if seen.members == 0 { Duration::ZERO } else { self.longest().saturating_sub(lingered) };
             return if left.is_zero() { on } else { self.looks_less_often(lingered).min(left) };
         }
@@ -171,6 +178,17 @@ mod tests {
         assert_eq!((plain.first(), plain.longest()), (seconds(60), seconds(60)));
         assert_eq!([0, 60, 70].map(|lingered| on(plain, lingered, 1)), [60, 0, 0]);
         assert_eq!(linger(json!({"linger": 0})), Linger::NONE);
+    }
+
+    #[test]
+    fn nobody_lingers_in_a_lane_that_drains() {
+        let policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 3});
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        let draining = Hold { draining: true, ..Hold::default() };
+        assert_eq!(
+            [Hold::default(), draining].map(|hold| Linger::under(&policy, hold).longest()),
+            [seconds(3), seconds(0)]
+        );
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub const TARGET_BYTES_MAX: usize = 1_024;
 pub const IN_FLIGHT_MAX: u32 = 1_000;
 
 /// Batches of one lane whose failures wait to be reported: their ids live in the lane's lock record, too (some 17 KB), and make
-/// each write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
+/// each write of it dearer. DynamoDB allows 400 KB per item. Beyond that, a notice that is not taken at once is given up.
 pub const CLOSING_MAX: usize = 1_000;
 
 /// After this the leader's hint is sent again. For liveness only: safety rests on conditions.
@@ -85,8 +85,8 @@ pub const ELECTIONS_AT_ONCE_MAX: usize = 8;
 /// Batches that one invocation forms at once.
 pub const BATCHES_AT_ONCE_MAX: usize = 8;
 
-/// Segments in which `sweep` reads each sparse index, begun anywhere: a sweep that is cut short favours none. With a million lanes
-/// it gets through one in a third of its 55 s (template.yaml). Each that is empty costs half a read unit a minute.
+/// Segments in which `sweep` reads each sparse index, begun anywhere: a sweep that times out favours none. With a million lanes
+/// it gets through one in a third of its 55 s (template.yaml). Each that is empty costs half a read unit per minute.
 pub const SWEEP_SEGMENTS: i32 = 8;
 
 /// Locks that `sweep` writes at once.

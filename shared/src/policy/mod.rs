@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
-pub use compiled::{CompiledPolicy, Placement, Values};
+pub use compiled::{Assignment, CompiledPolicy, Values};
 #[cfg(feature = "openapi")]
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
@@ -167,10 +167,10 @@ impl Policy {
         derived::policy_version(&serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// How many calls of its batch API may run at once. `share`: how many one kind may have.
+    /// How many calls of its batch API may run at once. `places_max`: how many one kind may have.
     #[must_use]
-    pub fn calls_at_once(&self, share: u32) -> u32 {
-        self.max_calls.map_or(share, |calls| calls.min(share))
+    pub fn calls_at_once(&self, places_max: u32) -> u32 {
+        self.max_calls.map_or(places_max, |calls| calls.min(places_max))
     }
 }
 

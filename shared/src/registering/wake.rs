@@ -56,7 +56,7 @@ impl Registrar {
         }
         let names: Vec<Lane> = hasty.keys().copied().cloned().collect();
         let locks = self.locks.get_many(&names, false).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "lanes are not looked at");
+            tracing::warn!(%error, "locks cannot be read; the tasks wait for an election");
             Vec::new()
         });
         let mut seen: BTreeMap<Lane, Lock> = locks.into_iter().map(|lock| (lock.lane.clone(), lock)).collect();

@@ -139,7 +139,7 @@ pub(crate) struct Model {
     pub(crate) handled_as: BTreeMap<TaskId, serde_json::Value>,
     /// The tasks that had each key before.
     pub(crate) had: BTreeMap<String, BTreeSet<TaskId>>,
-    /// Tasks that were dropped as duplicates.
+    /// Tasks that are duplicates.
     pub(crate) dropped: BTreeSet<TaskId>,
     /// The highest attempt of each batch that reached the batch API.
     attempts: BTreeMap<Uuid, u32>,
@@ -169,7 +169,7 @@ impl FanoutModel {
         match self.tolerated {
             None => false,
             Some(Tolerance::Count(most)) => failures > most,
-            Some(Tolerance::Share(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
+            Some(Tolerance::Percentage(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
         }
     }
 }

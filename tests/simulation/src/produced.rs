@@ -92,7 +92,7 @@ impl ProducedPlan {
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
-                    .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Share(0), Tolerance::Share(2_500)])),
+                    .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Percentage(0), Tolerance::Percentage(2_500)])),
                 cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
             }
         };

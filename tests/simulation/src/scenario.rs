@@ -93,7 +93,7 @@ impl Scenario {
             let tolerance = if dice.chance(6_000) {
                 Tolerance::Count(dice.pick(&[0, 0, 1, 2, 5]))
             } else {
-                Tolerance::Share(dice.pick(&[0, 500, 2_500, 6_000]))
+                Tolerance::Percentage(dice.pick(&[0, 500, 2_500, 6_000]))
             };
             plan.tolerated = dice.chance(3_000).then_some(tolerance);
         }

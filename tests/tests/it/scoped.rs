@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
-use fanfold::store::tasks::{Key, KeyClaim};
+use fanfold::store::tasks::{Key, KeyRequest};
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, CallError, Cause};
 use fanfold_register::Registration;
@@ -160,7 +160,7 @@ async fn what_lost_its_key_before_it_was_stored_takes_nothing_back() {
     let ((one, first), (two, second)) = (opened(&stack, "one", 1).await, opened(&stack, "two", 1).await);
     let (lost, other) = (TaskId::Item(first[0]), TaskId::Item(second[0]));
     let key = Key { scope: "parcel=spring".to_owned(), value: "ORD-1".to_owned() };
-    stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap();
+    stack.tasks.take_keys(&[KeyRequest { key, owner: lost }]).await.unwrap();
     stack.tracking.cancel(one).await.unwrap();
     assert_eq!(register(&stack, pushed(other, "spring", 1)).await, Registration::Registered);
     stack.tracking.cancel(two).await.unwrap();

@@ -64,6 +64,7 @@ async fn an_answer_that_is_not_clear_counts_for_no_member() {
 
 /// Each member has the first outcome that is given for it; the others wait for the next answer.
 #[tokio::test(start_paused = true)]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn odd_answers_count_where_they_are_clear() {
     // The answer, how many attempts it takes, and which slots fail.
     let answers: [(&str, Script, u32, &[usize]); 8] = [

@@ -48,6 +48,7 @@ async fn a_small_answer_that_holds_a_large_one_is_refused() {
 }
 
 #[tokio::test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn what_is_no_answer_is_shown() {
     let page = "<!DOCTYPE html>\n<html>\n  <title>404\tNot Found</title>\u{1b}[31m";
     let shown = "<!DOCTYPE html> <html> <title>404 Not Found</title>\\u{1b}[31m";
