@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::ready;
 
 use crate::url::UrlCaller;
-use crate::{Call, CallError, Caller, Calling, Cause, Request};
+use crate::{CallError, Caller, Calling, Cause, Request};
 
 /// Runs programs as batch APIs.
 pub trait Programs: Send + Sync {
@@ -41,8 +41,7 @@ impl Callers {
 }
 
 impl Caller for Callers {
-    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
-        let request = Request { call, key, timeout: batch_api.timeout.0 };
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
         match (&batch_api.way, &self.programs) {
             (Way::Url(url), _) => self.url.post(url, request).boxed(),
             (Way::Command(command), Some(programs)) => programs.run(command, request),

@@ -5,9 +5,13 @@ mod body;
 use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::shorten;
 use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
+use reqwest::StatusCode;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 
 use crate::{Answer, CallError, Cause, Request};
+
+/// The header that says which call of its batch a call is.
+const ATTEMPT: &str = "Fanfold-Attempt";
 
 /// Calls HTTP endpoints.
 #[derive(Clone, Debug, Default)]
@@ -18,11 +22,16 @@ impl UrlCaller {
     pub(crate) async fn post(&self, url: &str, request: Request<'_>) -> Result<Answer, CallError> {
         let post = self.0.post(url).map_err(|error| CallError::new(Cause::Tls, error.to_string()))?;
         let post = post.header(CONTENT_TYPE, "application/json").header(ACCEPT_ENCODING, "gzip");
-        let post = post.header("Idempotency-Key", request.key).timeout(request.timeout);
-        let response = post.body(request.body()?).send().await.map_err(|error| failure(&error))?;
+        let post = post.header("Idempotency-Key", &request.key).header(ATTEMPT, request.call.attempt);
+        let post = post.timeout(request.timeout).body(request.body);
+        let response = post.send().await.map_err(|error| failure(&error))?;
         let status = response.status();
         if status.is_success() {
-            return Answer::read(&body::read(response).await?);
+            let body = body::read(response).await?;
+            return match status {
+                StatusCode::MULTI_STATUS => Answer::read_multi_status(&body, request.call),
+                _ => Answer::read(&body, request.call),
+            };
         }
         let retry_after = retry_after(response.headers());
         let to = response.headers().get(LOCATION).filter(|_| status.is_redirection()).map(|to| {

@@ -28,8 +28,13 @@ impl LocalFolder {
     /// Runs a program for one question. A failed run is repeated, unless it said too much.
     async fn run(&self, command: &[String], ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
         let bytes = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
-        let input =
-            Input { name: "the source", bytes, key: None, timeout: SOURCE_TIMEOUT, most: SOURCE_ANSWER_BYTES_MAX };
+        let input = Input {
+            name: "the source",
+            bytes,
+            variables: Vec::new(),
+            timeout: SOURCE_TIMEOUT,
+            most: SOURCE_ANSWER_BYTES_MAX,
+        };
         let output = self.programs.output(command, input).await.map_err(|error| SourceError {
             for_good: error.cause == Cause::BadAnswer,
             ..SourceError::again(error.message)

@@ -23,6 +23,7 @@ pub mod notice;
 pub mod openapi;
 pub mod overdue;
 pub mod pacing;
+pub mod parts;
 pub mod policy;
 pub mod producing;
 pub mod registering;

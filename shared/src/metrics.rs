@@ -26,6 +26,8 @@ pub const MEMBERS_FAILED: &str = "fanfold_members_failed";
 pub const MEMBERS_DROPPED: &str = "fanfold_members_dropped";
 /// Attempts after which another one is due.
 pub const RETRIES: &str = "fanfold_retries";
+/// Calls that failed as a whole, after which their members were called in halves.
+pub const CALLS_SPLIT: &str = "fanfold_calls_split";
 /// Items whose bit was cleared.
 pub const ITEMS_ACKED: &str = "fanfold_items_acked";
 /// Items whose ack was refused: they do not exist, or not any more.

@@ -85,6 +85,7 @@ pub(crate) fn outside(
         webhooks: Arc::<ScriptedWebhooks>::clone(webhooks),
         sources: Arc::<ScriptedSources>::clone(sources),
         commands: false,
+        call_by_call: false,
     }
 }
 

@@ -31,6 +31,7 @@ impl Ours {
             webhooks: Arc::new(HttpWebhooks::default()),
             sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
             commands: false,
+            call_by_call: false,
         };
         let steps = Steps::new(|function| room.surroundings(function), outside)?;
         room.start("NotifyFunction", Arc::clone(&steps.notify) as Arc<dyn Step>)?;

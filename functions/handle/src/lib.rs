@@ -15,10 +15,12 @@ mod times;
 mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::limits::PARTS_WITHIN;
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
 use fanfold::store::fanouts::Fanouts;
@@ -45,6 +47,8 @@ pub struct Handle {
     elect: Queue<ElectMessage>,
     group: Queue<GroupMessage>,
     caller: Arc<dyn Caller>,
+    /// How long after its beginning an invocation may begin calls for further parts of a batch.
+    parts_within: Duration,
     world: World,
 }
 
@@ -89,7 +93,14 @@ impl Handle {
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             caller,
+            parts_within: PARTS_WITHIN,
             world: surroundings.world.clone(),
         })
+    }
+
+    /// The same, but each call has a message of its own: who stops taking messages stops between two parts of a batch, too.
+    #[must_use]
+    pub fn call_by_call(self) -> Self {
+        Self { parts_within: Duration::ZERO, ..self }
     }
 }

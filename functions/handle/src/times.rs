@@ -57,7 +57,7 @@ impl Rates {
     pub(crate) fn of(batch: &Batch, policy: &Policy) -> Self {
         let allowance = |rate: &Option<_>| rate.as_ref().and_then(Allowance::of);
         // Which members are called is known only when the attempt has begun: it may be fewer.
-        let spends = Spends { tasks: batch.unsettled().len(), weight: batch.weight };
+        let spends = Spends { tasks: batch.called().len(), weight: batch.weight };
         Self { lane: allowance(&policy.lane_rate), kind: allowance(&policy.kind_rate), spends }
     }
 

@@ -12,6 +12,7 @@ use fanfold::store::batches::Batch;
 use fanfold::store::pace::Paced;
 
 use crate::places::Entry;
+use crate::step::Then;
 use crate::times::{Rates, Time, Times, Wait};
 use crate::{Handle, HandleError};
 
@@ -160,9 +161,9 @@ impl Handle {
         batch: &Batch,
         turns: Turns,
         wait: Duration,
-    ) -> Result<(), HandleError> {
+    ) -> Result<Then, HandleError> {
         match self.batches.wait_for_turn(batch, turns).await? {
-            Write::Done(_) => self.later(&batch.lane, message, wait).await,
+            Write::Done(_) => self.come_later(batch, message, wait).await,
             Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await,
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
         }

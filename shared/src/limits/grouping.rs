@@ -20,9 +20,9 @@ pub const MEMBER_BYTES: usize = 128;
 /// The largest weight of a task, and of a batch.
 pub const WEIGHT_MAX: u64 = 1_000_000_000;
 
-/// Bytes of a batch's packed members: with their outcomes and errors the record stays well below DynamoDB's 400 KB. Only
-/// members of very many item groups take that much.
-pub const MEMBERS_BYTES_MAX: usize = 250 * 1_024;
+/// Bytes of a batch's packed members: with their outcomes, errors, and a part for each member, the record stays below DynamoDB's
+/// 400 KB. Only members of very many item groups take that much.
+pub const MEMBERS_BYTES_MAX: usize = 200 * 1_024;
 
 /// Records that one elect or group message names, of tasks on their own and of bundles; more are found in the index.
 pub const NAMED_RECORDS_MAX: usize = 2_000;

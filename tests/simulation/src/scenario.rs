@@ -52,6 +52,8 @@ pub(crate) struct Scenario {
     pub(crate) targets: usize,
     pub(crate) keys: usize,
     pub(crate) doomed: u32,
+    /// Tasks for which the batch API refuses every call as a whole, in ten-thousandths.
+    pub(crate) poison: u32,
     pub(crate) mood: Mood,
 }
 
@@ -70,6 +72,7 @@ impl Scenario {
             targets: 1 + dice.below(4),
             keys: dice.pick(&[2, 4, 40, 40]),
             doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
+            poison: 0,
             mood: Mood::draw(&dice, until),
         };
         // Of dice of their own: everything else is drawn as it is without them.
@@ -87,6 +90,11 @@ impl Scenario {
             for plan in &mut scenario.kinds {
                 rates::draw(&dice, plan.versions.iter_mut().map(|(_, policy)| policy));
             }
+        }
+        // Where a kind hangs, nothing else is to delay the others.
+        let dice = Dice::new(seed, "poison");
+        if !quiet && dice.chance(4_000) {
+            scenario.poison = dice.pick(&[100, 500, 2_000]);
         }
         let dice = Dice::new(seed, "tolerated");
         for plan in &mut scenario.fanouts {
@@ -138,8 +146,8 @@ impl Scenario {
     /// The scenario in lines for people.
     pub(crate) fn describe(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} workers, {} targets, {} keys, {} in 10,000 tasks are doomed, {:?}",
-            self.workers, self.targets, self.keys, self.doomed, self.mood
+            "{} workers, {} targets, {} keys, {} in 10,000 tasks are doomed and {} poison, {:?}",
+            self.workers, self.targets, self.keys, self.doomed, self.poison, self.mood
         )];
         for (at, policy) in self.kinds.iter().flat_map(|kind| &kind.versions) {
             lines.push(format!("from {at:?}: {}", serde_json::json!(policy)));

@@ -150,6 +150,10 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
     if dice.chance(scenario.doomed) {
         content["doomed"] = json!(true);
     }
+    // Dice of its own would be drawn for all tasks: most runs have no poison.
+    if scenario.poison > 0 && dice.chance(scenario.poison) {
+        content["poison"] = json!(dice.pick(&[400, 413, 422, 500]));
+    }
     TaskRequest { id, kind, content }
 }
 

@@ -37,6 +37,7 @@ mod scoped;
 mod sent_on;
 mod shards;
 mod shares;
+mod splitting;
 mod template;
 mod throttled;
 mod tracking;

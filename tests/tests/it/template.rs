@@ -185,7 +185,8 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
     };
     let webhooks = Arc::new(fanfold_notify::HttpWebhooks::from_environment(&surroundings("NotifyFunction")).unwrap());
     let sources = Arc::new(fanfold_produce::AllSources::from_environment(&surroundings("ProduceFunction")));
-    let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, sources, commands: false };
+    let outside =
+        Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, sources, commands: false, call_by_call: false };
     let steps = Steps::new(surroundings, outside).unwrap();
     for function in template.functions() {
         // Those of AWS, which Lambda sets or an emulator has, are not the template's.

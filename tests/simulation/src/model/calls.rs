@@ -1,9 +1,10 @@
 //! What a call of the batch API must be, by what was asked for and said before.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold_batch_api::Call;
+use fanfold_batch_api::{Answer, Call, CallError, MemberOutcome, Request};
 use uuid::Uuid;
 
 use super::{CallLimits, Model, TaskModel, UNHINDERED};
@@ -49,11 +50,62 @@ impl Model {
         by_lane.into_iter().chain(by_kind).collect()
     }
 
+    /// A worker got the answer to a call.
+    pub(crate) fn answered(&mut self, call: &Call, result: &Result<Answer, CallError>) {
+        let members: Vec<TaskId> = match result {
+            Ok(Answer::AllSucceeded) => call.members.iter().map(|member| member.id).collect(),
+            Ok(Answer::Members(members) | Answer::Unclear { members, .. }) => {
+                let mut seen = BTreeSet::new();
+                let first = members.iter().filter(|member| seen.insert(member.id));
+                let succeeded = first.filter(|member| member.outcome == MemberOutcome::Succeeded);
+                let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
+                succeeded.map(|member| member.id).filter(called).collect()
+            }
+            Err(error) if error.cause.answered() => return,
+            Err(_) => {
+                let members = call.members.iter().map(|member| member.id).collect();
+                self.unanswered.insert((call.batch_id, call.attempt), members);
+                return;
+            }
+        };
+        self.worked.insert((call.batch_id, call.attempt), members);
+    }
+
+    /// The end of an attempt was written down.
+    pub(crate) fn recorded(&mut self, batch: Uuid, attempt: u32) {
+        self.pending.remove(&batch);
+        self.recorded.extend(self.worked.remove(&(batch, attempt)).into_iter().flatten());
+        match self.unanswered.remove(&(batch, attempt)) {
+            Some(members) => self.repeated.insert(batch, members),
+            None => self.repeated.remove(&batch),
+        };
+    }
+
+    /// Whether a call got no answer, or none that its worker knows.
+    pub(crate) fn is_unanswered(&self, batch: Uuid, attempt: u32) -> bool {
+        self.unanswered.contains_key(&(batch, attempt))
+    }
+
+    /// Whether a call is for some of the members of a call that got no answer, or whose end nobody wrote down, and not for all.
+    fn not_repeated(&self, call: &Call) -> Option<String> {
+        let before = self.pending.get(&call.batch_id).or_else(|| self.repeated.get(&call.batch_id))?;
+        let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
+        let dropped = |id: &TaskId| matches!(id, TaskId::Item(item) if self.may_be_missing(item));
+        let others = call.members.iter().any(|member| !before.contains(&member.id));
+        let missing = before.iter().any(|id| !called(id) && !dropped(id));
+        let some = before.iter().any(called) && (others || missing);
+        some.then(|| {
+            format!("after no answer to a call for {before:?}, batch {} is called for {:?}", call.batch_id, call)
+        })
+    }
+
     /// The batch API is called; what is wrong with the call.
-    pub(crate) fn call(&mut self, key: &str, call: &Call, limits: &CallLimits) -> Vec<String> {
+    pub(crate) fn call(&mut self, request: &Request<'_>, limits: &CallLimits) -> Vec<String> {
+        let (call, key) = (request.call, &request.key);
         let mut problems = self.starved(call, limits);
         problems.extend(self.cancelled(call));
         problems.extend(self.against_the_operator(call));
+        problems.extend(self.not_repeated(call));
         if let Some(early) = self.pace.called(call.batch_id).filter(|early| *early > limits.apart) {
             problems.push(format!("attempt {} of batch {} came {early:?} too early", call.attempt, call.batch_id));
         }
@@ -66,14 +118,27 @@ impl Model {
             problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
         }
         problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
-        let known = self.calls.entry(key.to_owned()).or_insert_with(|| members.clone());
-        if *known != members {
-            problems.push(format!("key {key} was used for {known:?} and for {members:?}"));
+        let body = String::from_utf8_lossy(&request.body);
+        let known = self.calls.entry(key.to_owned()).or_insert_with(|| body.clone().into_owned());
+        if *known != body {
+            problems.push(format!("key {key} came with {known} and with {body}"));
+        }
+        let known = self.keys.entry((call.batch_id, members)).or_insert_with(|| key.to_owned());
+        if known != key {
+            problems.push(format!("a call of the same members had the key {known}, and then {key}"));
         }
         if !key.starts_with(&call.batch_id.to_string()) {
             problems.push(format!("batch {} was called under the key {key}", call.batch_id));
         }
+        self.pending.insert(call.batch_id, call.members.iter().map(|member| member.id).collect());
         for member in &call.members {
+            *self.tried.entry(member.id).or_default() += 1;
+            if self.split.contains(&call.batch_id) {
+                *self.tried_in_parts.entry(member.id).or_default() += 1;
+            }
+            if self.recorded.contains(&member.id) {
+                problems.push(format!("task {} is called again, although its success was recorded", member.id));
+            }
             let mut content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
             problems.extend(self.take_end(&mut content));
             let rivals = self.rivals(&member.id);

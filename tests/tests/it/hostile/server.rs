@@ -36,6 +36,9 @@ impl Deed {
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     pub(super) key: String,
+    /// The header `Fanfold-Attempt`.
+    pub(super) attempt: String,
+    pub(super) bytes: Vec<u8>,
     pub(super) body: Value,
 }
 
@@ -118,7 +121,9 @@ async fn read(stream: &mut TcpStream) -> Option<Heard> {
         if bytes.len() < end + 4 + length {
             continue;
         }
-        let body = serde_json::from_slice(&bytes[end + 4..]).ok()?;
-        return Some(Heard { key: header("idempotency-key")?, body });
+        let bytes = bytes[end + 4..].to_vec();
+        let body = serde_json::from_slice(&bytes).ok()?;
+        let (key, attempt) = (header("idempotency-key")?, header("fanfold-attempt")?);
+        return Some(Heard { key, attempt, bytes, body });
     }
 }
