@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{Answer, CallError, Cause};
+use crate::{Answer, CallError, Cause, Mapping};
 
 /// Bytes of the hash in an idempotency key.
 const KEY_HASH_BYTES: usize = 16;
@@ -64,17 +64,23 @@ pub struct Request<'a> {
     pub key: String,
     /// How long the call may take.
     pub timeout: Duration,
+    /// How it is written and its answer read, if not as for any batch API.
+    pub mapping: Option<Mapping>,
 }
 
 impl<'a> Request<'a> {
     /// The request of a call.
     ///
     /// # Errors
-    /// It cannot be written as JSON.
+    /// It cannot be written, or would be too large.
     pub fn new(batch_api: &BatchApi, call: &'a Call) -> Result<Self, CallError> {
-        let body = serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?;
+        let mut mapping = Mapping::of(batch_api, call)?;
+        let body = match mapping.as_mut().and_then(|mapping| mapping.body.take()) {
+            Some(body) => body,
+            None => serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?,
+        };
         let key = idempotency_key(call.batch_id, &body);
-        Ok(Self { call, body, key, timeout: batch_api.timeout.0 })
+        Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping })
     }
 }
 

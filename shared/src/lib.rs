@@ -14,6 +14,7 @@ pub mod ids;
 pub mod json;
 pub mod lane;
 pub mod limits;
+pub mod mapping;
 pub mod masks;
 pub mod members;
 pub mod messages;

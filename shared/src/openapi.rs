@@ -45,6 +45,17 @@ pub(crate) fn optional_kind(_: &mut SchemaGenerator) -> Schema {
     schema
 }
 
+/// Any JSON: a template.
+pub(crate) fn template(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
+}
+
+/// The name of a preset, if there is one.
+pub(crate) fn preset(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<Option<&str>> = crate::mapping::preset_names().into_iter().map(Some).chain([None]).collect();
+    json_schema!({"type": ["string", "null"], "enum": names})
+}
+
 /// The weight of a batch, if there is one.
 pub(crate) fn optional_weight(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": WEIGHT_MAX})

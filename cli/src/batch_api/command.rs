@@ -207,8 +207,13 @@ mod tests {
         let api = LocalPrograms::new(std::env::temp_dir());
         let run = async |script: &str| {
             let command = ["sh", "-c", script].map(str::to_owned);
-            let request =
-                Request { call: &call, body: Vec::new(), key: "k".to_owned(), timeout: Duration::from_secs(1) };
+            let request = Request {
+                call: &call,
+                body: Vec::new(),
+                key: "k".to_owned(),
+                timeout: Duration::from_secs(1),
+                mapping: None,
+            };
             api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };
         let silence = |text: &str| Err((Cause::Silence, text.to_owned()));

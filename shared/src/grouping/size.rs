@@ -45,7 +45,7 @@ impl BatchSize {
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
         Self {
-            most: policy.max_batch as usize,
+            most: policy.max_batch() as usize,
             bytes: u64::from(policy.max_batch_bytes.unwrap_or(BATCH_BYTES_DEFAULT)),
             to_the_byte: policy.max_batch_bytes.is_some(),
             weight: policy.max_weight,

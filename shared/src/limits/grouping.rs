@@ -7,6 +7,9 @@ use crate::backoff::Backoff;
 /// Members of one batch.
 pub const BATCH_MEMBERS_MAX: u32 = 10_000;
 
+/// Members of one batch, unless the policy or the preset of its batch API says otherwise.
+pub const BATCH_MEMBERS_DEFAULT: u32 = 100;
+
 /// Bytes of the members of a call, if the policy does not say how many. A Lambda function's HTTP body may have 6 MB, and comes
 /// with its quotes escaped.
 pub const BATCH_BYTES_DEFAULT: u32 = 4 * 1_024 * 1_024;

@@ -36,8 +36,8 @@ impl Policy {
             faults.at_most("min_batch_wait", wait, DELAY_MAX);
             faults.whole_millis("min_batch_wait", wait);
         }
-        if let Some(least) = self.min_batch.filter(|least| !(1..=self.max_batch).contains(least)) {
-            faults.add("min_batch", format!("is {least}, 1 to `max_batch`, which is {}, is allowed", self.max_batch));
+        if let Some(least) = self.min_batch.filter(|least| !(1..=self.max_batch()).contains(least)) {
+            faults.add("min_batch", format!("is {least}, 1 to `max_batch`, which is {}, is allowed", self.max_batch()));
         }
     }
 }

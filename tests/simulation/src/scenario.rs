@@ -126,14 +126,14 @@ impl Scenario {
             self.kinds.push(other);
         }
         for (_, policy) in &mut self.kinds[0].versions {
-            (policy.max_batch, policy.max_in_flight) = (1, 4);
+            (policy.max_batch, policy.max_in_flight) = (Some(1), 4);
             policy.batch_api.timeout = Span::from_secs(60);
         }
         for (_, policy) in self.kinds.iter_mut().flat_map(|kind| &mut kind.versions) {
             (policy.min_batch, policy.min_batch_wait) = (None, None);
         }
         for (_, policy) in self.kinds.iter_mut().skip(1).flat_map(|kind| &mut kind.versions) {
-            (policy.max_batch, policy.max_in_flight) = (8, 4);
+            (policy.max_batch, policy.max_in_flight) = (Some(8), 4);
         }
         self.targets = self.targets.max(3);
         for plan in &mut self.singles {
@@ -165,7 +165,7 @@ impl Scenario {
             let policies = || plan.versions.iter().map(|(_, policy)| policy);
             let first = &plan.versions[0].1;
             let model = KindModel {
-                max_batch: policies().map(|policy| policy.max_batch as usize).max().unwrap_or(0),
+                max_batch: policies().map(|policy| policy.max_batch() as usize).max().unwrap_or(0),
                 filling: Filled::of(policies()),
                 looks_within: policies().map(|policy| Linger::of(policy).looks_within()).max().unwrap_or_default(),
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
@@ -254,7 +254,7 @@ impl KindPlan {
                 policy.quiet = Some(Span::from_secs(dice.between(1, linger - 1)));
             }
             if enough && dice.chance(9_000) {
-                policy.min_batch = Some(dice.between(1, policy.max_batch.into()) as u32);
+                policy.min_batch = Some(dice.between(1, policy.max_batch().into()) as u32);
                 policy.min_batch_wait = Some(Span::from_secs(dice.between(1, 5)));
             }
         }

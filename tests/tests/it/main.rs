@@ -24,6 +24,7 @@ mod hops;
 mod hostile;
 mod http;
 mod leading_on;
+mod mapped;
 mod nested;
 mod notices;
 mod pacing;

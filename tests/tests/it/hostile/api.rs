@@ -20,9 +20,9 @@ pub(super) const PATIENT: Duration = Duration::from_secs(60);
 const IMPATIENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
-    let batch_api = BatchApi { way: Way::Url(url.to_owned()), timeout: Span(timeout) };
+    let batch_api = BatchApi::new(Way::Url(url.to_owned()), Span(timeout));
     let call = no_members();
-    Callers::new().call(&batch_api, Request::new(&batch_api, &call).unwrap()).await
+    Callers::local(|_| None).call(&batch_api, Request::new(&batch_api, &call).unwrap()).await
 }
 
 /// A call without members, for answers whose members do not matter.
@@ -139,7 +139,8 @@ pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration)
         "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::new())).unwrap());
+    stack.handle =
+        Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::local(|_| None))).unwrap());
     stack
 }
 
