@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::client::ClientCommand;
+use crate::sandbox::SandboxArgs;
 
 /// Fans work out and folds it back: groups tasks by target into batches, calls your batch API with each batch as a whole, and
 /// reports exactly when the last task is done.
@@ -22,6 +23,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Serve(ServeArgs),
+    Sandbox(SandboxArgs),
     #[command(flatten)]
     Client(ClientCommand),
 }
