@@ -12,7 +12,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
     let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
     (
         (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
-        any::<[u32; 3]>(),
+        any::<[u32; 4]>(),
         prop::array::uniform5(prop::option::of(any_time())),
         prop::array::uniform4(any_bits()),
         (errors, prop::option::of(".{0,9}"), any_notice()),
