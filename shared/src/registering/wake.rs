@@ -48,10 +48,10 @@ impl Registrar {
         for ((lane, portions), hold) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
             let policy = self.policies.get(&lane.kind).await.ok().flatten();
             let Some(compiled) = policy else { continue };
-            let size = BatchSize::of(&compiled.policy);
+            let size = BatchSize::under(&compiled.policy, *hold);
             if size.linger().is_hasty() {
                 let waiting = portions.first().cloned().unwrap_or_default();
-                hasty.insert(lane, (compiled.policy.max_in_flight, waiting, size.without_linger(hold.draining)));
+                hasty.insert(lane, (compiled.policy.max_in_flight, waiting, size));
             }
         }
         let names: Vec<Lane> = hasty.keys().copied().cloned().collect();
