@@ -73,6 +73,14 @@ kills:
 fairness:
     cargo test --release -p fanfold-tests --test it -- --ignored --nocapture small_lanes_wait
 
+# 64 registrants bring the same 10,000 keys at once, or another number of keys.
+registrants keys="10000":
+    RACED_KEYS={{keys}} cargo test --release -p fanfold-tests --test it -- --ignored --nocapture share_many_orders
+
+# The SQL of docs/partitioning.md on PostgreSQL and MariaDB.
+sql:
+    tests/sql/run --all
+
 # Everything CI does.
 ci:
     .ci/run

@@ -1,6 +1,8 @@
 //! What a batch API answers.
 
+mod failures;
 mod read;
+mod status;
 
 use fanfold::ids::TaskId;
 use serde::Deserialize;

@@ -1,5 +1,6 @@
 //! Calls of batch APIs.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
@@ -7,34 +8,39 @@ use fanfold::policy::BatchApi;
 use futures::future::BoxFuture;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{Answer, CallError, Cause};
+use crate::{Answer, CallError, Cause, Mapping};
+
+/// Bytes of the hash in an idempotency key.
+const KEY_HASH_BYTES: usize = 16;
 
 /// A call that is being made.
 pub type Calling<'a> = BoxFuture<'a, Result<Answer, CallError>>;
 
 /// Calls batch APIs.
 pub trait Caller: Send + Sync {
-    /// Makes one call. `key` is its `Idempotency-Key`: calls with the same key have the same members.
+    /// Makes one call.
     ///
     /// # Errors
     /// There is no answer, or it says that the whole batch was not done.
-    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a>;
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a>;
 }
 
-/// What the batch API gets.
+/// What a call is about.
 #[derive(Clone, Debug, Serialize)]
 pub struct Call {
     /// The batch.
     pub batch_id: Uuid,
     /// The kind of its tasks.
     pub kind: String,
-    /// Which attempt this is, from 1.
+    /// Which call of the batch this is, from 1. It is no part of the body, which stays the same when a call is repeated.
+    #[serde(skip)]
     pub attempt: u32,
     /// What its tasks share.
     pub target: String,
-    /// The members without an outcome.
+    /// The members to be called.
     pub members: Vec<CallMember>,
 }
 
@@ -47,23 +53,105 @@ pub struct CallMember {
     pub content: Box<RawValue>,
 }
 
-/// The parts of a call that each way of calling needs.
-#[derive(Clone, Copy, Debug)]
+/// A call as it is made: its bytes, and the key that follows from them.
+#[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// What the batch API gets.
+    /// What it is about.
     pub call: &'a Call,
-    /// The `Idempotency-Key`.
-    pub key: &'a str,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The `Idempotency-Key`: the batch and a hash of the body, so the same key always comes with the same bytes.
+    pub key: String,
     /// How long the call may take.
     pub timeout: Duration,
+    /// How it is written and its answer read, if not as for any batch API.
+    pub mapping: Option<Mapping>,
 }
 
-impl Request<'_> {
-    /// What the batch API gets, as JSON.
+impl<'a> Request<'a> {
+    /// The request of a call.
     ///
     /// # Errors
-    /// It cannot be written as JSON.
-    pub fn body(&self) -> Result<Vec<u8>, CallError> {
-        serde_json::to_vec(self.call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))
+    /// It cannot be written, or would be too large.
+    pub fn new(batch_api: &BatchApi, call: &'a Call) -> Result<Self, CallError> {
+        let mut mapping = Mapping::of(batch_api, call)?;
+        let body = match mapping.as_mut().and_then(|mapping| mapping.body.take()) {
+            Some(body) => body,
+            None => serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?,
+        };
+        let key = idempotency_key(call.batch_id, &body);
+        Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping })
+    }
+}
+
+fn idempotency_key(batch: Uuid, body: &[u8]) -> String {
+    let mut key = format!("{batch}-");
+    for byte in Sha256::digest(body).iter().take(KEY_HASH_BYTES) {
+        // Writing into a text cannot fail.
+        let _ = write!(key, "{byte:02x}");
+    }
+    key
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A call for tasks with these ids.
+    pub(crate) fn call(ids: &[&str]) -> Call {
+        let content = || RawValue::from_string("{}".to_owned()).unwrap();
+        let members = ids.iter().map(|id| CallMember { id: id.parse().unwrap(), content: content() }).collect();
+        Call { batch_id: Uuid::nil(), kind: "parcel".to_owned(), attempt: 1, target: "NY".to_owned(), members }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn call(attempt: u32, contents: &[&str]) -> Call {
+        let member = |(n, content): (usize, &&str)| CallMember {
+            id: TaskId::Single(Uuid::from_u128(n as u128)),
+            content: RawValue::from_string((*content).to_owned()).unwrap(),
+        };
+        let members = contents.iter().enumerate().map(member).collect();
+        Call { batch_id: Uuid::from_u128(7), kind: "parcel".to_owned(), attempt, target: "NY".to_owned(), members }
+    }
+
+    fn request(call: &Call) -> (String, String) {
+        let batch_api = serde_json::from_str(r#"{"command": ["x"]}"#).unwrap();
+        let request = Request::new(&batch_api, call).unwrap();
+        (request.key, String::from_utf8(request.body).unwrap())
+    }
+
+    #[test]
+    fn the_same_bytes_have_the_same_key_and_others_another() {
+        let first = request(&call(1, &["{\"a\": 1}", "2"]));
+        assert_eq!(request(&call(2, &["{\"a\": 1}", "2"])), first, "the attempt is no part of a request");
+        for others in [&["{\"a\": 1}"][..], &["2", "{\"a\": 1}"], &["{\"a\":1}", "2"], &["{\"a\": 1}", "2", "3"]] {
+            let other = request(&call(1, others));
+            assert!(other.0 != first.0 && other.1 != first.1, "{others:?}");
+        }
+        let other = request(&Call { batch_id: Uuid::from_u128(8), ..call(1, &["{\"a\": 1}", "2"]) });
+        assert_ne!(other.0, first.0);
+    }
+
+    /// A change of either would give a call that is repeated after an upgrade another key.
+    #[test]
+    fn body_and_key_are_these() {
+        let (key, body) = request(&call(3, &["{\"a\":  1}"]));
+        let batch = Uuid::from_u128(7);
+        let id = Uuid::nil();
+        assert_eq!(
+            body,
+            format!(
+                r#"{{"batch_id":"{batch}","kind":"parcel","target":"NY","members":[{{"id":"{id}","content":{{"a":  1}}}}]}}"#
+            )
+        );
+        assert_eq!(key.len(), 36 + 1 + 2 * KEY_HASH_BYTES);
+        assert!(key.starts_with(&format!("{batch}-")), "{key}");
+        assert!(key.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-'), "{key}");
     }
 }

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use fanfold::clock::World;
+use fanfold::config::Surroundings;
 use fanfold::policy::{BatchApi, Way};
+use fanfold_http_client::Guard;
+use fanfold_http_client::aws::Aws;
 use futures::FutureExt;
 use futures::future::ready;
 
 use crate::url::UrlCaller;
-use crate::{Call, CallError, Caller, Calling, Cause, Request};
+use crate::{CallError, Caller, Calling, Cause, Request, Secrets};
 
 /// Runs programs as batch APIs.
 pub trait Programs: Send + Sync {
@@ -19,18 +23,35 @@ pub trait Programs: Send + Sync {
 }
 
 /// Calls each batch API in the way that its policy says.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 #[allow(missing_debug_implementations)]
 pub struct Callers {
     url: UrlCaller,
     programs: Option<Arc<dyn Programs>>,
 }
 
+/// Hosts that may have private addresses, separated by commas.
+const PRIVATE_HOSTS: &str = "BATCH_API_PRIVATE_HOSTS";
+
 impl Callers {
-    /// The ways that Lambda functions have: all but programs.
+    /// The ways that Lambda functions have: all but programs. Of private addresses, those of hosts that the environment names can be
+    /// called.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn deployed(surroundings: &Surroundings) -> Self {
+        let hosts = surroundings.named(PRIVATE_HOSTS).unwrap_or_default();
+        let guard = Guard::allowing(hosts.split(','));
+        let aws = Aws::from_environment(surroundings);
+        let (variables, world) = (surroundings.clone(), surroundings.world.clone());
+        let secrets = Secrets::new(move |name| variables.named(name));
+        Self { url: UrlCaller::new(guard, secrets, aws, world), programs: None }
+    }
+
+    /// The same on a machine where `variables` looks variables up: its own addresses can be called, too.
+    pub fn local(variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        let hosts = variables(PRIVATE_HOSTS).unwrap_or_default();
+        let guard = Guard::local(hosts.split(','));
+        let aws = Aws::new(|name| variables(name).filter(|value| !value.is_empty()));
+        Self { url: UrlCaller::new(guard, Secrets::new(variables), aws, World::system()), programs: None }
     }
 
     /// These, and programs.
@@ -41,10 +62,9 @@ impl Callers {
 }
 
 impl Caller for Callers {
-    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
-        let request = Request { call, key, timeout: batch_api.timeout.0 };
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
         match (&batch_api.way, &self.programs) {
-            (Way::Url(url), _) => self.url.post(url, request).boxed(),
+            (Way::Url(url), _) => self.url.send(url, request).boxed(),
             (Way::Command(command), Some(programs)) => programs.run(command, request),
             (Way::Command(_), None) => {
                 ready(Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only"))).boxed()

@@ -43,6 +43,14 @@ impl Cause {
         }
     }
 
+    /// Whether it is an answer to this very call, which may have failed because of one of its members: calls for fewer
+    /// members may work. Some more statuses are about the caller, the connection or the protocol, whatever the members are.
+    #[must_use]
+    pub fn may_be_one_member(self) -> bool {
+        let caller = matches!(self, Self::Status(402 | 406 | 407 | 411 | 421 | 426 | 428 | 451 | 505 | 511));
+        matches!(self, Self::Status(_) | Self::Exit) && self.answered() && !self.concerns_every_batch() && !caller
+    }
+
     /// Whether it means "not now" rather than "not this". 408: the request did not arrive in time, so nothing was done, and the
     /// next one may arrive.
     #[must_use]
@@ -87,6 +95,20 @@ mod tests {
         }
         assert!(Cause::Unreachable.concerns_every_batch() && Cause::Tls.concerns_every_batch());
         assert!(!Cause::Exit.concerns_every_batch() && !Cause::NotMade.concerns_every_batch());
+    }
+
+    #[test]
+    fn what_one_member_may_have_caused_is_recognized() {
+        for cause in [400, 408, 409, 410, 413, 422, 425, 500, 501].map(Cause::Status).into_iter().chain([Cause::Exit]) {
+            assert!(cause.may_be_one_member(), "{cause:?}");
+        }
+        let others = [301, 401, 403, 404, 429, 502, 503, 504, 524];
+        let caller = [402, 406, 407, 411, 421, 426, 428, 451, 505, 511];
+        let others = others.into_iter().chain(caller).map(Cause::Status);
+        let silent = [Cause::BadAnswer, Cause::Unreachable, Cause::Tls, Cause::Silence, Cause::NotMade];
+        for cause in others.chain(silent) {
+            assert!(!cause.may_be_one_member(), "{cause:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ mod call;
 mod callers;
 mod cause;
 mod error;
+mod mapping;
+mod secrets;
 mod url;
 
 pub use answer::{Answer, MemberAnswer, MemberOutcome};
@@ -15,3 +17,5 @@ pub use callers::{Callers, Programs};
 pub use cause::Cause;
 pub use error::CallError;
 pub use fanfold::retry_after::RetryAfter;
+pub use mapping::{Head, Mapping, Reading, Readings};
+pub use secrets::Secrets;

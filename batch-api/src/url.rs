@@ -1,41 +1,152 @@
 //! Batch APIs behind a URL: the call is posted, the answer is the response.
 
 mod body;
+mod sign;
 
+use fanfold::clock::World;
 use fanfold::limits::EXCERPT_BYTES_MAX;
-use fanfold::text::shorten;
-use fanfold_http_client::{HttpClient, NoAnswer, innermost, retry_after};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
+use fanfold::text::{beginning, shorten};
+use fanfold_http_client::aws::{Aws, Unsigned};
+use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, innermost, retry_after};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{RequestBuilder, StatusCode};
+use serde_json::{Map, Value};
 
-use crate::{Answer, CallError, Cause, Request};
+use self::sign::Signer;
+use crate::secrets::{Secrets, hide};
+use crate::{Answer, CallError, Cause, Mapping, Request};
+
+/// The header that says which call of its batch a call is.
+const ATTEMPT: &str = "Fanfold-Attempt";
 
 /// Calls HTTP endpoints.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UrlCaller(HttpClient);
+#[derive(Clone, Debug)]
+pub(crate) struct UrlCaller {
+    client: HttpClient,
+    secrets: Secrets,
+    signer: Signer,
+}
 
 impl UrlCaller {
-    /// Posts one call.
-    pub(crate) async fn post(&self, url: &str, request: Request<'_>) -> Result<Answer, CallError> {
-        let post = self.0.post(url).map_err(|error| CallError::new(Cause::Tls, error.to_string()))?;
-        let post = post.header(CONTENT_TYPE, "application/json").header(ACCEPT_ENCODING, "gzip");
-        let post = post.header("Idempotency-Key", request.key).timeout(request.timeout);
-        let response = post.body(request.body()?).send().await.map_err(|error| failure(&error))?;
-        let status = response.status();
-        if status.is_success() {
-            return Answer::read(&body::read(response).await?);
-        }
-        let retry_after = retry_after(response.headers());
-        let to = response.headers().get(LOCATION).filter(|_| status.is_redirection()).map(|to| {
-            let to = String::from_utf8_lossy(to.as_bytes());
-            format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES_MAX))
-        });
-        let said = match body::excerpt(response).await {
-            said if said.is_empty() => said,
-            said => format!(": {said}"),
-        };
-        let message = format!("the batch API answered {status}{}{said}", to.unwrap_or_default());
-        Err(CallError { retry_after, ..CallError::new(Cause::Status(status.as_u16()), message) })
+    /// Calls what the guard allows.
+    pub(crate) fn new(guard: Guard, secrets: Secrets, aws: Aws, world: World) -> Self {
+        Self { client: HttpClient::guarded(guard), secrets, signer: Signer { aws, world } }
     }
+
+    /// Makes one call.
+    pub(crate) async fn send(&self, url: &str, request: Request<'_>) -> Result<Answer, CallError> {
+        let (call, mapping) = (request.call, request.mapping.as_ref());
+        if let Some(mapping) = mapping.filter(|mapping| mapping.sent.is_empty()) {
+            return Ok(mapping.uncalled(call).into_answer(call));
+        }
+        let mut names = mapping.map(Mapping::secrets).unwrap_or_default();
+        names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
+        let secrets = self.secrets.values(&names)?;
+        let post = match mapping {
+            None => self.client.post(url).map_err(not_begun)?.header(CONTENT_TYPE, "application/json"),
+            Some(mapping) => self.mapped(url, mapping, &request, &secrets)?,
+        };
+        let post =
+            post.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key).header(ATTEMPT, call.attempt);
+        let response =
+            post.timeout(request.timeout).body(request.body).send().await.map_err(|error| failure(&error))?;
+        let mapping = request.mapping;
+        let reader = mapping.as_ref().filter(|mapping| mapping.reads());
+        let (status, headers) = (response.status(), response.headers().clone());
+        let said = match reader {
+            // The answer to a failed call may be read, too: what cannot be received of it is not needed.
+            Some(_) if !status.is_success() => body::read(response).await.unwrap_or_default(),
+            None if !status.is_success() => {
+                let said = hidden(body::start(response).await, &secrets);
+                return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX)));
+            }
+            _ => body::read(response).await?,
+        };
+        let said = hidden(said, &secrets);
+        if let Some(reader) = reader {
+            let reason = format!("{status}{}", redirect(status, &headers));
+            let readings = reader.read(call, status.as_u16(), &reason, &said);
+            let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
+            return Ok(readings.into_answer(call));
+        }
+        let answer = match status {
+            StatusCode::MULTI_STATUS => Answer::read_multi_status(&said, call)?,
+            _ => Answer::read(&said, call)?,
+        };
+        match mapping {
+            Some(mapping) => Ok(mapping.complete(answer, call)),
+            None => Ok(answer),
+        }
+    }
+
+    /// Begins a request as a mapping describes it.
+    fn mapped(
+        &self,
+        url: &str,
+        mapping: &Mapping,
+        request: &Request<'_>,
+        secrets: &Map<String, Value>,
+    ) -> Result<RequestBuilder, CallError> {
+        let head = mapping.head(&request.key, secrets.clone())?;
+        let url = head.url(url);
+        let method = mapping.method.name();
+        let mut headers = head.headers;
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            headers.push(("content-type".to_owned(), mapping.media_type().to_owned()));
+        }
+        if let Some(sign) = &mapping.sign {
+            let signed: Vec<(&str, &str)> =
+                headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let unsigned = Unsigned { method, url: &url, headers: &signed, body: &request.body };
+            let signature = self.signer.sign(sign, secrets, &request.key, &unsigned)?;
+            headers.extend(signature);
+        }
+        let method = method.parse().map_err(|_| CallError::new(Cause::NotMade, "the method cannot be used"))?;
+        let begun = self.client.request(method, &url).map_err(not_begun)?;
+        headers.into_iter().try_fold(begun, |request, (name, value)| match HeaderValue::from_bytes(value.as_bytes()) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                Ok(request.header(name, value))
+            }
+            // The value is not shown: a secret may be in it.
+            Err(_) => {
+                Err(CallError::new(Cause::NotMade, format!("the header `{name}` has a value that no header may have")))
+            }
+        })
+    }
+}
+
+/// The error of an answer that is no success.
+fn refused(status: StatusCode, headers: &HeaderMap, said: &str) -> CallError {
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    let message = format!("the batch API answered {status}{}{said}", redirect(status, headers));
+    CallError { retry_after: retry_after(headers), ..CallError::new(Cause::Status(status.as_u16()), message) }
+}
+
+/// Where a redirect leads.
+fn redirect(status: StatusCode, headers: &HeaderMap) -> String {
+    let to = headers.get(LOCATION).filter(|_| status.is_redirection()).map(|to| {
+        let to = String::from_utf8_lossy(to.as_bytes());
+        format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES_MAX))
+    });
+    to.unwrap_or_default()
+}
+
+/// An answer without the values of secrets.
+fn hidden(body: Vec<u8>, secrets: &Map<String, Value>) -> Vec<u8> {
+    if secrets.is_empty() {
+        return body;
+    }
+    hide(&String::from_utf8_lossy(&body), secrets).map_or(body, String::into_bytes)
+}
+
+/// No call was made. What the deployment does not allow holds for every batch.
+fn not_begun(error: NotBegun) -> CallError {
+    let cause = match error {
+        NotBegun::Tls(_) => Cause::Tls,
+        NotBegun::Forbidden(_) => Cause::Unreachable,
+    };
+    CallError::new(cause, format!("the batch API cannot be called: {error}"))
 }
 
 /// Why there is no answer. Without a connection the call was not received.

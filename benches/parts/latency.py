@@ -1,4 +1,4 @@
-"""How long a single task waits for its call, and how many batches a second one lane does that may have one in flight.
+"""How long a single task waits for its call, and how many batches per second one lane does that may have one in flight.
 
 Both on `fanfold serve`, with a batch API that answers at once.
 """

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::client::ClientCommand;
+use crate::sandbox::SandboxArgs;
 
-/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API once per batch, and reports
-/// exactly when the last task is done.
+/// Fans work out and folds it back: groups tasks by target into batches, calls your batch API with each batch as a whole, and
+/// reports exactly when the last task is done.
 #[derive(Debug, Parser)]
 #[command(name = "fanfold", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -22,6 +23,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Serve(ServeArgs),
+    Sandbox(SandboxArgs),
     #[command(flatten)]
     Client(ClientCommand),
 }
@@ -41,7 +43,7 @@ pub(crate) enum Command {
 ///
 /// The command checks everything before it registers the first task. The exit status is
 ///
-///   0     every task succeeded, or was dropped because another task has its key
+///   0     every task succeeded, or is a duplicate: another task has its key
 ///   1     another error, such as a full disk, or a batch API that ended
 ///   2     something in the folder or on the command line cannot be used
 ///   3     some tasks failed (the summary lists them), or --fail-fast stopped the run

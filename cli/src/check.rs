@@ -51,7 +51,7 @@ pub(crate) fn check(job: &Job, so_far: impl Fn(u64)) -> Result<(Checked, Pages),
                 continue;
             }
         }
-        if let Err((field, error)) = job.policy.place(&row.content, "") {
+        if let Err((field, error)) = job.policy.assign(&row.content, "") {
             let policy = job.policy_file.display();
             let problem = format!("`{field}` of {policy}: {error}{}", hint(job, &row.content, columns.as_deref()));
             faults.add(Fault::row(&job.input.file, row.line, problem));

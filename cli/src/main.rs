@@ -17,6 +17,7 @@ mod pages;
 mod policies;
 mod rows;
 mod run;
+mod sandbox;
 mod say;
 mod serve;
 mod sources;
@@ -43,6 +44,7 @@ async fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(args, cli.verbose > 0).await,
         Command::Serve(args) => serve::serve(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Sandbox(args) => sandbox::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Client(command) => client::run(command).await,
     };
     match result {

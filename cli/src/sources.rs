@@ -28,14 +28,19 @@ impl LocalFolder {
     /// Runs a program for one question. A failed run is repeated, unless it said too much.
     async fn run(&self, command: &[String], ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
         let bytes = serde_json::to_vec(ask).map_err(SourceError::for_good)?;
-        let input =
-            Input { name: "the source", bytes, key: None, timeout: SOURCE_TIMEOUT, most: SOURCE_ANSWER_BYTES_MAX };
+        let input = Input {
+            name: "the source",
+            bytes,
+            variables: Vec::new(),
+            timeout: SOURCE_TIMEOUT,
+            most: SOURCE_ANSWER_BYTES_MAX,
+        };
         let output = self.programs.output(command, input).await.map_err(|error| SourceError {
             for_good: error.cause == Cause::BadAnswer,
             ..SourceError::again(error.message)
         })?;
-        let told = |error: SourceError| SourceError { message: output.problem(&error.message), ..error };
-        SourceAnswer::read(&output.bytes, ask).map_err(told)
+        let with_output = |error: SourceError| SourceError { message: output.problem(&error.message), ..error };
+        SourceAnswer::read(&output.bytes, ask).map_err(with_output)
     }
 }
 

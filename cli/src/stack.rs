@@ -142,8 +142,9 @@ impl EmbeddedStack {
         let file = run.as_ref().map(|run| Arc::clone(&run.file));
         let sources = Arc::new(sources.with_local(Arc::new(LocalFolder::new(folder.to_owned(), file))));
         let webhooks = Arc::new(HttpWebhooks::from_environment(&self.surroundings("NotifyFunction"))?);
-        let steps =
-            Steps::new(|function| self.surroundings(function), Outside { batch_apis, webhooks, sources, commands })?;
+        // Ctrl-C and `--fail-fast` hold between two parts of a batch, too.
+        let outside = Outside { batch_apis, webhooks, sources, commands, call_by_call: true };
+        let steps = Steps::new(|function| self.surroundings(function), outside)?;
         steps.sweep.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await?;
         let mut pumps = Vec::new();
         for source in self.template.event_sources() {

@@ -18,10 +18,10 @@ fuzz_target!(|input: &str| {
     let compiled = CompiledPolicy::new(policy);
     assert_eq!(compiled.is_ok(), checked.is_ok(), "what passes the check can be compiled");
     let (Ok(compiled), Ok(content)) = (compiled, serde_json::from_str(content)) else { return };
-    let Ok(placement) = compiled.place(&content, "fallback") else { return };
-    assert_eq!(compiled.place(&content, "fallback").expect("again"), placement, "the same content has the same place");
-    assert!(placement.lane.partition < compiled.policy.partitions);
-    assert!(placement.lane.target.len() <= TARGET_BYTES_MAX);
-    assert!(placement.key.is_none_or(|key| key.len() <= TARGET_BYTES_MAX));
-    assert_eq!(placement.lane.to_string().parse(), Ok(placement.lane));
+    let Ok(assignment) = compiled.assign(&content, "fallback") else { return };
+    assert_eq!(compiled.assign(&content, "fallback").expect("again"), assignment, "the same content has the same lane");
+    assert!(assignment.lane.partition < compiled.policy.partitions);
+    assert!(assignment.lane.target.len() <= TARGET_BYTES_MAX);
+    assert!(assignment.key.is_none_or(|key| key.len() <= TARGET_BYTES_MAX));
+    assert_eq!(assignment.lane.to_string().parse(), Ok(assignment.lane));
 });

@@ -51,7 +51,7 @@ pub async fn serve(listener: TcpListener, router: Router, timeouts: Timeouts) {
                     connections.spawn(connection(stream, router.clone(), timeouts));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be taken");
+                    tracing::warn!(%error, "a connection cannot be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },

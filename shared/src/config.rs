@@ -72,6 +72,12 @@ impl Surroundings {
         (self.variables)(name).filter(|value| !value.is_empty())
     }
 
+    /// The value of a variable whose name is not known before, if it is set and not empty.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<String> {
+        (self.variables)(name).filter(|value| !value.is_empty())
+    }
+
     /// The whole number that a variable gives.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::limits::GROUP_ITEMS_MAX;
+use crate::text::start;
 
 pub use range::{GroupId, ItemRange};
 
@@ -25,7 +26,7 @@ pub struct IdError {
 
 impl IdError {
     fn new(value: &str, expected: &'static str) -> Self {
-        Self { value: value.chars().take(120).collect(), expected }
+        Self { value: start(value).to_owned(), expected }
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::TARGET_BYTES_MAX;
 use crate::policy::{KIND_ALLOWED, is_kind};
+use crate::text::start;
 
 /// One partition of one target of one kind. Its text, `<kind>:<partition>:<target>`, is the key of its lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +45,7 @@ impl FromStr for Lane {
             let fits = is_kind(kind) && target.len() <= TARGET_BYTES_MAX;
             (fits && lane.to_string() == text).then_some(lane)
         };
-        parse().ok_or_else(|| LaneError(text.chars().take(120).collect()))
+        parse().ok_or_else(|| LaneError(start(text).to_owned()))
     }
 }
 

@@ -144,9 +144,12 @@ pub struct GroupMessage {
     /// The leader looks whether its tasks are to wait for more: if so, the message is sent again after some time.
     #[serde(default, skip_serializing_if = "is_not")]
     pub lingers: bool,
-    /// For how many seconds the leader has lingered by then, if it still does.
+    /// For how many milliseconds the leader has lingered by then, if it still does.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub lingered: u64,
+    pub lingered_ms: u64,
+    /// For how many milliseconds its worker waits before it looks, less than a second: SQS delays by whole seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub worker_waits: u64,
     /// It comes beside the leader's own message, which is on its way: only if the batch is to be formed now, it has an effect.
     #[serde(default, skip_serializing_if = "is_not")]
     pub hurries: bool,

@@ -10,7 +10,7 @@ pub const ROWS_DROPPED: &str = "fanfold_rows_dropped";
 pub const SOURCE_TRIES_FAILED: &str = "fanfold_source_tries_failed";
 /// Partitions of producers that failed.
 pub const PARTITIONS_FAILED: &str = "fanfold_partitions_failed";
-/// Tasks dropped because another has their key.
+/// Tasks that are duplicates: another has their key.
 pub const TASKS_DUPLICATE: &str = "fanfold_tasks_duplicate";
 /// Tasks that became members of a formed batch.
 pub const TASKS_BATCHED: &str = "fanfold_tasks_batched";
@@ -26,6 +26,8 @@ pub const MEMBERS_FAILED: &str = "fanfold_members_failed";
 pub const MEMBERS_DROPPED: &str = "fanfold_members_dropped";
 /// Attempts after which another one is due.
 pub const RETRIES: &str = "fanfold_retries";
+/// Calls that failed as a whole, after which their members were called in halves.
+pub const CALLS_SPLIT: &str = "fanfold_calls_split";
 /// Items whose bit was cleared.
 pub const ITEMS_ACKED: &str = "fanfold_items_acked";
 /// Items whose ack was refused: they do not exist, or not any more.

@@ -61,7 +61,7 @@ pub enum Event {
     /// Nothing happened to a fan-out for longer than its idle limit.
     #[serde(rename = "fanout.expired")]
     FanoutExpired(FanoutEnded),
-    /// A share of a fan-out's items is done.
+    /// A percentage of a fan-out's items is done.
     #[serde(rename = "fanout.progress")]
     FanoutProgress(FanoutProgress),
     /// Tasks failed finally.
@@ -108,7 +108,7 @@ pub struct FanoutEnded {
     pub succeeded: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     #[serde(default)]
     pub duplicates: u64,
     /// Items that were not done when it was cut short. These, duplicates, those that succeeded and those that failed make up the

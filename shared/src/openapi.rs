@@ -17,10 +17,10 @@ pub(crate) use destinations::{callback_id, event_bus, optional_url, queue, task_
 pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_shares};
-pub(crate) use sources::{bucket, function};
+pub(crate) use sources::{bucket, function, object_keys};
 pub(crate) use spans::{delay, idle_limit, optional_wait, pause, timeout};
 
-/// A number of failures, or a share.
+/// A number of failures, or a percentage.
 pub(crate) fn tolerance(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [
         {"type": "integer", "minimum": 0, "maximum": TOLERATED_FAILURES_MAX},
@@ -43,6 +43,17 @@ pub(crate) fn optional_kind(_: &mut SchemaGenerator) -> Schema {
     let mut schema = kind();
     schema.insert("type".to_owned(), vec!["string", "null"].into());
     schema
+}
+
+/// Any JSON: a template.
+pub(crate) fn template(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
+}
+
+/// The name of a preset, if there is one.
+pub(crate) fn preset(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<Option<&str>> = crate::mapping::preset_names().into_iter().map(Some).chain([None]).collect();
+    json_schema!({"type": ["string", "null"], "enum": names})
 }
 
 /// The weight of a batch, if there is one.

@@ -234,9 +234,9 @@ impl Bucket {
 
     /// The time that `by` got by a write that left the bucket like this. None: another call got one since.
     #[must_use]
-    pub fn given(&self, ask: &Ask, by: Uuid) -> Option<Slot> {
+    pub fn given(&self, ask: &Ask, by: Uuid) -> Option<CallTime> {
         let full = self.full.filter(|_| self.by == Some(by))?;
-        Some(Slot::given(ask.clone(), by, full))
+        Some(CallTime::given(ask.clone(), by, full))
     }
 
     /// The turn that a call gets, and up to when times are promised with it.
@@ -250,7 +250,7 @@ impl Bucket {
 
 /// A time at which a call may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct CallTime {
     /// The call may be made from this moment on.
     pub at: Micros,
     /// The call may be made until this moment.
@@ -263,7 +263,7 @@ pub struct Slot {
     pub ask: Ask,
 }
 
-impl Slot {
+impl CallTime {
     /// The time that a call got, if the bucket is full at `full` after it.
     #[must_use]
     pub fn given(ask: Ask, by: Uuid, full: Micros) -> Self {

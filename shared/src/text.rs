@@ -10,6 +10,9 @@ const GAP: &str = " … ";
 /// Stands for what was left out before or after.
 const CUT: &str = "…";
 
+/// Characters of a name that a message shows.
+const SHOWN_OF_A_NAME: usize = 120;
+
 /// Bytes that are read for each byte shown, since much of the text may be white space.
 const SPARSE: usize = 8;
 
@@ -35,6 +38,12 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     let head = &text[..text.floor_char_boundary(half)];
     let tail = &text[text.ceil_char_boundary(text.len() - half)..];
     Cow::Owned(format!("{head}{GAP}{tail}"))
+}
+
+/// The beginning of a name or id, as much as a message shows of it: 120 characters.
+#[must_use]
+pub fn start(text: &str) -> &str {
+    text.char_indices().nth(SHOWN_OF_A_NAME).map_or(text, |(at, _)| &text[..at])
 }
 
 /// An error and what caused it, outermost first.
@@ -123,6 +132,13 @@ mod tests {
         assert_eq!(shorten("0123456789", 10), "0123456789");
         assert_eq!(shorten("0123456789a", 10), "01 … 9a");
         assert_eq!(shorten("ééééé", 9), "é … é");
+    }
+
+    #[test]
+    fn a_name_is_shown_as_far_as_it_is_a_name() {
+        let long = "é".repeat(SHOWN_OF_A_NAME);
+        assert_eq!([start(""), start("parcel"), start(&long)], ["", "parcel", &long]);
+        assert_eq!(start(&format!("{long}x")), long);
     }
 
     proptest! {

@@ -28,6 +28,8 @@ pub struct Outside {
     pub sources: Arc<dyn Sources>,
     /// Whether the HTTP API takes policies and producers that name programs or files of this machine.
     pub commands: bool,
+    /// Whether each call of a batch API has a message of its own, so that calls end when messages do.
+    pub call_by_call: bool,
 }
 
 /// Every step.
@@ -59,14 +61,15 @@ impl Steps {
     /// # Errors
     /// A variable is missing.
     pub fn new(surroundings: impl Fn(&str) -> Surroundings, outside: Outside) -> Result<Self, ConfigError> {
-        let Outside { batch_apis, webhooks, sources, commands } = outside;
+        let Outside { batch_apis, webhooks, sources, commands, call_by_call } = outside;
+        let handle = Handle::from_environment(&surroundings("HandleFunction"), batch_apis)?;
         Ok(Self {
             api: Arc::new(Api::from_environment(&surroundings("ApiFunction"))?.allow_commands(commands)),
             produce: Arc::new(Produce::from_environment(&surroundings("ProduceFunction"), sources)?),
             register: Arc::new(Register::from_environment(&surroundings("RegisterFunction"))?),
             elect: Arc::new(Elect::from_environment(&surroundings("ElectFunction"))?),
             group: Arc::new(Group::from_environment(&surroundings("GroupFunction"))?),
-            handle: Arc::new(Handle::from_environment(&surroundings("HandleFunction"), batch_apis)?),
+            handle: Arc::new(if call_by_call { handle.call_by_call() } else { handle }),
             ack: Arc::new(Ack::from_environment(&surroundings("AckFunction"))?),
             notify: Arc::new(Notify::from_environment(&surroundings("NotifyFunction"), webhooks)?),
             sweep: Arc::new(Sweep::from_environment(&surroundings("SweepFunction"))?),

@@ -33,13 +33,13 @@ class BatchApi:
             assert batches.setdefault(key, ids) == ids, f"key {key} came with other members"
         return batches
 
-    def answer(self, name, key, call):
+    def answer(self, name, key, attempt, call):
         """Status and document: 429 to the first attempt of every fifth call, and `failed` to what asks for it."""
         with self.lock:
             self.calls[name].append((time.time(), key, call))
             if "partition" in call:  # a producer asks for rows: there is one
                 return 200, {"tasks": [{"kind": "parcel", "content": {"order": "ORD-9", "depot": "005", "state": "NY"}}]}
-            busy = len(self.calls[name]) % 5 == 0 and call["attempt"] == 1
+            busy = len(self.calls[name]) % 5 == 0 and attempt == "1"
         failed = lambda member: member["content"].get("fail", False)
         outcome = lambda member: {"id": member["id"], "outcome": "failed" if failed(member) else "succeeded", "error": "no stock"}
         return (429 if busy else 200), {"members": [outcome(member) for member in call["members"]]}
@@ -49,7 +49,7 @@ class BatchApi:
             def do_POST(self):
                 call = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 name = self.path.rsplit("/", 1)[-1]
-                status, document = api.answer(name, self.headers["idempotency-key"], call)
+                status, document = api.answer(name, self.headers["idempotency-key"], self.headers["fanfold-attempt"], call)
                 body = json.dumps(document).encode()
                 self.send_response(status)
                 self.send_header("content-length", str(len(body)))

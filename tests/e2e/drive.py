@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from batch_api import BatchApi
 from report import HEAD, Figures, table
 from scenarios.batching import batching
+from scenarios.control import control
 from scenarios.face import latency, refusals
 from scenarios.ingestion import ingestion
 from scenarios.notices import notices
@@ -58,7 +59,7 @@ def run(stack, api, scenario):
 def main(name, mode):
     stack, api, lost = Stack(name, mode), BatchApi(), Lost()
     scenarios = (
-        refusals, lost.losing, latency, batching, tracking, notices, workers, ingestion, poison, lost.sweeping, privilege,
+        refusals, lost.losing, latency, batching, control, tracking, notices, workers, ingestion, poison, lost.sweeping, privilege,
     )
     only = os.environ.get("E2E_SCENARIOS", "").split()
     done = [run(stack, api, scenario) for scenario in scenarios if scenario.__name__ in only or not only]

@@ -26,9 +26,9 @@ class Stack:
         self.figures = None
         self.notices = []
 
-    def request(self, method, path, body=None, headers=None):
-        """A signed request; answers status and document."""
-        data = None if body is None else json.dumps(body).encode()
+    def request(self, method, path, body=None, headers=None, read=json.loads):
+        """A signed request; answers status and document. A body of bytes is sent as it is."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"content-type": "application/json", **(headers or {})}
         signed = AWSRequest(method=method, url=self.base + path, data=data, headers=headers)
         SigV4Auth(self.session.get_credentials(), "execute-api", self.session.region_name).add_auth(signed)
@@ -36,7 +36,7 @@ class Stack:
         began = time.perf_counter()
         try:
             with urllib.request.urlopen(plain, timeout=60) as answer:
-                return answer.status, json.loads(answer.read())
+                return answer.status, read(answer.read())
         except urllib.error.HTTPError as error:
             body = error.read()
             try:
@@ -51,6 +51,23 @@ class Stack:
         got, document = self.request(*request)
         assert got == status, f"{request[0]} {request[1]}: {status} was expected, not {got}: {document}"
         return document
+
+    def stream(self, *tasks):
+        """Registers a task per line; answers what became of each."""
+        lines = "".join(json.dumps(task) + "\n" for task in tasks).encode()
+        read = lambda text: [json.loads(line) for line in text.splitlines()]
+        status, answers = self.request("POST", "/tasks", lines, {"content-type": "application/x-ndjson"}, read)
+        assert status == 202, f"the stream was answered {status}: {answers}"
+        return answers
+
+    def listed(self, path, field):
+        """All entries of a list, page by page."""
+        entries = []
+        while path:
+            page = self.expect(200, "GET", path)
+            entries += page[field]
+            path = page.get("next")
+        return entries
 
     def fanout(self, id):
         return self.expect(200, "GET", f"/fanouts/{id}")

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::policy::BatchApi;
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause, Request};
 use futures::FutureExt;
 use tokio::time::Instant;
 
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 pub struct Seen {
     pub key: String,
     pub call: Call,
+    pub body: String,
     /// When it came, and until when the batch API works on it, whether anybody waits for that or not.
     pub at: Instant,
     pub until: Instant,
@@ -68,27 +69,29 @@ impl ScriptedApi {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Members by idempotency key. Panics if one key was used for different members: a batch API could not recognise it.
+    /// Members by idempotency key. Panics if one key came with different bytes: a batch API could refuse that.
     pub fn members_by_key(&self) -> BTreeMap<String, Vec<String>> {
-        let mut calls: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut calls: BTreeMap<String, Seen> = BTreeMap::new();
         for seen in self.seen() {
-            let members: Vec<String> = seen.call.members.iter().map(|member| member.id.to_string()).collect();
-            let known = calls.entry(seen.key.clone()).or_insert_with(|| members.clone());
-            assert_eq!(known, &members, "key {} was used for different members", seen.key);
+            let known = calls.entry(seen.key.clone()).or_insert_with(|| seen.clone());
+            assert_eq!(known.body, seen.body, "key {} came with different bytes", seen.key);
         }
-        calls
+        let members = |seen: Seen| seen.call.members.iter().map(|member| member.id.to_string()).collect();
+        calls.into_iter().map(|(key, seen)| (key, members(seen))).collect()
     }
 }
 
 impl Caller for ScriptedApi {
-    fn call<'a>(&'a self, batch_api: &'a BatchApi, key: &'a str, call: &'a Call) -> Calling<'a> {
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
         async move {
+            let Request { call, key, body, .. } = request;
             let (at, takes) = (Instant::now(), (self.takes)(call));
             let until = at + takes;
-            self.seen.lock().unwrap().push(Seen { key: key.to_owned(), call: call.clone(), at, until });
+            let body = String::from_utf8(body).unwrap();
+            self.seen.lock().unwrap().push(Seen { key, call: call.clone(), body, at, until });
             if takes > batch_api.timeout.0 {
                 tokio::time::sleep(batch_api.timeout.0).await;
-                return Err(CallError::again("no answer in time"));
+                return Err(CallError::new(Cause::Silence, "no answer in time"));
             }
             if !takes.is_zero() {
                 tokio::time::sleep(takes).await;

@@ -30,6 +30,18 @@ pub async fn at_every_request<T>(moment: Moment, run: impl AsyncFn(Crash) -> Opt
     struck
 }
 
+/// Tests of a run: its worker dies before each of its requests, dies after it, or loses its answer, as the [`Moment`] of each
+/// test says. The run makes more than `$least` requests.
+#[macro_export]
+macro_rules! deaths {
+    ($run:expr, $least:literal, $($test:ident: $moment:ident),+ $(,)?) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $test() {
+            assert!($crate::at_every_request($crate::Moment::$moment, $run).await.len() > $least);
+        }
+    )+};
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Requests that could have been struck.

@@ -1,5 +1,6 @@
-//! DynamoDB as it throttles: each partition key of a table and of its indexes, and each table as a whole, takes so many units a second, and
-//! what is beyond that is refused. Each key counts as a partition of its own, without burst capacity. Time is tokio's.
+//! DynamoDB as it throttles: each partition key of a table and of its indexes, and each table as a whole, takes so many units per
+//! second, and what is beyond that is refused. Each key counts as a partition of its own, without burst capacity. Time is
+//! tokio's.
 
 mod requests;
 

@@ -85,6 +85,7 @@ pub(crate) fn outside(
         webhooks: Arc::<ScriptedWebhooks>::clone(webhooks),
         sources: Arc::<ScriptedSources>::clone(sources),
         commands: false,
+        call_by_call: false,
     }
 }
 
@@ -93,6 +94,19 @@ pub(crate) fn template() -> &'static Template {
     static TEMPLATE: LazyLock<Template> =
         LazyLock::new(|| Template::parse(include_str!("../../template.yaml")).unwrap());
     &TEMPLATE
+}
+
+/// Stores a policy.
+async fn put(observer: &Surroundings, policy: serde_json::Value) {
+    let policy: Policy = serde_json::from_value(policy).unwrap();
+    policy.check().unwrap();
+    Policies::new(observer.table("POLICIES_TABLE").unwrap()).put(&policy).await.unwrap();
+}
+
+/// The parts of a stack in tables and queues with these names.
+fn surroundings(engine: &Engine, world: &World, variables: &BTreeMap<String, String>) -> Surroundings {
+    let names = variables.clone();
+    Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| names.get(name).cloned())
 }
 
 impl TestStack {
@@ -106,12 +120,8 @@ impl TestStack {
         let crash = Arc::new(crash);
         let (world, clock) = world();
         let worker = engine.with_interceptor(crash.clone());
-        let lookup = variables.clone();
-        let surroundings =
-            Surroundings::new(worker.dynamodb(), worker.sqs(), world.clone(), move |name| lookup.get(name).cloned());
-        let lookup = variables.clone();
-        let observer =
-            Surroundings::new(engine.dynamodb(), engine.sqs(), world.clone(), move |name| lookup.get(name).cloned());
+        let observer = surroundings(&engine, &world, &variables);
+        let surroundings = surroundings(&worker, &world, &variables);
         let webhooks = Arc::new(ScriptedWebhooks::default());
         let sources = Arc::new(ScriptedSources::default());
         let steps = Steps::new(|_| surroundings.clone(), outside(&api, &webhooks, &sources)).unwrap();
@@ -146,9 +156,7 @@ impl TestStack {
             sources,
             surroundings,
         };
-        let policy: Policy = serde_json::from_value(policy).unwrap();
-        policy.check().unwrap();
-        Policies::new(observer.table("POLICIES_TABLE").unwrap()).put(&policy).await.unwrap();
+        put(&observer, policy).await;
         stack
     }
 

@@ -3,17 +3,31 @@
 use fanfold::ids::TaskId;
 use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
 use fanfold::text::{BYTE_ORDER_MARK, beginning};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Answer, MemberAnswer, MemberOutcome};
-use crate::{CallError, Cause};
+use super::{Answer, MemberAnswer, MemberOutcome, failures, status};
+use crate::{Call, CallError, Cause};
 
 /// An answer's body. Further fields are the batch API's own.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
     members: Option<&'a RawValue>,
+    /// What handlers of SQS messages return. Null differs from no such field.
+    #[serde(borrow, default, rename = "batchItemFailures", deserialize_with = "some")]
+    failures: Option<&'a RawValue>,
+}
+
+/// A value that is there, even if it is null.
+fn some<'a, D: Deserializer<'a>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+/// The two lists that an answer may have.
+enum Listed<'a> {
+    Members(Vec<&'a RawValue>),
+    Failures(&'a RawValue),
 }
 
 /// What the answer says of one member. Further fields, such as its `result`, are the batch API's own.
@@ -24,25 +38,32 @@ struct Entry<'a> {
     #[serde(borrow)]
     outcome: Option<&'a RawValue>,
     #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 impl Answer {
-    /// Reads an answer: nothing (every member succeeded), or `{"members": [{"id", "outcome", "error"?}]}`. An unreadable entry
-    /// does not affect the others.
+    /// Reads the answer to a call: nothing (every member succeeded), `{"members": [{"id", "outcome" or "status", "error"?}]}`,
+    /// or `{"batchItemFailures": [{"itemIdentifier"}]}`. An unreadable entry of `members` does not affect the others.
     ///
     /// # Errors
     /// It is something else. It has no outcomes, so the members are tried again.
-    pub fn read(body: &[u8]) -> Result<Self, CallError> {
+    pub fn read(body: &[u8], call: &Call) -> Result<Self, CallError> {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
         if text.is_empty() {
             return Ok(Self::AllSucceeded);
         }
-        let entries = entries(text).map_err(|came| {
+        let bad = |problem: String| {
             let shown = beginning(text.as_bytes(), EXCERPT_BYTES_MAX);
-            CallError::new(Cause::BadAnswer, format!("the answer is not {{\"members\": [...]}}: {came}: {shown}"))
-        })?;
+            CallError::new(Cause::BadAnswer, format!("{problem}: {shown}"))
+        };
+        let entries =
+            match listed(text).map_err(|came| bad(format!("the answer is not {{\"members\": [...]}}: {came}")))? {
+                Listed::Members(entries) => entries,
+                Listed::Failures(list) => return failures::read(list, call).map(Self::Members).map_err(bad),
+            };
         let mut members = Vec::with_capacity(entries.len());
         let mut strange = Vec::new();
         for entry in entries {
@@ -56,20 +77,41 @@ impl Answer {
         let others = if strange.len() > 1 { format!(", nor do {} others", strange.len() - 1) } else { String::new() };
         Ok(Self::Unclear { members, problem: format!("its entry {shown} names no task by its id{others}") })
     }
+
+    /// The same for a status 207: it says that members differ, so nothing does not mean that all succeeded.
+    ///
+    /// # Errors
+    /// It is something else, or nothing.
+    pub fn read_multi_status(body: &[u8], call: &Call) -> Result<Self, CallError> {
+        match Self::read(body, call)? {
+            Self::AllSucceeded => {
+                let message =
+                    "the batch API answered 207 Multi-Status without a body, {\"members\": [...]} is expected";
+                Err(CallError::new(Cause::BadAnswer, message))
+            }
+            answer => Ok(answer),
+        }
+    }
 }
 
-/// The entries of the list `members`, or the start of another answer.
-fn entries(text: &str) -> Result<Vec<&RawValue>, String> {
+/// The list of an answer, or the start of another answer.
+fn listed(text: &str) -> Result<Listed<'_>, String> {
     // Only for objects: serde would take a list for the fields of one.
     if !text.starts_with('{') {
         return Err(format!("it is {}", sort(text)));
     }
     let body: Body<'_> = serde_json::from_str(text).map_err(|error| format!("it cannot be read, {error}"))?;
-    let members = body.members.ok_or("it has no field `members`")?.get();
+    let members = match (body.members, body.failures) {
+        (Some(members), None) => members.get(),
+        (None, Some(failures)) => return Ok(Listed::Failures(failures)),
+        (None, None) => return Err("it has no field `members`".to_owned()),
+        (Some(_), Some(_)) => return Err("it has both `members` and `batchItemFailures`".to_owned()),
+    };
     if !members.starts_with('[') {
         return Err(format!("its `members` is {}, a list is expected", sort(members)));
     }
-    serde_json::from_str(members).map_err(|error| format!("its `members` cannot be read, {error}"))
+    let members = serde_json::from_str(members).map_err(|error| format!("its `members` cannot be read, {error}"))?;
+    Ok(Listed::Members(members))
 }
 
 /// What an entry says of a member, if it names one. An invalid outcome leaves the member without one.
@@ -83,13 +125,19 @@ fn member(entry: &str) -> Option<MemberAnswer> {
             let problem = format!("the answer's outcome for it is {outcome}, succeeded, failed or retry is expected");
             (MemberOutcome::Unclear, Some(problem))
         }
-        None => (MemberOutcome::Unclear, Some("the answer's entry for it has no `outcome`".to_owned())),
+        None => match entry.status {
+            Some(status) => {
+                let (outcome, problem) = status::outcome(status.get());
+                (outcome, entry.error.map(error).or(problem))
+            }
+            None => (MemberOutcome::Unclear, Some("the answer's entry for it has no `outcome`".to_owned())),
+        },
     };
     Some(MemberAnswer { id, outcome, error })
 }
 
 /// An id, in lower case or not: some libraries write UUIDs in upper case.
-fn id(text: &str) -> Option<TaskId> {
+pub(super) fn id(text: &str) -> Option<TaskId> {
     text.parse().or_else(|_| text.to_ascii_lowercase().parse()).ok()
 }
 
@@ -99,7 +147,7 @@ fn error(error: &RawValue) -> String {
 }
 
 /// The sort of a JSON value, by its first character.
-fn sort(text: &str) -> &'static str {
+pub(super) fn sort(text: &str) -> &'static str {
     match text.bytes().next() {
         Some(b'{') => "an object",
         Some(b'[') => "a bare list",
@@ -123,8 +171,12 @@ mod tests {
 
     const ID: &str = "0189abcd-0000-7000-8000-000000000001";
 
+    fn read(body: &[u8]) -> Result<Answer, CallError> {
+        Answer::read(body, &crate::call::testing::call(&[ID]))
+    }
+
     fn members(body: &str) -> Vec<MemberAnswer> {
-        match Answer::read(body.as_bytes()).unwrap() {
+        match read(body.as_bytes()).unwrap() {
             Answer::Members(members) | Answer::Unclear { members, .. } => members,
             Answer::AllSucceeded => panic!("{body}"),
         }
@@ -140,8 +192,8 @@ mod tests {
             let read = (members[0].id.to_string(), members[0].outcome, members[0].error.as_deref());
             assert_eq!(read, (ID.to_owned(), MemberOutcome::Failed, Some("no")), "{body}");
         }
-        assert_eq!(Answer::read(b" \n").unwrap(), Answer::AllSucceeded);
-        assert_eq!(Answer::read(b"\xef\xbb\xbf").unwrap(), Answer::AllSucceeded);
+        assert_eq!(read(b" \n").unwrap(), Answer::AllSucceeded);
+        assert_eq!(read(b"\xef\xbb\xbf").unwrap(), Answer::AllSucceeded);
     }
 
     #[test]
@@ -160,7 +212,7 @@ mod tests {
             (r#"{"members": ["#, "it cannot be read, EOF"),
             (r#"{"members": [], "members": []}"#, "duplicate field `members`"),
         ] {
-            let error = Answer::read(body.as_bytes()).unwrap_err();
+            let error = read(body.as_bytes()).unwrap_err();
             assert!(error.retriable && error.cause == Cause::BadAnswer, "{body}");
             let shown = format!("the answer is not {{\"members\": [...]}}: {shown}");
             let exact = error.message.starts_with(&shown) || error.message.contains(shown.rsplit(": ").next().unwrap());
@@ -168,7 +220,7 @@ mod tests {
         }
         // The answer to one call is kept for each of up to 10,000 members.
         for huge in [format!("\"{}\"", "x".repeat(1_000_000)), "[".repeat(100_000), "{\"a\":".repeat(100_000)] {
-            let error = Answer::read(huge.as_bytes()).unwrap_err();
+            let error = read(huge.as_bytes()).unwrap_err();
             assert!(error.retriable && error.message.len() <= ERROR_BYTES_MAX, "{} bytes", error.message.len());
         }
     }
@@ -185,9 +237,7 @@ mod tests {
             json!(null),
         ] {
             let body = json!({"members": [&wrong, &right, &wrong]}).to_string();
-            let Answer::Unclear { members, problem } = Answer::read(body.as_bytes()).unwrap() else {
-                panic!("{wrong}")
-            };
+            let Answer::Unclear { members, problem } = read(body.as_bytes()).unwrap() else { panic!("{wrong}") };
             assert_eq!((members.len(), members[0].outcome), (1, MemberOutcome::Succeeded), "{wrong}");
             assert_eq!(problem, format!("its entry {wrong} names no task by its id, nor do 1 others"));
         }
@@ -216,7 +266,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Answer::read(&body);
+            let _ = read(&body);
         }
     }
 }

@@ -29,16 +29,16 @@ pub(super) async fn read(mut response: Response) -> Result<Vec<u8>, CallError> {
     }
 }
 
-/// The beginning of the body of an error, to be shown; empty if there is none.
-pub(super) async fn excerpt(mut response: Response) -> String {
-    let mut body = start_of_body(&mut response, EXCERPT_READ_BYTES_MAX).await;
-    if encoding(response.headers()).ends_with("gzip") {
-        let mut decompressed = Vec::new();
-        // A body that is cut off is shown as far as it can be decompressed.
-        let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut decompressed);
-        body = decompressed;
+/// The beginning of the body of an error, decompressed; empty if there is none.
+pub(super) async fn start(mut response: Response) -> Vec<u8> {
+    let body = start_of_body(&mut response, EXCERPT_READ_BYTES_MAX).await;
+    if !encoding(response.headers()).ends_with("gzip") {
+        return body;
     }
-    beginning(&body, EXCERPT_BYTES_MAX)
+    let mut decompressed = Vec::new();
+    // A body that is cut off is shown as far as it can be decompressed.
+    let _ = MultiGzDecoder::new(body.as_slice()).take(EXCERPT_READ_BYTES_MAX as u64).read_to_end(&mut decompressed);
+    decompressed
 }
 
 fn encoding(headers: &HeaderMap) -> String {

@@ -27,10 +27,11 @@ pub(super) struct Ours {
 impl Ours {
     pub(super) fn new(room: &mut Room) -> Outcome<Self> {
         let outside = Outside {
-            batch_apis: Arc::new(Callers::new()),
+            batch_apis: Arc::new(Callers::local(|_| None)),
             webhooks: Arc::new(HttpWebhooks::default()),
             sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
             commands: false,
+            call_by_call: false,
         };
         let steps = Steps::new(|function| room.surroundings(function), outside)?;
         room.start("NotifyFunction", Arc::clone(&steps.notify) as Arc<dyn Step>)?;

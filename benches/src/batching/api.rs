@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use fanfold::policy::BatchApi;
-use fanfold_batch_api::{Answer, Call, Caller, Calling};
+use fanfold_batch_api::{Answer, Caller, Calling, Request};
 use futures::FutureExt;
 use futures::future::ready;
 
@@ -44,8 +44,8 @@ impl Calls {
 }
 
 impl Caller for Calls {
-    fn call<'a>(&'a self, _: &'a BatchApi, _: &'a str, call: &'a Call) -> Calling<'a> {
-        self.call(call.members.iter().map(|member| member.id.to_string()));
+    fn call<'a>(&'a self, _: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
+        self.call(request.call.members.iter().map(|member| member.id.to_string()));
         ready(Ok(Answer::AllSucceeded)).boxed()
     }
 }

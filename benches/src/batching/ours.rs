@@ -29,6 +29,7 @@ pub(super) async fn register(asked: &Asked, calls: &Arc<Calls>, registering: &mu
         webhooks: Arc::new(HttpWebhooks::default()),
         sources: Arc::new(AllSources::from_environment(&room.surroundings("ProduceFunction"))),
         commands: false,
+        call_by_call: false,
     };
     let steps = Steps::new(|function| room.surroundings(function), outside)?;
     let policy: Policy = serde_json::from_value(json!({

@@ -14,6 +14,9 @@ use super::process_group::ProcessGroup;
 /// Carries the idempotency key to the program.
 const KEY: &str = "FANFOLD_IDEMPOTENCY_KEY";
 
+/// Says which call of its batch a call is.
+const ATTEMPT: &str = "FANFOLD_ATTEMPT";
+
 /// Bytes of standard error that are kept: its end shows why a program failed.
 const STDERR_BYTES: usize = 4 * 1_024;
 
@@ -25,13 +28,13 @@ pub(crate) struct LocalPrograms {
 
 /// What a program is run with.
 #[derive(Debug)]
-pub(crate) struct Input<'a> {
+pub(crate) struct Input {
     /// What it is, in errors.
     pub(crate) name: &'static str,
     /// Its standard input.
     pub(crate) bytes: Vec<u8>,
-    /// The idempotency key, where there is one.
-    pub(crate) key: Option<&'a str>,
+    /// Variables of its environment.
+    pub(crate) variables: Vec<(&'static str, String)>,
     /// How long it may take.
     pub(crate) timeout: Duration,
     /// Bytes that it may print.
@@ -56,22 +59,23 @@ impl LocalPrograms {
     async fn call(&self, command: &[String], request: Request<'_>) -> Result<Answer, CallError> {
         let input = Input {
             name: "the batch API",
-            bytes: request.body()?,
-            key: Some(request.key),
+            bytes: request.body,
+            variables: vec![(KEY, request.key), (ATTEMPT, request.call.attempt.to_string())],
             timeout: request.timeout,
             most: ANSWER_BYTES_MAX,
         };
         let output = self.output(command, input).await?;
-        Answer::read(&output.bytes).map_err(|error| with_errors(error.cause, &error.message, &output.errors))
+        Answer::read(&output.bytes, request.call)
+            .map_err(|error| with_errors(error.cause, &error.message, &output.errors))
     }
 
     /// Runs a program.
     ///
     /// # Errors
     /// It cannot be run, ends with another status than 0, takes too long or prints too much.
-    pub(crate) async fn output(&self, command: &[String], input: Input<'_>) -> Result<Output, CallError> {
-        let Input { name, bytes, key, timeout, most } = input;
-        let program = self.start(command, key)?;
+    pub(crate) async fn output(&self, command: &[String], input: Input) -> Result<Output, CallError> {
+        let Input { name, bytes, variables, timeout, most } = input;
+        let program = self.start(command, variables)?;
         let mut errors = Vec::new();
         // Dropped at the time-out, the program is killed, and what it started.
         let talked = tokio::time::timeout(timeout, talk(program, bytes, most, &mut errors)).await;
@@ -81,12 +85,11 @@ impl LocalPrograms {
         }
     }
 
-    fn start(&self, command: &[String], key: Option<&str>) -> Result<ProcessGroup, CallError> {
+    fn start(&self, command: &[String], variables: Vec<(&str, String)>) -> Result<ProcessGroup, CallError> {
         let empty = || CallError::new(Cause::NotMade, "the command is empty");
         let (program, arguments) = command.split_first().ok_or_else(empty)?;
         // A group of its own: Ctrl-C in a terminal is for the runner, which lets calls in progress end.
-        let key = key.map(|key| (KEY, key));
-        ProcessGroup::spawn(Command::new(program).args(arguments).current_dir(&self.folder).envs(key))
+        ProcessGroup::spawn(Command::new(program).args(arguments).current_dir(&self.folder).envs(variables))
             .map_err(|error| CallError::new(Cause::Unreachable, format!("`{program}` cannot be run: {error}")))
     }
 }
@@ -204,7 +207,13 @@ mod tests {
         let api = LocalPrograms::new(std::env::temp_dir());
         let run = async |script: &str| {
             let command = ["sh", "-c", script].map(str::to_owned);
-            let request = Request { call: &call, key: "k", timeout: Duration::from_secs(1) };
+            let request = Request {
+                call: &call,
+                body: Vec::new(),
+                key: "k".to_owned(),
+                timeout: Duration::from_secs(1),
+                mapping: None,
+            };
             api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };
         let silence = |text: &str| Err((Cause::Silence, text.to_owned()));

@@ -18,5 +18,5 @@ pub(crate) use server::Process;
 
 /// The batch APIs of policies; programs are run in `folder`.
 pub(crate) fn local(folder: PathBuf) -> Arc<dyn Caller> {
-    Arc::new(Callers::new().with_programs(Arc::new(LocalPrograms::new(folder))))
+    Arc::new(Callers::local(|name| std::env::var(name).ok()).with_programs(Arc::new(LocalPrograms::new(folder))))
 }

@@ -26,7 +26,7 @@ pub(crate) struct OpenArgs {
     /// A name of your own, by which `fanfold list` finds it.
     #[arg(long, value_name = "KEY")]
     user_key: Option<String>,
-    /// Fail when more items than this have failed: a number, or a share such as `5%`.
+    /// Fail when more items than this have failed: a number, or a percentage such as `5%`.
     #[arg(long, value_name = "N", value_parser = tolerance)]
     tolerated_failures: Option<Value>,
     /// Expire after this time without activity while it is open.
@@ -54,7 +54,9 @@ pub(crate) struct OpenArgs {
 fn tolerance(text: &str) -> Result<Value, String> {
     let share = |text: &str| text.ends_with('%').then(|| json!(text));
     let count = |text: &str| text.parse::<u64>().ok().map(|count| json!(count));
-    count(text).or_else(|| share(text)).ok_or_else(|| "a whole number or a share such as `5%` is expected".to_owned())
+    count(text)
+        .or_else(|| share(text))
+        .ok_or_else(|| "a whole number or a percentage such as `5%` is expected".to_owned())
 }
 
 fn object(text: &str) -> Result<Value, String> {

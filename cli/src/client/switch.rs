@@ -44,8 +44,8 @@ pub(crate) struct ResumeArgs {
 
 /// Forms the batches of a lane, a target, a kind, or everything at once, without linger.
 ///
-/// It ends by itself when all that waits now is in a batch, or with `fanfold resume`. A paused scope
-/// is resumed.
+/// It ends by itself when all that waits now is in a batch, or with `fanfold resume`. If the
+/// scope is paused, the pause ends.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DrainArgs {

@@ -138,12 +138,12 @@ mod tests {
     #[test]
     fn every_fault_is_named_with_its_place() {
         let text = format!(
-            "{PARCEL}max_batch: 0\nlinger: 500ms\n---\nkind: a b\ntarget: content.\nbatch_api:\n  url: ftp://x\n"
+            "{PARCEL}max_batch: 0\nlinger: 500us\n---\nkind: a b\ntarget: content.\nbatch_api:\n  url: ftp://x\n"
         );
         let shown = faults(&text, false);
         for part in [
             "p.yaml:4:12: `max_batch`: is 0, 1 to 10000 is allowed",
-            "p.yaml:5:9: `linger`: is 500ms",
+            "p.yaml:5:9: `linger`: is 500us",
             "p.yaml:7:7: `kind`: is `a b`",
             "p.yaml:8:9: `target`: `content.` does not compile",
             "p.yaml:10:8: `batch_api.url`: is `ftp://x`",

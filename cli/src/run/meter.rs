@@ -42,7 +42,7 @@ pub(super) struct Reading {
 }
 
 impl Meter {
-    /// Tasks that were dropped because another has their key, by this process.
+    /// Duplicates, whose key another task has, by this process.
     pub(super) fn duplicates(&self) -> u64 {
         self.counters.get(TASKS_DUPLICATE)
     }

@@ -151,7 +151,7 @@ impl Report<'_> {
 
     fn key(&self, content: &str) -> Option<String> {
         let content = serde_json::from_str(content).ok()?;
-        self.job.policy.place(&content, "").ok()?.key
+        self.job.policy.assign(&content, "").ok()?.key
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Summary {
     pub(crate) succeeded: u64,
     /// Items that failed.
     pub(crate) failed: u64,
-    /// Tasks dropped because another has their key.
+    /// Tasks that are duplicates: another has their key.
     pub(crate) duplicates: u64,
     /// Tasks without an outcome, if the run was stopped.
     #[serde(default)]

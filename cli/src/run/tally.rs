@@ -87,7 +87,7 @@ impl Auditor {
         }
     }
 
-    /// How many tasks of a fan-out were dropped because another has their key: reads the whole table of tasks.
+    /// How many tasks of a fan-out are duplicates: reads the whole table of tasks.
     pub(crate) async fn duplicates(&self, fanout: Uuid) -> Result<u64, Failure> {
         let scan = self.engine.dynamodb().scan().table_name(&self.tasks_table).select(Select::Count);
         let scan = scan.filter_expression("#status = :duplicate AND begins_with(id, :fanout)");

@@ -56,7 +56,7 @@ fn policies() {
     refused(&with_policy(&format!("{good}notify: {{}}\n")), &["policy.yaml:", "`notify`", "`url`, `queue`"]);
     refused(&with_policy("kind: row\n"), &["policy.yaml", "target"]);
     refused(&with_policy("kind: [\n"), &["policy.yaml:"]);
-    refused(&with_policy(&good.replace("linger: 1s", "linger: 500ms")), &["`linger`", "whole seconds"]);
+    refused(&with_policy(&good.replace("linger: 1s", "linger: 500us")), &["`linger`", "whole milliseconds"]);
 }
 
 #[test]

@@ -15,5 +15,6 @@ mod paced;
 mod policies;
 mod resume;
 mod run;
+mod sandbox;
 mod serve;
 mod tasks;

@@ -168,3 +168,70 @@ fn what_the_stack_refuses_is_named_with_its_place() {
     let nobody = alone(&["policy", "apply", "-f", "-"], LETTER);
     assert!(code(&nobody) == 1 && stderr(&nobody).contains("no stack answers"), "{}", stderr(&nobody));
 }
+
+const SEARCH: &str = "kind: doc\ntarget: kind\nbatch_api:\n  use: elasticsearch\n  url: https://example.com/docs/_bulk\n  request:\n    \
+                      headers: {Authorization: 'ApiKey ${secret.SEARCH_KEY}'}\n";
+
+#[test]
+fn the_request_of_several_tasks_is_shown_and_how_an_answer_would_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let policy = write("search.yaml", SEARCH);
+    let items = json!({"errors": true, "items": [
+        {"index": {"_id": "x", "status": 201}},
+        {"index": {"status": 400, "error": {"type": "document_parsing_exception", "reason": "failed to parse"}}},
+    ]});
+    let answer = write("answer.json", &items.to_string());
+    let tasks = "{\"a\": 1}\n\n{\"a\": \"x\"}\n";
+    let tried = alone(&["policy", "try", "-f", &policy, "--answer", &answer], tasks);
+    assert_eq!(code(&tried), 0, "{}", stderr(&tried));
+    let request = "request\n  POST https://example.com/docs/_bulk\n  Authorization: ApiKey [secret SEARCH_KEY]\n  \
+                   Content-Type: application/x-ndjson\n  Idempotency-Key: ";
+    let rest = "\n\n  {\"index\":{\"_id\":\"00000000-0000-0000-0000-000000000001\"}}\n  {\"a\":1}\n  \
+                {\"index\":{\"_id\":\"00000000-0000-0000-0000-000000000003\"}}\n  {\"a\":\"x\"}\nanswer 200\n  \
+                line 1     succeeded   x\n  line 3     failed      document_parsing_exception: failed to parse";
+    let shown = stdout(&tried);
+    assert!(shown.contains(request) && shown.ends_with(rest), "{shown}");
+    let tried = alone(&["policy", "try", "-f", &policy, "--answer", &answer, "--json"], tasks);
+    let lines: Vec<Value> = stdout(&tried).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[2]["lines"], &lines[2]["request"]["method"]), (&json!([1, 3]), &json!("POST")));
+    let failed = json!({"line": 3, "outcome": "failed", "said": "document_parsing_exception: failed to parse"});
+    assert_eq!(lines[3]["answer"]["members"][1], failed);
+    let busy = write("busy.json", "{\"error\": \"busy\"}");
+    let tried = alone(&["policy", "try", "-f", &policy, "--answer", &busy, "--status", "429"], tasks);
+    assert!(
+        stdout(&tried)
+            .ends_with("answer 429\n  the batch API answered 429: {\"error\": \"busy\"}; the call is repeated"),
+        "{}",
+        stdout(&tried)
+    );
+    let short = write("short.json", "{\"items\": []}");
+    let tried = alone(&["policy", "try", "-f", &policy, "--answer", &short], tasks);
+    assert!(stdout(&tried).contains("the answer has 0 items for 2 members"), "{}", stdout(&tried));
+    let by_target = write("by-target.yaml", &SEARCH.replace("target: kind", "target: content.a"));
+    let apart = alone(&["policy", "try", "-f", &by_target, "--answer", &answer], tasks);
+    assert!(code(&apart) == 2 && stderr(&apart).contains("the tasks make 2 batches"), "{}", stderr(&apart));
+    let none = alone(&["policy", "try", "-f", &policy, "--answer", "nothing.json"], tasks);
+    assert!(code(&none) == 2 && stderr(&none).contains("nothing.json"), "{}", stderr(&none));
+}
+
+#[test]
+fn a_task_that_does_not_fit_the_request_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.yaml");
+    let policy = "kind: doc\ntarget: kind\nbatch_api:\n  url: https://example.com/\n  request:\n    body:\n      ${members}: ${content.a}\n";
+    std::fs::write(&file, policy).unwrap();
+    let file = file.display().to_string();
+    let tried = alone(&["policy", "try", "-f", &file], "{\"a\": 1}\n{\"b\": 1}\n");
+    assert_eq!(code(&tried), 3);
+    let shown = stdout(&tried);
+    assert!(shown.ends_with("\n\n  [1]\n  without line 2: `content.a` finds no field `a`"), "{shown}");
+    std::fs::write(&file, policy.replace("content.a}", "content.a +}")).unwrap();
+    let wrong = alone(&["policy", "try", "-f", &file], "1");
+    let expected = "`batch_api.request.body.${members}`: `content.a +` ends where a value is expected";
+    assert!(code(&wrong) == 2 && stderr(&wrong).contains(expected), "{}", stderr(&wrong));
+}

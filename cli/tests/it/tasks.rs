@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::stack::{Stack, code};
 use crate::folder::stderr;
 
-/// The documents that a command printed, one a line.
+/// The documents that a command printed, one per line.
 #[track_caller]
 fn documents(output: &std::process::Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -39,10 +39,10 @@ pub struct OpenFanout {
     /// Where Fanfold reports its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Value>,
-    /// Which ends, and which shares of its items as progress, Fanfold reports: `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
+    /// Which ends, and which percentages of its items as progress, Fanfold reports: `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify_on: Option<Value>,
-    /// It fails when more items fail than this number, or share (`"5%"`).
+    /// It fails when more items fail than this number, or percentage (`"5%"`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerated_failures: Option<Value>,
     /// It expires after this time without activity: `{"open": "7d", "sealed": "14d"}`.

@@ -8,7 +8,7 @@ use crate::models::{Fanout, Refused};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Problem {
-    /// The kind of problem; codes never change. Empty if something in front of Fanfold answered.
+    /// The problem's name; codes never change. Empty if something in front of Fanfold answered.
     pub code: String,
     /// What went wrong this time.
     #[serde(alias = "message")]

@@ -61,7 +61,7 @@ pub enum ItemsState {
     Pending,
     /// Acked as succeeded.
     Succeeded,
-    /// Dropped, because another task has its key.
+    /// A duplicate: another task has its key.
     Duplicate,
     /// Not done when the fan-out ended.
     Missing,
@@ -105,7 +105,7 @@ pub struct Fanout {
     /// Those of them that failed.
     #[serde(default)]
     pub failed: u64,
-    /// Those of them that were dropped, because another task has their key.
+    /// Those of them that are duplicates: another task has their key.
     #[serde(default)]
     pub duplicates: u64,
     /// Items that were not done when it failed, expired or was cancelled.
@@ -211,7 +211,7 @@ pub struct CountedFanout {
 pub struct RefusedCount {
     /// The fan-out.
     pub fanout: Uuid,
-    /// The kind of problem; codes never change.
+    /// The problem's name; codes never change.
     pub code: String,
     /// Why.
     pub problem: String,

@@ -34,7 +34,7 @@ pub enum Streamed {
         /// Its id.
         id: String,
     },
-    /// Another task has its key, so it was dropped.
+    /// It is a duplicate: another task has its key.
     Duplicate {
         /// Its id.
         id: String,
@@ -43,7 +43,7 @@ pub enum Streamed {
     },
     /// It cannot be accepted, and was not stored.
     Refused {
-        /// Names the kind of problem; it never changes.
+        /// The problem's name; it never changes.
         code: String,
         /// The field that is wrong, if one is.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -49,9 +49,9 @@ export interface OpenOptions {
   readonly userKey?: string;
   /** Where Fanfold reports its end. */
   readonly notify?: Readonly<Json>;
-  /** Which ends, and which shares of its items (`"50%"`) as progress, Fanfold reports. */
+  /** Which ends, and which percentages of its items (`"50%"`) as progress, Fanfold reports. */
   readonly notifyOn?: { readonly ends?: readonly ReportedEnd[]; readonly progress?: readonly string[] };
-  /** It fails when more items fail than this number, or share (`"5%"`). */
+  /** It fails when more items fail than this number, or percentage (`"5%"`). */
   readonly toleratedFailures?: number | string;
   /** It expires after this time without activity: `{open: "7d", sealed: "14d"}`. */
   readonly idleLimit?: { readonly open?: string; readonly sealed?: string };

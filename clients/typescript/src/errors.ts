@@ -20,7 +20,7 @@ export interface Problem {
 
 /** The API returned a problem. */
 export class ApiError extends FanfoldError {
-  /** The kind of problem; codes never change. Empty if something in front of Fanfold answered. */
+  /** The problem's name; codes never change. Empty if something in front of Fanfold answered. */
   readonly code: string;
   readonly detail: string;
   /** The fields that cannot be used. */

@@ -35,8 +35,9 @@ async fn book(
 ) -> Result<Json<Answer>, Problem> {
     let body = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     // A key that is not text cannot be a file's name either; its replacement characters get it refused.
-    let key = headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let call = Call::read(key.as_deref(), &body)?;
+    let header = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let (key, attempt) = (header("idempotency-key"), header("fanfold-attempt"));
+    let call = Call::read(key.as_deref(), attempt.as_deref(), &body)?;
     if call.is_turned_away() {
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "the depot is busy, call again in a second"));
     }

@@ -14,7 +14,6 @@ use crate::verdict::{self, Verdict};
 /// The body of a call, the parts of it that a truck needs.
 #[derive(Deserialize)]
 struct Body {
-    attempt: u32,
     members: Vec<BodyMember>,
 }
 
@@ -40,6 +39,8 @@ pub(crate) enum CallError {
     NoKey,
     #[error("the Idempotency-Key is {0:?}; 1 to 128 letters, digits and hyphens are allowed")]
     BadKey(String),
+    #[error("the header Fanfold-Attempt is {0:?}; it says which call of its batch this is, from 1")]
+    BadAttempt(String),
     #[error("the body is not a call: {0}")]
     Json(#[from] serde_json::Error),
     #[error("`members` is empty; a truck takes at least one order")]
@@ -77,11 +78,13 @@ struct Booking {
 
 impl Call {
     /// Checks a call before anything is done.
-    pub(crate) fn read(key: Option<&str>, body: &[u8]) -> Result<Self, CallError> {
+    pub(crate) fn read(key: Option<&str>, attempt: Option<&str>, body: &[u8]) -> Result<Self, CallError> {
         let truck = key.ok_or(CallError::NoKey)?;
         if !name::is_safe(truck) {
             return Err(CallError::BadKey(truck.to_owned()));
         }
+        let attempt = attempt.unwrap_or("1");
+        let attempt = attempt.parse().map_err(|_| CallError::BadAttempt(attempt.to_owned()))?;
         let body: Body = serde_json::from_slice(body)?;
         if body.members.is_empty() {
             return Err(CallError::NoMembers);
@@ -99,7 +102,7 @@ impl Call {
             orders.push(order);
         }
         let ids = body.members.into_iter().map(|member| member.id).collect();
-        Ok(Self { truck: truck.to_owned(), attempt: body.attempt, ids, orders })
+        Ok(Self { truck: truck.to_owned(), attempt, ids, orders })
     }
 
     /// Whether this call is turned away for now.
@@ -152,8 +155,8 @@ mod tests {
     }
 
     fn read(key: &str, members: &[Value]) -> Result<Call, CallError> {
-        let body = json!({"batch_id": "b", "kind": "parcel", "attempt": 1, "target": "NY/117", "members": members});
-        Call::read(Some(key), body.to_string().as_bytes())
+        let body = json!({"batch_id": "b", "kind": "parcel", "target": "NY/117", "members": members});
+        Call::read(Some(key), None, body.to_string().as_bytes())
     }
 
     #[test]
@@ -191,9 +194,11 @@ mod tests {
         let mut lacking = member("f:g:7", "1");
         lacking["content"].as_object_mut().unwrap().remove("depot");
         assert!(error("b", &[good, lacking]).ends_with("\"f:g:7\" is not an order: the column `depot` is missing"));
-        assert!(Call::read(None, b"{}").unwrap_err().to_string().contains("Idempotency-Key is missing"));
-        assert!(Call::read(Some("b"), b"{").unwrap_err().to_string().contains("line 1"));
-        let text = Call::read(Some("b"), br#"{"members": []}"#).unwrap_err().to_string();
-        assert!(text.contains("missing field `attempt`"), "{text}");
+        assert!(Call::read(None, None, b"{}").unwrap_err().to_string().contains("Idempotency-Key is missing"));
+        assert!(Call::read(Some("b"), None, b"{").unwrap_err().to_string().contains("line 1"));
+        let text = Call::read(Some("b"), None, b"{}").unwrap_err().to_string();
+        assert!(text.contains("missing field `members`"), "{text}");
+        let text = Call::read(Some("b"), Some("first"), b"{}").unwrap_err().to_string();
+        assert!(text.contains("Fanfold-Attempt is \"first\""), "{text}");
     }
 }

@@ -41,11 +41,11 @@ impl Server {
         (status, head.to_lowercase(), serde_json::from_str(body).unwrap())
     }
 
-    fn book(&self, key: &str, body: &str) -> (u16, String, Value) {
+    fn book(&self, key: &str, attempt: &str, body: &str) -> (u16, String, Value) {
         let length = body.len();
         self.call(&format!(
             "POST /trucks HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             idempotency-key: {key}\r\ncontent-length: {length}\r\n\r\n{body}"
+             idempotency-key: {key}\r\nfanfold-attempt: {attempt}\r\ncontent-length: {length}\r\n\r\n{body}"
         ))
     }
 
@@ -65,7 +65,7 @@ fn command(port: Option<&str>) -> Command {
     command
 }
 
-fn body(attempt: u32, members: usize) -> String {
+fn body(members: usize) -> String {
     let members: Vec<Value> = (0..members)
         .map(|index| {
             json!({"id": format!("fan:group:{index}"), "content": {"order": format!("ORD-{index:06}"), "depot": "117",
@@ -73,7 +73,7 @@ fn body(attempt: u32, members: usize) -> String {
                    "longitude": "-72.6", "weight_kg": if index == 1 { "30.0" } else { "4.1" }}})
         })
         .collect();
-    json!({"batch_id": "b", "kind": "parcel", "attempt": attempt, "target": "NY/117", "members": members}).to_string()
+    json!({"batch_id": "b", "kind": "parcel", "target": "NY/117", "members": members}).to_string()
 }
 
 fn outcomes<'a>(answer: &'a Value, outcome: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -88,9 +88,9 @@ fn a_truck_is_booked_once_however_often_it_is_called() {
     assert_eq!((health.0, health.2), (200, json!({"status": "ok"})));
 
     // Ten thousand orders: the largest call that is promised to fit. Attempts in a row are never both turned away.
-    let attempt = (1..3).find(|attempt| server.book("big", &body(*attempt, 10_000)).0 == 200).unwrap();
-    let request = body(attempt, 10_000);
-    let (_, _, first) = server.book("big", &request);
+    let request = body(10_000);
+    let attempt = ["1", "2"].into_iter().find(|attempt| server.book("big", attempt, &request).0 == 200).unwrap();
+    let (_, _, first) = server.book("big", attempt, &request);
     assert_eq!(first["members"].as_array().unwrap().len(), 10_000);
     assert_eq!(first["members"][1]["error"], "parcel heavier than 29.9 kg");
     let place = manifests.path().join("fan").join("big.csv");
@@ -100,7 +100,7 @@ fn a_truck_is_booked_once_however_often_it_is_called() {
 
     assert!(server.end().status.success());
     let server = Server::start(manifests.path());
-    assert_eq!(server.book("big", &request).2, first);
+    assert_eq!(server.book("big", attempt, &request).2, first);
     assert_eq!(std::fs::read_to_string(&place).unwrap(), manifest);
     assert_eq!(std::fs::read_dir(place.parent().unwrap()).unwrap().count(), 1);
     assert!(server.end().status.success());
@@ -111,7 +111,7 @@ fn a_busy_depot_says_when_to_come_again() {
     let manifests = tempfile::tempdir().unwrap();
     let server = Server::start(manifests.path());
     let turned_away: Vec<_> =
-        (0..25).map(|attempt| server.book("b", &body(attempt, 1))).filter(|answer| answer.0 != 200).collect();
+        (0..25).map(|attempt| server.book("b", &attempt.to_string(), &body(1))).filter(|a| a.0 != 200).collect();
     assert_eq!(turned_away.len(), 1);
     let (status, head, problem) = &turned_away[0];
     assert_eq!((*status, &problem["status"]), (429, &json!(429)));
@@ -123,12 +123,13 @@ fn a_busy_depot_says_when_to_come_again() {
 fn a_bad_call_is_answered_with_what_is_wrong_and_leaves_nothing() {
     let manifests = tempfile::tempdir().unwrap();
     let server = Server::start(manifests.path());
-    for (key, body, word) in [
-        ("../../b", body(1, 1), "Idempotency-Key"),
-        ("b", "{\"attempt\": 1".to_owned(), "line 1"),
-        ("b", body(1, 1).replace("zip_code", "zip"), "`zip_code` is missing"),
+    for (key, attempt, body, word) in [
+        ("../../b", "1", body(1), "Idempotency-Key"),
+        ("b", "x", body(1), "Fanfold-Attempt"),
+        ("b", "1", "{\"members\": ".to_owned(), "line 1"),
+        ("b", "1", body(1).replace("zip_code", "zip"), "`zip_code` is missing"),
     ] {
-        let (status, head, problem) = server.book(key, &body);
+        let (status, head, problem) = server.book(key, attempt, &body);
         assert_eq!(status, 400);
         assert!(head.contains("content-type: application/problem+json"), "{head}");
         assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");

@@ -71,7 +71,7 @@ pub struct CountedFanout {
 pub struct RefusedCount {
     /// Its id.
     pub fanout: Uuid,
-    /// The kind of problem; codes never change. With `unavailable` the count may have been applied.
+    /// The problem's name; codes never change. With `unavailable` the count may have been applied.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "codes"))]
     pub code: &'static str,
     /// Why.

@@ -71,8 +71,8 @@ impl Ack {
         Ok((refused, named.unknown))
     }
 
-    /// What few items of a group say comes back in messages with those of others. They are sent before the messages that they are made of are
-    /// done with: whoever dies in between leaves both, and says the same twice.
+    /// Sends acks of groups with few items on, many in one message, and applies the rest. The new messages are sent before the old
+    /// ones are deleted: after a crash both exist, and the acks are applied twice, which does no harm.
     async fn apply_or_send_on(&self, acks: &Acks, gathered: u32) -> Result<Refused, AckError> {
         let (refused, later) = self.tracking.ack_or_gather(acks, &self.gathering).await?;
         let requests = gathered_requests(&later, gathered);

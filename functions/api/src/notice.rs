@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(crate) struct NoticeView {
     /// Its state.
     state: NoticeState,
-    /// For a notice of progress: the share of the fan-out's items that it reports as done.
+    /// For a notice of progress: the percentage of the fan-out's items that it reports as done.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<String>,
     /// How many deliveries were tried.
@@ -43,7 +43,7 @@ impl NoticeView {
     /// The notice of a fan-out's end once that is to be reported, and before that of the share of its items that it reached last.
     pub(crate) fn of_fanout(fanout: &Fanout) -> Option<Self> {
         let share = match fanout.report()? {
-            Report::Share(reached) => Some(reached.share.to_string()),
+            Report::Progress(reached) => Some(reached.share.to_string()),
             Report::End(_) => None,
         };
         Some(Self { share, ..Self::of(&fanout.notice) })

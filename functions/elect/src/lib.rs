@@ -106,14 +106,16 @@ impl Elect {
             if let Some(waiting) = candidacy.open(&taken) {
                 let lock = locks.get(lane).cloned().unwrap_or_else(|| Lock::free(lane.clone()));
                 let policy = policy_of(&policies, lane).map(|policy| policy.map(|policy| (policy, *hold)));
-                elections.push(self.hold(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)));
+                elections.push(
+                    self.elect_leader(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)),
+                );
             }
         }
         Ok(stream::iter(elections).buffer_unordered(ELECTIONS_AT_ONCE_MAX).collect().await)
     }
 
     /// Holds the election of one lane.
-    async fn hold(
+    async fn elect_leader(
         &self,
         lane: &Lane,
         policy: Result<Option<(Arc<Policy>, Hold)>, ElectError>,
@@ -126,7 +128,7 @@ impl Elect {
             tracing::warn!(%lane, "{}; its tasks wait until there is one, and are found by the sweep", no_policy(&lane.kind));
             return Ok(outbox);
         };
-        let size = BatchSize::of(&policy).without_linger(hold.draining);
+        let size = BatchSize::under(&policy, hold);
         let candidates = candidacy.merged(&waiting);
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
@@ -135,7 +137,8 @@ impl Elect {
             match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
                 Write::Done(lock) => {
                     let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    outbox.group.push(first(message, size, candidacy.wakes()));
+                    // A wake-up does not know how many tasks wait.
+                    outbox.group.push(message.first(size, !candidacy.wakes()));
                     self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
                     return Ok(outbox);
                 }
@@ -144,7 +147,7 @@ impl Elect {
         } else {
             lock
         };
-        outbox.group.extend(self.wake_leader(size.linger().longest(), &lock).await?);
+        outbox.group.extend(self.send_again(size.linger().longest(), &lock).await?);
         if outbox.group.is_empty() {
             let hurried = self.hurried(size, candidacy, candidate, &lock);
             outbox.group.extend(hurried.map(|message| (message, Duration::ZERO)));
@@ -169,7 +172,7 @@ impl Elect {
     }
 
     /// Sends a leader's message again, if the leader was silent for longer than its lease.
-    async fn wake_leader(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
+    async fn send_again(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
         let Some(message) = wake_leader(lock, linger, Patience::Lease, now) else { return Ok(None) };
         if !self.locks.renew(lock).await? {
@@ -210,16 +213,6 @@ impl Elect {
     /// Reads the locks of all lanes of an invocation at once.
     async fn locks(&self, lanes: &[Lane]) -> Result<HashMap<Lane, Lock>, StoreError> {
         Ok(self.locks.get_many(lanes, false).await?.into_iter().map(|lock| (lock.lane.clone(), lock)).collect())
-    }
-}
-
-/// The message to a leader that was just elected, and its delay. `wakes`: the number of waiting tasks is not known.
-fn first(message: GroupMessage, size: BatchSize, wakes: bool) -> (GroupMessage, Duration) {
-    match size.is_full_of(message.waiting.len()).filter(|_| !wakes) {
-        Some(true) => (message, Duration::ZERO),
-        Some(false) => message.after(size.linger().first(), size.linger()),
-        // The leader finds out.
-        None => (message.lingering(), Duration::ZERO),
     }
 }
 

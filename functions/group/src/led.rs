@@ -1,28 +1,26 @@
 //! Messages to a leader that leads no more.
 
+use std::time::Duration;
+
 use fanfold::control::Hold;
-use fanfold::grouping::{BatchSize, Rest};
+use fanfold::grouping::Rest;
 use fanfold::ids::derived;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::store::batches::BatchStatus;
 use fanfold::store::locks::Lock;
-use fanfold::waiting::Waiting;
 
-use crate::{Group, GroupError, Outbox, lead_next};
+use crate::{Group, GroupError, Outbox, lead};
 
 impl Group {
     /// What is to be sent if another batch leads the lane, or none. The leader has formed its batch, or never led. Whoever formed
     /// it may have died before it sent anything. `lock`: as it stands.
     pub(crate) async fn led(&self, message: &GroupMessage, lock: &Lock, hold: Hold) -> Result<Outbox, GroupError> {
         let batch = self.batches.get(message.batch).await?;
-        // What a message names that only hurries has a workflow of its own.
-        let named = if message.hurries { Waiting::default() } else { message.waiting.clone() };
-        let left = self.left(&named, message, hold).await?;
+        let left = self.left(&message.own(message.waiting.clone()), message, hold).await?;
         let next = derived::next_batch(message.batch);
         let mut outbox = if batch.is_some() && lock.holder == Some(next) {
-            // It finds out by itself whether it lingers.
-            let rest = Rest { named: left.clone(), is_part: true, ..Rest::default() };
-            lead_next(message, BatchSize::NONE, next, lock.epoch, &rest)
+            let named = Rest { named: left.clone(), ..Rest::default() }.to_name();
+            lead((GroupMessage::finding_out(lock, next, named), Duration::ZERO))
         } else {
             self.wake(message, left.clone())
         };

@@ -10,7 +10,7 @@ use fanfold::aws::{Queue, QueueError, StoreError, Write};
 use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::Hold;
-use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest, Seen};
+use fanfold::grouping::{BatchSize, Bundle, Candidates, Load, Rest, Seen, forms_at_rest, rests};
 use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::limits::BUNDLE_FILLING_MAX;
@@ -22,7 +22,6 @@ use fanfold::store::locks::{Leader, Locks};
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::{Tasks, WaitingRecord};
 use fanfold::waiting::Waiting;
-use uuid::Uuid;
 
 /// The messages that follow from forming a batch.
 #[derive(Debug, Default)]
@@ -80,13 +79,13 @@ impl Group {
         let kind = &message.lane.kind;
         let policy = self.policies.get(kind).await?;
         // Once its intent is written, it goes on without a policy: tasks that it claimed are kept once its lane's lock names the batch.
-        if policy.is_none() && self.batches.get(message.batch).await?.is_none() {
+        if policy.is_none() && !forms_at_rest(self.batches.get(message.batch).await?.as_ref()) {
             tracing::warn!(lane = %message.lane, "{}; the leader waits, and its message is sent again once there is one", no_policy(kind));
             return Ok(Outbox::default());
         }
         let hold = self.policies.hold(&message.lane).await?;
-        let rests = hold.paused || policy.is_none();
-        let size = policy.as_deref().map_or(BatchSize::NONE, BatchSize::of).without_linger(hold.draining);
+        let rests = rests(hold, policy.is_some());
+        let size = policy.as_deref().map_or(BatchSize::NONE, |policy| BatchSize::under(policy, hold));
         let lock = self.locks.get(&message.lane).await?;
         if lock.holder != Some(message.batch) {
             return self.led(message, &lock, hold).await;
@@ -128,12 +127,12 @@ impl Group {
     ) -> Result<Option<Outbox>, GroupError> {
         let at_once = candidates.full || candidates.flushes;
         let seen = Seen { members: candidates.chosen.len(), at_once, newest };
-        let wait = size.linger().on(Duration::from_secs(message.lingered), seen, self.world.now());
+        let wait = size.linger().on(message.lingered(), seen, self.world.now());
         let may_wait = (message.lingers || message.hurries) && !wait.is_zero();
         if !may_wait || self.batches.get(message.batch).await?.is_some() {
             return Ok(None);
         }
-        // Who only hurries leaves the rest to the leader's own message.
+        // A message that hurries is not sent again: the leader's own message is on its way.
         let own = (!message.hurries).then(|| message.after(wait, size.linger()));
         Ok(Some(Outbox { group: own.into_iter().collect(), ..Outbox::default() }))
     }
@@ -160,9 +159,7 @@ impl Group {
             self.tasks.bury(bundle).await?;
         }
         let loads = self.loads(&found.records, size).await?;
-        // What a message names that only hurries has a workflow of its own.
-        let named = if message.hurries { Waiting::default() } else { named };
-        Ok((Candidates::choose(named, found.records, loads, size), found.newest, freed))
+        Ok((Candidates::choose(message.own(named), found.records, loads, size), found.newest, freed))
     }
 
     /// What tasks on their own take of a batch; bundles hold it for theirs. Read only where it matters.
@@ -229,13 +226,13 @@ impl Group {
         let handed = more && max_in_flight > 1 && self.locks.hand_over(&leader, next, max_in_flight).await?;
         if handed {
             // It was the leader's own epoch, or the lock would have refused.
-            return Ok((lead_next(message, size, next, message.epoch.saturating_add(1), rest), true));
+            return Ok((lead(message.taken_over(next, message.epoch.saturating_add(1), rest, size)), true));
         }
         match self.locks.step_down(&leader, more).await? {
             Write::Done(()) => Ok((self.wake(message, rest.named.clone()), true)),
             // An earlier delivery handed the lock over, but died before it sent the message.
             Write::Refused(lock) if lock.holder == Some(next) => {
-                Ok((lead_next(message, size, next, lock.epoch, rest), lock.names(message.batch)))
+                Ok((lead(message.taken_over(next, lock.epoch, rest, size)), lock.names(message.batch)))
             }
             Write::Refused(lock) => Ok((self.wake(message, rest.named.clone()), lock.names(message.batch))),
         }
@@ -274,14 +271,7 @@ fn leader(message: &GroupMessage) -> Leader<'_> {
     Leader { lane: &message.lane, batch: message.batch, epoch: message.epoch }
 }
 
-/// The message for the lane's next leader to form its batch: at once if the batch is full or a task of it flushes, or if the
-/// leader has yet to find that out, or for how long its lane has been quiet.
-fn lead_next(message: &GroupMessage, size: BatchSize, next: Uuid, epoch: u64, rest: &Rest) -> Outbox {
-    let next = message.next(next, epoch, rest.to_name());
-    let next = match rest.full || rest.flushes {
-        true => (next, Duration::ZERO),
-        false if rest.is_part || size.linger().hears_quiet() => (next.lingering(), Duration::ZERO),
-        false => next.after(size.linger().first(), size.linger()),
-    };
+/// Only the message to the lane's next leader is to be sent.
+fn lead(next: (GroupMessage, Duration)) -> Outbox {
     Outbox { group: vec![next], ..Outbox::default() }
 }

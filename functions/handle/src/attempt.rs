@@ -12,12 +12,13 @@ use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
 use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::Batch;
-use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause, Request};
 use serde_json::value::RawValue;
 
 use crate::breaker::Called;
 use crate::places::{Entry, Pass};
 use crate::settle::Ended;
+use crate::step::Then;
 use crate::turns::pause;
 use crate::{Handle, HandleError};
 
@@ -33,6 +34,8 @@ enum Begun {
     Overtaken,
     /// Its lane was paused meanwhile.
     Paused,
+    /// The members that were to be called were dropped, and others are left.
+    Dropped,
 }
 
 /// The members of a call.
@@ -45,6 +48,10 @@ struct Prepared {
 }
 
 impl Prepared {
+    fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.gone.is_empty()
+    }
+
     /// The same without members that the batch has dropped.
     fn without(self, batch: &Batch) -> Self {
         let called = |id: &TaskId| batch.members.slot(id).is_some_and(|slot| !batch.dropped.get(slot));
@@ -58,7 +65,7 @@ impl Prepared {
 impl Handle {
     /// Makes one attempt, unless another worker makes it or made it, it is not due yet, its lane is paused, or its kind has no
     /// place free.
-    pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<(), HandleError> {
+    pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<Then, HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.go_on(&batch, message.more).await;
@@ -66,31 +73,31 @@ impl Handle {
         let held = self.policies.hold(&batch.lane).await?.paused;
         if held && !self.nothing_left(&batch).await? {
             // When the lane is resumed, the batch's message is sent again.
-            return Ok(());
+            return Ok(Then::Waits);
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
             left if left < DELAY_MIN => tokio::time::sleep(left).await,
-            left => return self.later(&batch.lane, message, left).await,
+            left => return self.come_later(&batch, message, left).await,
         }
         let kind = &batch.lane.kind;
         let Some(policy) = self.policies.get(kind).await? else {
             tracing::warn!(batch = %batch.id, "{}; the batch waits, and is found by the sweep", no_policy(kind));
-            return Ok(());
+            return Ok(Then::Waits);
         };
         if let Some(wait) = self.until_turn(&batch, &policy).await {
             return match self.nothing_left(&batch).await? {
                 true => self.drop_all(message, &policy).await,
-                false => self.later(&batch.lane, message, wait).await,
+                false => self.come_later(&batch, message, wait).await,
             };
         }
         let mut pass = match self.enter(&batch, &policy).await? {
             Entry::Pass(pass) => *pass,
             _ if self.nothing_left(&batch).await? => return self.drop_all(message, &policy).await,
-            Entry::Later(wait) => return self.later(&batch.lane, message, wait).await,
-            Entry::NotYet(_) => return self.later(&batch.lane, message, DELAY_MIN).await,
+            Entry::Later(wait) => return self.come_later(&batch, message, wait).await,
+            Entry::NotYet(_) => return self.come_later(&batch, message, DELAY_MIN).await,
             Entry::Turn(turns, wait) => return self.wait_for_turn(message, &batch, turns, wait).await,
-            Entry::StandsStill => return Ok(()),
+            Entry::StandsStill => return Ok(Then::Waits),
             Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
         };
         let begun = self.begin(message, &batch, &policy, &mut pass).await;
@@ -100,8 +107,10 @@ impl Handle {
         self.release_place(&batch, &pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
-            Begun::Overtaken | Begun::Paused => Ok(()),
-            Begun::Attempt(..) | Begun::TooLate => self.later(&batch.lane, message, Duration::ZERO).await,
+            Begun::Overtaken | Begun::Paused => Ok(Then::Waits),
+            Begun::Attempt(..) | Begun::TooLate | Begun::Dropped => {
+                self.come_later(&batch, message, Duration::ZERO).await
+            }
         }
     }
 
@@ -113,7 +122,7 @@ impl Handle {
         policy: &Policy,
         prepared: Prepared,
         more: bool,
-    ) -> Result<(), HandleError> {
+    ) -> Result<Then, HandleError> {
         let Prepared { members, registered, gone } = prepared;
         // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
@@ -128,22 +137,26 @@ impl Handle {
     }
 
     /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
-    async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<(), HandleError> {
-        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
+    async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<Then, HandleError> {
+        let batch = match self.begin_without_call(message, policy).await? {
+            Ok(batch) => batch,
+            Err(then) => return Ok(then),
+        };
         let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
         self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }, message.more).await
     }
 
-    /// Begins an attempt that makes no call. None: another worker was faster, and what follows from its attempt is done.
+    /// Begins an attempt that makes no call. `Err`: another worker was faster, and what follows from its attempt is done, but
+    /// for this.
     pub(crate) async fn begin_without_call(
         &self,
         message: HandleMessage,
         policy: &Policy,
-    ) -> Result<Option<Batch>, HandleError> {
+    ) -> Result<Result<Batch, Then>, HandleError> {
         match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
-            Write::Done(batch) => Ok(Some(batch)),
+            Write::Done(batch) => Ok(Ok(batch)),
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),
-            Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await.map(|()| None),
+            Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await.map(Err),
         }
     }
 
@@ -174,6 +187,11 @@ impl Handle {
             }
         };
         let prepared = prepared.without(&batch);
+        // Nobody is left of the part that was to be called, but there are others.
+        if prepared.is_empty() && !batch.unsettled().is_empty() {
+            self.batches.take_back(&batch).await?;
+            return Ok(Begun::Dropped);
+        }
         // The switches are read once more after the beginning, so that a call begins soon after they were read, or not at all.
         if !prepared.members.is_empty() {
             match self.policies.hold(&batch.lane).await {
@@ -194,9 +212,9 @@ impl Handle {
         Ok(Begun::Attempt(batch, prepared))
     }
 
-    /// Reads the members that have no outcome.
+    /// Reads the members that are to be called.
     async fn prepare(&self, batch: &Batch) -> Result<Prepared, HandleError> {
-        let slots = batch.unsettled();
+        let slots = batch.called();
         let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied().collect();
         let mut contents = self.tasks.contents(&ids).await?;
         let mut gone = BTreeSet::new();
@@ -231,21 +249,22 @@ impl Handle {
             target: batch.lane.target.clone(),
             members,
         };
+        let request = Request::new(&policy.batch_api, &call)?;
         metrics::counter!(CALLS).increment(1);
         let called = self.world.now();
         if batch.attempts == 1 {
             let waited = metrics::histogram!(REGISTERED_TO_CALLED);
             registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
         }
-        let result = self.caller.call(&policy.batch_api, &idempotency_key(batch), &call).await;
+        let result = self.caller.call(&policy.batch_api, request).await;
         let took = self.world.now().since(called).as_secs_f64();
         metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
         match &result {
             Err(error) => {
-                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the batch API did not do the batch");
+                tracing::info!(batch = %batch.id, attempt = batch.attempts, %error, "the call of the batch API failed");
             }
             Ok(Answer::Unclear { problem, .. }) => {
-                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "the answer is not clear");
+                tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "a part of the answer cannot be read");
             }
             Ok(_) => {}
         }
@@ -253,9 +272,9 @@ impl Handle {
     }
 }
 
-/// Whether so many workers died while they handled a batch that it may be the cause.
+/// Whether so many workers in a row died while they called the same members that these may be the cause.
 fn lost_too_often(batch: &Batch) -> bool {
-    batch.attempts - batch.ended > LOST_ATTEMPTS_MAX
+    batch.lost_in_a_row() >= LOST_ATTEMPTS_MAX
 }
 
 /// The result of an attempt without a call.
@@ -265,12 +284,4 @@ fn not_called(batch: &Batch) -> Result<Answer, CallError> {
     }
     let message = format!("{LOST_ATTEMPTS_MAX} workers were lost while they called the batch API");
     Err(CallError { retriable: false, ..CallError::new(Cause::Silence, message) })
-}
-
-/// Calls with one key have the same members: once a call has settled some of them, the next call has another key.
-fn idempotency_key(batch: &Batch) -> String {
-    match batch.rounds {
-        0 => batch.id.to_string(),
-        rounds => format!("{}-{rounds}", batch.id),
-    }
 }

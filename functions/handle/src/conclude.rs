@@ -3,51 +3,81 @@
 use std::time::Duration;
 
 use fanfold::aws::Write;
+use fanfold::bits::Bits;
 use fanfold::grouping::{First, Follows};
 use fanfold::lane::Lane;
 use fanfold::limits::DELAY_MIN;
 use fanfold::messages::{AckRequest, HandleMessage, NotifyMessage};
-use fanfold::metrics::{MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
+use fanfold::metrics::{CALLS_SPLIT, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
 use crate::settle::{Ended, settle};
+use crate::step::{Next, Then};
 use crate::{Handle, HandleError};
 
 impl Handle {
     /// Writes down how an attempt ended, and sends what follows. `more`: see [`HandleMessage::more`].
-    pub(crate) async fn end(&self, batch: Batch, policy: &Policy, ended: Ended, more: bool) -> Result<(), HandleError> {
+    pub(crate) async fn end(
+        &self,
+        batch: Batch,
+        policy: &Policy,
+        ended: Ended,
+        more: bool,
+    ) -> Result<Then, HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
+        let split = settlement.split;
         let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
-            return Ok(());
+            return Ok(Then::Waits);
         };
-        count(&batch, &settled);
+        count(&batch, &settled, split);
+        if let Some(next) = self.next_part(&settled, policy, more) {
+            self.release(&settled, Some(policy), &batch.failed).await?;
+            return Ok(Then::Next(Box::new(next)));
+        }
         self.conclude(&settled, Some(policy), more).await
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
-    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<(), HandleError> {
+    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Then, HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotFormed(batch.id))?;
         let message = HandleMessage { more, ..message };
         match (batch.status, batch.lease_until) {
             // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(_)) => {
-                self.later(&batch.lane, message, from.since(self.world.now()) + DELAY_MIN).await
+                self.come_later(batch, message, from.since(self.world.now()) + DELAY_MIN).await
             }
-            (BatchStatus::Grouping | BatchStatus::Formed, _) => self.later(&batch.lane, message, Duration::ZERO).await,
+            (BatchStatus::Grouping | BatchStatus::Formed, _) => self.come_later(batch, message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
         }
     }
 
-    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's
-    /// flight before its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the
-    /// attempt followed, which counts if it was deleted meanwhile.
-    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<(), HandleError> {
+    /// The call for the next part of a batch, if it may be made at once. Until then only the keys of those that failed now are
+    /// released: everything else follows when the worker is through with the parts, or from its message if it dies.
+    fn next_part(&self, settled: &Batch, policy: &Policy, more: bool) -> Option<Next> {
+        let (message, from) = HandleMessage::awaited(settled).filter(|_| !settled.parts.is_empty())?;
+        let at_once = from.since(self.world.now()).is_zero();
+        let (message, timeout) = (HandleMessage { more, ..message }, policy.batch_api.timeout.0);
+        at_once.then(|| Next { settled: settled.clone(), message, timeout })
+    }
+
+    /// Sends the acks of the outcomes so far of a batch whose next part waits.
+    pub(crate) async fn ack_so_far(&self, batch: &Batch) -> Result<(), HandleError> {
+        match Follows::of(batch, None).first() {
+            Some(First::Acks) => Ok(self.ack.send(&AckRequest::of(batch)).await?),
+            Some(First::Notice) | None => Ok(()),
+        }
+    }
+
+    /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's flight before
+    /// its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the attempt followed,
+    /// which counts if it was deleted meanwhile.
+    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<Then, HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.as_deref().or(attempted);
         let follows = Follows::of(batch, policy);
-        self.release(batch, policy).await?;
+        self.release(batch, policy, &Bits::default()).await?;
         if follows.done {
             let lock = self.leave_flight(batch, policy, follows.closing(), more).await?;
             // A notice was due once, but the policy no longer names a destination.
@@ -67,7 +97,17 @@ impl Handle {
             let message = HandleMessage { more, ..message };
             self.later(&batch.lane, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
         }
-        Ok(())
+        Ok(Then::Done)
+    }
+
+    /// The same as [`Self::later`], for a batch that is not called now.
+    pub(crate) async fn come_later(
+        &self,
+        batch: &Batch,
+        message: HandleMessage,
+        wait: Duration,
+    ) -> Result<Then, HandleError> {
+        self.later(&batch.lane, message, wait).await.map(|()| Then::Waits)
     }
 
     /// Sends a message about a batch of `lane` to arrive after `wait`, or as late as a message can.
@@ -76,10 +116,13 @@ impl Handle {
     }
 }
 
-fn count(batch: &Batch, settled: &Batch) {
+fn count(batch: &Batch, settled: &Batch, split: bool) {
     metrics::counter!(MEMBERS_SUCCEEDED).increment(settled.succeeded.count() - batch.succeeded.count());
     metrics::counter!(MEMBERS_FAILED).increment(settled.failed.count() - batch.failed.count());
     if settled.retry_at.is_some() {
         metrics::counter!(RETRIES).increment(1);
+    }
+    if split {
+        metrics::counter!(CALLS_SPLIT).increment(1);
     }
 }

@@ -13,26 +13,32 @@ use fanfold::store::batches::Batch;
 use fanfold_batch_api::Answer;
 
 use crate::settle::Ended;
+use crate::step::Then;
 use crate::{Handle, HandleError};
 
 impl Handle {
-    /// The slots without an outcome whose fan-outs are cut short, by a consistent read of these.
-    async fn cut_short(&self, batch: &Batch) -> Result<Bits, StoreError> {
+    /// The slots, of these, whose fan-outs are cut short, by a consistent read of the fan-outs.
+    async fn cut_short(&self, batch: &Batch, slots: Vec<usize>) -> Result<Bits, StoreError> {
         let item = |slot: usize| match batch.members.ids().get(slot) {
             Some(TaskId::Item(item)) => Some((slot, item.fanout)),
             _ => None,
         };
-        let items: Vec<_> = batch.unsettled().into_iter().filter_map(item).collect();
+        let items: Vec<_> = slots.into_iter().filter_map(item).collect();
         let cut_short = self.fanouts.cut_short(&items.iter().map(|(_, fanout)| *fanout).collect()).await?;
         Ok(items.into_iter().filter(|(_, fanout)| cut_short.contains(fanout)).map(|(slot, _)| slot).collect())
     }
 
     /// Drops members of fan-outs that were cut short from an attempt that has begun. Only after its beginning, so that a member
-    /// is called only if its attempt had begun before its fan-out was cut short. None: another attempt overtook this one.
+    /// is called only if its attempt had begun before its fan-out was cut short. It reads the fan-outs of those to be called, and
+    /// only if some of these are cut short, of all that are left. None: another attempt overtook this one.
     pub(crate) async fn drop_some(&self, batch: Batch) -> Result<Option<Batch>, StoreError> {
-        let slots = self.cut_short(&batch).await?;
+        let called = batch.called();
+        let mut slots = self.cut_short(&batch, called.clone()).await?;
         if slots.is_zero() {
             return Ok(Some(batch));
+        }
+        if called.len() < batch.unsettled().len() {
+            slots = self.cut_short(&batch, batch.unsettled()).await?;
         }
         let dropped = self.batches.drop_members(&batch, &slots).await?.done();
         if dropped.is_some() {
@@ -45,16 +51,20 @@ impl Handle {
 
     /// Whether a batch that may not call yet needs no call, since all its open members are to be dropped.
     pub(crate) async fn nothing_left(&self, batch: &Batch) -> Result<bool, StoreError> {
-        Ok(batch.has_items() && self.cut_short(batch).await?.count() == batch.unsettled().len() as u64)
+        Ok(batch.has_items()
+            && self.cut_short(batch, batch.unsettled()).await?.count() == batch.unsettled().len() as u64)
     }
 
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.
-    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<(), HandleError> {
-        let Some(batch) = self.begin_without_call(message, policy).await? else { return Ok(()) };
-        let Some(batch) = self.drop_some(batch).await? else { return Ok(()) };
+    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Then, HandleError> {
+        let batch = match self.begin_without_call(message, policy).await? {
+            Ok(batch) => batch,
+            Err(then) => return Ok(then),
+        };
+        let Some(batch) = self.drop_some(batch).await? else { return Ok(Then::Waits) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
-            return self.later(&batch.lane, message, Duration::ZERO).await;
+            return self.come_later(&batch, message, Duration::ZERO).await;
         }
         let ended = Ended { result: Ok(Answer::AllSucceeded), gone: BTreeSet::new(), put_off: None };
         self.end(batch, policy, ended, message.more).await

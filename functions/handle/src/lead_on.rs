@@ -26,7 +26,7 @@ impl Handle {
         let lock = self.led_on(batch, max_in_flight, closing, more).await?;
         if lock.holder == Some(next) {
             // Also in a repetition: the first worker may have died before it sent the message.
-            self.group.send(&GroupMessage::elected(&lock, next, Waiting::default()).lingering()).await?;
+            self.group.send(&GroupMessage::finding_out(&lock, next, Waiting::default())).await?;
         } else if lock.waiting && lock.holder.is_none() && !paused {
             self.elect.send(&ElectMessage::wake(batch.lane.clone(), self.world.uuid())).await?;
         }

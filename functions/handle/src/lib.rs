@@ -11,17 +11,20 @@ mod places;
 mod release;
 mod settle;
 mod step;
+mod times;
 mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::aws::{Queue, QueueError, StoreError};
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
+use fanfold::limits::PARTS_WITHIN;
 use fanfold::messages::{AckRequest, ElectMessage, GroupMessage, HandleMessage, NotifyMessage};
 use fanfold::store::batches::Batches;
 use fanfold::store::fanouts::Fanouts;
-use fanfold::store::gates::{Gates, share};
+use fanfold::store::gates::{Gates, places_max};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -36,7 +39,7 @@ pub struct Handle {
     fanouts: Fanouts,
     gates: Gates,
     /// Calls that one kind may have at once.
-    share: u32,
+    places_max: u32,
     policies: Policies,
     handle: Queue<HandleMessage>,
     ack: Queue<AckRequest>,
@@ -44,6 +47,8 @@ pub struct Handle {
     elect: Queue<ElectMessage>,
     group: Queue<GroupMessage>,
     caller: Arc<dyn Caller>,
+    /// How long after its beginning an invocation may begin calls for further parts of a batch.
+    parts_within: Duration,
     world: World,
 }
 
@@ -78,7 +83,7 @@ impl Handle {
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             fanouts: Fanouts::new(surroundings.table(variables::FANOUTS_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
-            share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
+            places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             handle: surroundings
                 .queue(variables::HANDLE_QUEUE_URL)?
@@ -88,7 +93,14 @@ impl Handle {
             elect: surroundings.queue(variables::ELECT_QUEUE_URL)?,
             group: surroundings.queue(variables::GROUP_QUEUE_URL)?,
             caller,
+            parts_within: PARTS_WITHIN,
             world: surroundings.world.clone(),
         })
+    }
+
+    /// The same, but each call has a message of its own: who stops taking messages stops between two parts of a batch, too.
+    #[must_use]
+    pub fn call_by_call(self) -> Self {
+        Self { parts_within: Duration::ZERO, ..self }
     }
 }

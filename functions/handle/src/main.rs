@@ -9,5 +9,5 @@ use fanfold_lambda::Error;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let surroundings = fanfold_lambda::start();
-    fanfold_lambda::queue(Handle::from_environment(&surroundings, Arc::new(Callers::new()))?).await
+    fanfold_lambda::queue(Handle::from_environment(&surroundings, Arc::new(Callers::deployed(&surroundings)))?).await
 }

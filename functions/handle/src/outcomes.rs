@@ -22,7 +22,6 @@ pub(crate) type Retry = (usize, String);
 pub(crate) struct Outcomes {
     pub(crate) succeeded: Bits,
     pub(crate) failed: Bits,
-    dropped: u64,
     /// Slots for which some call may have worked, whatever else is known.
     silent: BTreeSet<usize>,
     pub(crate) errors: Vec<(String, Bits)>,
@@ -31,13 +30,7 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     pub(crate) fn of(batch: &Batch) -> Self {
         let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
-        Self {
-            succeeded,
-            failed,
-            dropped: batch.dropped.count(),
-            silent: batch.silent.iter().collect(),
-            errors: batch.errors.clone(),
-        }
+        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors: batch.errors.clone() }
     }
 
     /// Takes the result of the call for these slots. Returns those to be tried again; `put_off`: a failed call is repeated in
@@ -50,7 +43,7 @@ impl Outcomes {
         put_off: bool,
     ) -> Vec<Retry> {
         // An attempt whose worker died may have worked.
-        if batch.lost_an_attempt() || result.as_ref().is_err_and(|error| !error.cause.answered()) {
+        if batch.lost_in_a_row() > 0 || result.as_ref().is_err_and(|error| !error.cause.answered()) {
             self.silent.extend(&called);
         }
         match result {
@@ -82,8 +75,9 @@ impl Outcomes {
         self.silent.iter().copied().filter(|slot| !self.succeeded.get(*slot)).collect()
     }
 
-    pub(crate) fn settled(&self) -> usize {
-        usize::try_from(self.succeeded.count() + self.failed.count() + self.dropped).unwrap_or(usize::MAX)
+    /// Whether a slot has no outcome, in a batch in which it had none and was not dropped.
+    pub(crate) fn is_open(&self, slot: usize) -> bool {
+        !self.succeeded.get(slot) && !self.failed.get(slot)
     }
 
     /// Takes the outcomes of members; `problem`: what was unreadable. Returns those to be tried again.

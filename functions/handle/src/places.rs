@@ -11,7 +11,7 @@ use fanfold::store::batches::Batch;
 use fanfold::store::gates::{Gate, Probe, Stopped};
 use fanfold::store::places::{Party, Place};
 
-use crate::turns::{Time, Times};
+use crate::times::{Time, Times};
 use crate::{Handle, pace};
 
 /// The right to make a call.
@@ -59,8 +59,8 @@ impl Handle {
             let now = self.world.now();
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder, until: now.plus(lease) };
             let ask = ask.map(|ask| ask.clone().at(now, 0));
-            let share = policy.calls_at_once(self.share);
-            let gate = match self.gates.take_in_time(&place, share, now, ask.as_ref()).await? {
+            let places_max = policy.calls_at_once(self.places_max);
+            let gate = match self.gates.take_in_time(&place, places_max, now, ask.as_ref()).await? {
                 Write::Done(gate) => return Ok(passes(place, gate, ask, false)),
                 Write::Refused(gate) => gate,
             };
@@ -69,10 +69,10 @@ impl Handle {
                     self.forget(&gate, stopped, policy).await?;
                     continue;
                 }
-                return self.knock(batch, place, &gate, (stopped, share, ask)).await;
+                return self.knock(batch, place, &gate, (stopped, places_max, ask)).await;
             }
             // A place is free, so the rate refused.
-            if let Some(ask) = ask.filter(|_| gate.held(now) < share as usize) {
+            if let Some(ask) = ask.filter(|_| gate.held(now) < places_max as usize) {
                 return Ok(Entry::NotYet(Box::new((gate, ask))));
             }
             let oldest = pace::oldest(&gate, lease, now);
@@ -83,7 +83,7 @@ impl Handle {
             }
             looks += 1;
         }
-        Err(StoreError::Contended { what: format!("passing the gate of kind {}", batch.lane.kind) })
+        Err(StoreError::Contended { what: format!("taking a place of kind `{}`", batch.lane.kind) })
     }
 
     /// Whether a kind was stopped under another version of its policy. A cached policy may be some seconds old.
@@ -101,7 +101,7 @@ impl Handle {
         batch: &Batch,
         place: Place,
         gate: &Gate,
-        (stopped, share, ask): (&Stopped, u32, Option<Ask>),
+        (stopped, places_max, ask): (&Stopped, u32, Option<Ask>),
     ) -> Result<Entry, StoreError> {
         let now = self.world.now();
         if waited_in_vain(batch, now) {
@@ -111,7 +111,7 @@ impl Handle {
             Probe::Now => match ask {
                 Some(ask) if gate.pace.verdict(&ask) != Verdict::Go => Ok(Entry::NotYet(Box::new((gate.clone(), ask)))),
                 ask => {
-                    let taken = self.gates.take_probe(&place, gate, stopped, share, ask.as_ref()).await?;
+                    let taken = self.gates.take_probe(&place, gate, stopped, places_max, ask.as_ref()).await?;
                     let probes = |after: Gate| passes(place, Gate { pace: after.pace, ..gate.clone() }, ask, true);
                     Ok(taken.map_or(Entry::StandsStill, probes))
                 }
@@ -135,6 +135,6 @@ impl Handle {
 
 /// The right to make a call, with its time if it asked for one.
 fn passes(place: Place, gate: Gate, ask: Option<Ask>, probes: bool) -> Entry {
-    let kind = ask.map(|ask| Time { slot: gate.pace.given(&ask, place.holder), ask });
+    let kind = ask.map(|ask| Time { given: gate.pace.given(&ask, place.holder), ask });
     Entry::Pass(Box::new(Pass { place, gate, probes, times: Times { lane: None, kind } }))
 }

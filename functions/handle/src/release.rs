@@ -10,9 +10,10 @@ use crate::{Handle, HandleError};
 impl Handle {
     /// Releases the keys of members that the batch API reported as failed, and of those that were dropped as their fan-outs
     /// were cut short. A call without an answer may have worked, so its members keep their keys. This comes before anything
-    /// else that follows from a failure: a client that learns of the failure may register the same again at once.
-    pub(crate) async fn release(&self, batch: &Batch, policy: Option<&Policy>) -> Result<(), HandleError> {
-        let slots = policy.map_or_else(Bits::default, |policy| released(batch, policy));
+    /// else that follows from a failure: a client that learns of the failure may register the same again at once. `but`: slots
+    /// whose keys are released already.
+    pub(crate) async fn release(&self, batch: &Batch, policy: Option<&Policy>, but: &Bits) -> Result<(), HandleError> {
+        let slots = policy.map_or_else(Bits::default, |policy| released(batch, policy)).minus(but);
         if slots.is_zero() {
             return Ok(());
         }

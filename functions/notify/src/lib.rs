@@ -50,7 +50,7 @@ pub struct Notify {
     sqs: Sqs,
     aws: Aws,
     /// Invocations that one receiver may hold at once.
-    share: u32,
+    places_max: u32,
     world: World,
 }
 
@@ -96,7 +96,7 @@ impl Notify {
             webhooks,
             sqs: surroundings.sqs.clone(),
             aws: Aws::from_environment(surroundings),
-            share: (surroundings.number(variables::NOTIFY_CONCURRENCY)? / RECEIVER_SHARE).max(1),
+            places_max: (surroundings.number(variables::NOTIFY_CONCURRENCY)? / RECEIVER_SHARE).max(1),
             world: surroundings.world.clone(),
         })
     }

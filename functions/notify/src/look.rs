@@ -56,14 +56,14 @@ impl Notify {
         }
     }
 
-    /// A fan-out's end is reported once it has ended; before that, the share of its items that it reached last.
+    /// A fan-out's end is reported once it has ended; before that, the percentage of its items that it reached last.
     async fn look_at_fanout(&self, message: &NotifyMessage, id: Uuid) -> Result<Asked, NotifyError> {
         let fanout =
             self.tracking.fanouts.get(id).await?.ok_or_else(|| NotifyError::Unknown(format!("fan-out {id}")))?;
         let followed = self.follow(&fanout).await?;
         let Some(destination) = fanout.notify.clone() else { return Ok(Asked::Nothing) };
         let notice = match fanout.report() {
-            Some(Report::Share(reached)) => Some(Notice::progress(&fanout, reached)),
+            Some(Report::Progress(reached)) => Some(Notice::progress(&fanout, reached)),
             Some(Report::End(_)) => None,
             None => return Ok(Asked::Nothing),
         };
@@ -105,7 +105,11 @@ impl Notify {
 
     /// A kind's notice reports its present state. A change is not reported if another one followed before its notice was delivered.
     async fn look_at_kind(&self, message: &NotifyMessage, kind: &str) -> Result<Asked, NotifyError> {
-        let gate = self.gates.get(kind).await?.ok_or_else(|| NotifyError::Unknown(format!("gate of kind `{kind}`")))?;
+        let gate = self
+            .gates
+            .get(kind)
+            .await?
+            .ok_or_else(|| NotifyError::Unknown(format!("record of the places of kind `{kind}`")))?;
         let policy = self.policies.get(kind).await?;
         let destination = policy.as_ref().and_then(|policy| policy.notify.clone());
         let Some(destination) = destination.filter(|_| gate.notice_at.is_some()) else { return Ok(Asked::Nothing) };

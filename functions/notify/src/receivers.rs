@@ -1,5 +1,5 @@
-//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold only its
-//! share of them, so that the rest serve other receivers.
+//! The notices of one invocation, by receiver. A receiver that hangs holds the invocations that call it; it may hold only
+//! some of them, so that the rest serve other receivers.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Notify {
         let now = self.world.now();
         let party = Party::Receiver(name);
         let place = Place { party, holder: self.world.uuid(), until: now.plus(NOTICE_LEASE) };
-        match self.places.take(&place, self.share, now).await {
+        match self.places.take(&place, self.places_max, now).await {
             Ok(true) => {
                 let tried = self.try_each(ready).await;
                 if let Err(error) = self.places.release(&place).await {

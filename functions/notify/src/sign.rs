@@ -2,22 +2,13 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
-
-/// What a secret begins with, as the scheme writes it.
-const PREFIX: &str = "whsec_";
-
-/// Bytes of a secret: what the scheme allows.
-const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+use fanfold_http_client::webhook::{BYTES, Key, PREFIX};
 
 /// The secrets that webhooks are signed with. While a secret is replaced there are two: receivers accept a webhook if one of its
 /// signatures is right.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<Hmac<Sha256>>);
+pub(crate) struct Secrets(Vec<Key>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,25 +32,14 @@ impl Secrets {
                 BYTES.start(),
                 BYTES.end()
             );
-            key(text).ok_or(ConfigError::Unusable { variable, value, problem })
+            Key::parse(text).ok_or(ConfigError::Unusable { variable, value, problem })
         };
         value.split_whitespace().enumerate().map(secret).collect::<Result<_, _>>().map(Self)
     }
 
     /// The header `webhook-signature`: a signature per secret. None without secrets.
     pub(crate) fn sign(&self, id: &str, seconds: u64, body: &[u8]) -> Option<String> {
-        let sign = |key: &Hmac<Sha256>| {
-            let mut mac = key.clone();
-            mac.update(format!("{id}.{seconds}.").as_bytes());
-            mac.update(body);
-            format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
-        };
-        let signatures: Vec<String> = self.0.iter().map(sign).collect();
+        let signatures: Vec<String> = self.0.iter().map(|key| key.sign(id, seconds, body)).collect();
         (!signatures.is_empty()).then(|| signatures.join(" "))
     }
-}
-
-fn key(text: &str) -> Option<Hmac<Sha256>> {
-    let bytes = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
-    BYTES.contains(&bytes.len()).then(|| Hmac::new_from_slice(&bytes).ok()).flatten()
 }

@@ -13,7 +13,7 @@ use crate::look::Due;
 use crate::{DeliveryError, Notify, NotifyError, destinations};
 
 impl Notify {
-    /// Claims the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
+    /// Begins the try, delivers, and records the result. After a crash between delivery and record it is delivered again,
     /// under the same id.
     pub(crate) async fn try_once(&self, due: &Due) -> Result<(), NotifyError> {
         let records = self.records_of(due);

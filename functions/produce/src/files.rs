@@ -22,6 +22,7 @@ pub(crate) async fn ask(folder: &Path, file: &LocalFile, ask: &SourceRequest) ->
     let objects = Objects {
         bucket: String::new(),
         key: Some(file.path.clone()),
+        keys: None,
         prefix: None,
         format: file.format,
         kind: file.kind.clone(),

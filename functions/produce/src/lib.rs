@@ -32,6 +32,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 pub use all::{AllSources, LocalSources};
+pub use objects::{Bytes, Head, Names, Pages, Store};
 pub use source::{Asking, SourceAnswer, SourceError, SourceRequest, Sources};
 
 /// Reads sources.

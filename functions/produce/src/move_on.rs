@@ -76,7 +76,7 @@ impl Produce {
         Ok(moved)
     }
 
-    /// Adds the items of a page and registers its tasks. Returns how many were dropped as duplicates, too.
+    /// Adds the items of a page and registers its tasks. Returns how many are duplicates, too.
     async fn bring_kept(&self, kept: KeptPage, at: &Partition) -> Result<(Page, u64), ProduceError> {
         let KeptPage { page, tasks, .. } = kept;
         if tasks.is_empty() {

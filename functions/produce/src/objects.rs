@@ -1,5 +1,6 @@
 //! Pages of objects: rows of CSV or NDJSON, from where the cursor says. One plain object is read by all partitions, each in its own
-//! part of it; compressed objects, and several objects, are read as a whole by one partition each.
+//! part of it; compressed objects, and several objects, are read as a whole by one partition each: those that are named one by one
+//! are dealt out in turn, others by their names' shares.
 //!
 //! Pages are not kept, so the same question must have the same rows. A page that begins with an object has none: its cursor
 //! names the version that it found, in which the next page begins. How a version is cut into pages must not change, either,
@@ -24,35 +25,37 @@ use crate::{SourceAnswer, SourceError, SourceRequest};
 
 /// The beginning of an object, and what is known of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Head {
+pub struct Head {
     /// Changes when the object does.
-    pub(crate) version: String,
+    pub version: String,
     /// Its bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Whether it says that it is compressed by gzip.
-    pub(crate) compressed: bool,
+    pub compressed: bool,
     /// Its first bytes: all, or [`OBJECT_HEAD_BYTES`].
-    pub(crate) first: Vec<u8>,
+    pub first: Vec<u8>,
 }
 
 /// Bytes of an object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bytes {
-    pub(crate) bytes: Vec<u8>,
+pub struct Bytes {
+    /// The bytes.
+    pub bytes: Vec<u8>,
     /// Whether the object ends with them.
-    pub(crate) last: bool,
+    pub last: bool,
 }
 
 /// Some names of objects, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names {
-    pub(crate) names: Vec<String>,
+pub struct Names {
+    /// The names.
+    pub names: Vec<String>,
     /// Whether there are more behind them.
-    pub(crate) more: bool,
+    pub more: bool,
 }
 
 /// What has objects. A version that is not there any more is an error that is final.
-pub(crate) trait Store: Sync {
+pub trait Store: Sync {
     /// The beginning of an object, of this version if one is given.
     fn head(&self, name: &str, version: Option<&str>) -> impl Future<Output = Result<Arc<Head>, SourceError>> + Send;
 
@@ -80,26 +83,38 @@ pub(crate) trait Store: Sync {
 
 /// Answers one question.
 #[derive(Debug)]
-pub(crate) struct Pages<'a, S> {
-    pub(crate) store: &'a S,
-    pub(crate) objects: &'a Objects,
-    pub(crate) ask: &'a SourceRequest,
+pub struct Pages<'a, S> {
+    /// What has the objects.
+    pub store: &'a S,
+    /// Which of them are read, and how.
+    pub objects: &'a Objects,
+    /// The question.
+    pub ask: &'a SourceRequest,
 }
 
 impl<S: Store> Pages<'_, S> {
     /// The page that was asked for.
-    pub(crate) async fn page(&self) -> Result<SourceAnswer, SourceError> {
+    ///
+    /// # Errors
+    /// An object cannot be read, was changed meanwhile, or cannot be told apart into rows.
+    pub async fn page(&self) -> Result<SourceAnswer, SourceError> {
         let cursor: Option<Cursor> = serde_json::from_value(self.ask.cursor.clone()).map_err(SourceError::for_good)?;
         let (after, within) = match cursor {
             None => (None, None),
             Some(Cursor::Behind { after }) => (Some(after), None),
             Some(Cursor::Within(within)) => (None, Some(within)),
         };
-        if let Some(key) = &self.objects.key {
+        if let Some(key) = self.objects.single() {
             return self.of_object(key, within.as_ref()).await;
         }
         if let Some(key) = within.as_ref().and_then(|within| within.key.as_ref()) {
             return self.of_object(key, within.as_ref()).await;
+        }
+        if let Some(keys) = self.objects.keys_in_order() {
+            return match self.next_of(&keys, after.as_deref()) {
+                Some(name) => self.of_object(name, None).await,
+                None => Ok(SourceAnswer::default()),
+            };
         }
         let prefix = self.objects.prefix.as_deref().unwrap_or_default();
         let Names { names, more } = self.store.names(prefix, after.as_deref()).await?;
@@ -112,6 +127,13 @@ impl<S: Store> Pages<'_, S> {
         }
     }
 
+    /// The next of the names that are this partition's: they are dealt out in turn.
+    fn next_of<'b>(&self, names: &[&'b str], after: Option<&str>) -> Option<&'b str> {
+        let (partition, of) = (self.ask.partition as usize, self.ask.of.max(1) as usize);
+        let mut mine = names.iter().copied().skip(partition).step_by(of);
+        mine.find(|name| after.is_none_or(|after| *name > after))
+    }
+
     /// Whether an object that one partition reads is this one's.
     fn is_mine(&self, name: &str) -> bool {
         share(name, self.ask.of) == self.ask.partition
@@ -119,7 +141,7 @@ impl<S: Store> Pages<'_, S> {
 
     /// Whether the object is the only one.
     fn is_single(&self) -> bool {
-        self.objects.key.is_some()
+        self.objects.single().is_some()
     }
 
     async fn of_object(&self, name: &str, within: Option<&Within>) -> Result<SourceAnswer, SourceError> {
@@ -127,7 +149,8 @@ impl<S: Store> Pages<'_, S> {
         if self.is_single() && named && !self.is_mine(name) {
             return Ok(SourceAnswer::default());
         }
-        let head = self.store.head(name, within.map(|within| within.etag.as_str())).await?;
+        let head = self.store.head(name, within.map(|within| within.etag.as_str())).await;
+        let head = head.map_err(|error| self.naming(name, error))?;
         if within.is_some_and(|within| within.etag != head.version) {
             return Err(SourceError::for_good(format!("{}: was changed while it was read", self.shown(name))));
         }
@@ -208,13 +231,17 @@ impl<S: Store> Pages<'_, S> {
                     "{name}: has more than {DECOMPRESSED_BYTES_MAX} bytes: {problem}"
                 )));
             }
-            return self.store.decompressed(name, &head.version, at, OBJECT_PART_BYTES).await;
+            let bytes = self.store.decompressed(name, &head.version, at, OBJECT_PART_BYTES).await;
+            return bytes.map_err(|error| self.naming(name, error));
         }
         let len = (OBJECT_PART_BYTES as u64).min(head.size.saturating_sub(at));
         let (from, to) = (usize::try_from(at).unwrap_or(usize::MAX), usize::try_from(at + len).unwrap_or(usize::MAX));
         let bytes = match head.first.get(from..to) {
             Some(bytes) => bytes.to_vec(),
-            None => self.store.bytes(name, &head.version, at, len).await?,
+            None => {
+                let bytes = self.store.bytes(name, &head.version, at, len).await;
+                bytes.map_err(|error| self.naming(name, error))?
+            }
         };
         Ok(Bytes { bytes, last: at + len >= head.size })
     }
@@ -237,6 +264,14 @@ impl<S: Store> Pages<'_, S> {
             None => Some(Cursor::behind(name)),
         };
         SourceAnswer { rows: taken.rows.into_iter().map(given).collect(), cursor }
+    }
+
+    /// An error of the store, with the object's name where there are several.
+    fn naming(&self, name: &str, error: SourceError) -> SourceError {
+        if self.is_single() {
+            return error;
+        }
+        SourceError { message: format!("{}: {}", self.shown(name), error.message), ..error }
     }
 
     /// The name of an object in errors.

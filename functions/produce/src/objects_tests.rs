@@ -160,6 +160,54 @@ async fn many_objects_are_shared_out_and_each_is_read_by_one_partition() {
     }
 }
 
+/// In any order, whatever else is in the bucket. Those that are large are not left to one partition by chance.
+#[tokio::test]
+async fn objects_that_are_named_are_dealt_out_in_turn() {
+    let mut store = Memory::default();
+    for n in 0..20 {
+        store.0.insert(format!("{n:02}.csv"), table(n * 10..n * 10 + 10).into_bytes());
+    }
+    store.0.insert("07b.csv".to_owned(), table(900..905).into_bytes());
+    let keys: Vec<String> = (0..20).rev().map(|n| format!("{n:02}.csv")).collect();
+    let all = objects(json!({"keys": keys, "kind": "mail"}));
+    for of in [1, 4, 20, 64] {
+        let rows = read(&store, &all, of).await.unwrap();
+        for (partition, rows) in rows.iter().enumerate() {
+            let object = |given: &Given| given.at.as_ref().unwrap().object.as_ref().unwrap().to_string();
+            let mut names: Vec<String> = rows.iter().map(object).collect();
+            names.dedup();
+            let mine = (partition..20).step_by(of as usize).map(|n| format!("{n:02}.csv"));
+            assert_eq!(names, mine.collect::<Vec<_>>());
+        }
+        assert_eq!(contents(rows), wanted(0..200));
+    }
+}
+
+#[tokio::test]
+async fn one_object_among_keys_is_read_as_one_by_its_key() {
+    let store = Memory(BTreeMap::from([("a.csv".to_owned(), table(0..9_000).into_bytes())]));
+    let [one, same] =
+        [json!({"keys": ["a.csv"], "kind": "mail"}), json!({"key": "a.csv", "kind": "mail"})].map(objects);
+    let rows = read(&store, &one, 3).await.unwrap();
+    assert!(rows.iter().all(|rows| rows.len() > 2_000), "each partition reads a part");
+    assert_eq!(rows, read(&store, &same, 3).await.unwrap());
+}
+
+#[tokio::test]
+async fn of_several_objects_an_error_names_the_one_that_cannot_be_read() {
+    let store = Memory(BTreeMap::from([
+        ("00.csv".to_owned(), table(0..10).into_bytes()),
+        ("large.csv".to_owned(), table(0..30_000).into_bytes()),
+    ]));
+    let gone = objects(json!({"keys": ["00.csv", "gone.csv"], "kind": "mail"}));
+    assert_eq!(read(&store, &gone, 1).await.unwrap_err().message, "gone.csv: gone");
+    let all = objects(json!({"prefix": "large", "format": "csv", "kind": "mail"}));
+    let cursor = ask(&store, &all, 0, 1, Value::Null).await.unwrap().cursor.unwrap();
+    let changed = Memory(BTreeMap::from([("large.csv".to_owned(), table(0..30_001).into_bytes())]));
+    let error = ask(&changed, &all, 0, 1, cursor).await.unwrap_err();
+    assert!(error.for_good && error.message == "large.csv: changed", "{error}");
+}
+
 /// What was read before would be followed by rows of another object.
 #[tokio::test]
 async fn an_object_that_changes_while_it_is_read_is_an_error() {

@@ -33,7 +33,7 @@ enum LineOutcome {
 pub(crate) struct RefusedLine {
     /// `refused`.
     outcome: Refused,
-    /// Names the kind of problem; it never changes.
+    /// The problem's name; it never changes.
     code: &'static str,
     /// The field that is wrong, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,10 +175,16 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_shown_in_whole_where_there_is_room() {
-        for problem in ["", "is 5", &"ä".repeat(300), &"x".repeat(PROBLEM_BYTES_MAX), &"x".repeat(5_000)] {
+        let shown = |problem: &str| {
             let fault = TaskFault { index: 0, field: "id".to_owned(), problem: problem.to_owned() };
             let answers = [LineAnswer::new(1, Err(fault.into()))];
-            assert_eq!(text(answer(&answers).unwrap())[0]["problem"], json!(shorten(problem, PROBLEM_BYTES_MAX)));
+            text(answer(&answers).unwrap())[0]["problem"].as_str().unwrap().to_owned()
+        };
+        for problem in ["", "is 5", &"ä".repeat(300), &"x".repeat(PROBLEM_BYTES_MAX)] {
+            assert_eq!(shown(problem), problem);
         }
+        let long = shown(&format!("the beginning{}the end", "x".repeat(5_000)));
+        assert!((PROBLEM_BYTES_MAX - 8..=PROBLEM_BYTES_MAX).contains(&long.len()), "{}", long.len());
+        assert!(long.starts_with("the beginningx") && long.ends_with("xthe end"), "{long}");
     }
 }

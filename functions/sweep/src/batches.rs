@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fanfold::clock::Timestamp;
-use fanfold::grouping::{batch_overdue, waited_in_vain};
+use fanfold::grouping::{Circumstances, batch_overdue, waited_in_vain};
 use fanfold::lane::Lane;
 use fanfold::limits::HINT_LOST_AFTER;
 use fanfold::messages::{About, HandleMessage, LaneBatch};
@@ -46,9 +45,13 @@ impl Sweep {
                 continue;
             }
             if request.workers_dead {
-                messages
-                    .extend(self.resumed(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())));
-            } else if let Some(stopped) = gate.and_then(|gate| gate.stopped.as_ref()).filter(|_| self.waits(&batch)) {
+                messages.extend(
+                    self.of_dead_worker(&batch).await?.map(|(message, delay)| (message, delay, batch.lane.clone())),
+                );
+            } else if let Some(stopped) = gate
+                .and_then(|gate| gate.stopped.as_ref())
+                .filter(|_| HandleMessage::due(&batch, self.world.now()).is_some())
+            {
                 if waited_in_vain(&batch, self.world.now()) {
                     messages.extend(at_once(&batch));
                 }
@@ -80,12 +83,6 @@ impl Sweep {
         Ok(())
     }
 
-    /// Whether a batch is due to be called: it waits neither for its time nor for its worker.
-    fn waits(&self, batch: &Batch) -> bool {
-        let due = |(_, due): (HandleMessage, Timestamp)| due <= self.world.now();
-        batch.status != BatchStatus::Done && HandleMessage::awaited(batch).is_some_and(due)
-    }
-
     /// Looks after a batch that is not done. Returns whether it stays where it is: it is paused, or its kind has no policy.
     async fn stays(&self, batch: &Batch, round: &Round) -> Result<bool, SweepError> {
         self.keep(batch).await?;
@@ -93,7 +90,7 @@ impl Sweep {
         if paused && batch.is_to_be_noted(self.world.now()) {
             self.batches.note_held(batch).await?;
         }
-        Ok(paused || !round.known.has(&batch.lane.kind))
+        Ok(round.rests(&batch.lane))
     }
 
     /// Keeps the tasks of a batch that waits for longer than claimed tasks are kept.
@@ -107,7 +104,7 @@ impl Sweep {
 
     /// The message of a batch whose worker is known to be dead. Its call may go on at the batch API until its `timeout` is
     /// over: until then it keeps its lease, and its place.
-    async fn resumed(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
+    async fn of_dead_worker(&self, batch: &Batch) -> Result<Option<(HandleMessage, Duration)>, SweepError> {
         let mut stands = None;
         if batch.status == BatchStatus::InProgress && batch.lease_until.is_some() {
             stands = self.batches.shorten_lease(batch).await?;
@@ -116,7 +113,7 @@ impl Sweep {
         let now = self.world.now();
         if let Some(until) = batch.lease_until.filter(|until| *until > now) {
             let place = Place { party: Party::Kind(batch.lane.kind.clone()), holder: batch.id, until };
-            self.gates.hold(&place).await?;
+            self.gates.keep_place(&place).await?;
         }
         let due = |message: HandleMessage| {
             let due = batch.lease_until.or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
@@ -128,22 +125,22 @@ impl Sweep {
     /// Whether the message that a batch waits for is to be sent again by this sweep: it is overdue, and no other sweep sends
     /// it.
     async fn lost(&self, batch: &Batch, round: &Round, gate: Option<&Gate>) -> Result<bool, SweepError> {
-        let share = match gate {
+        let places_max = match gate {
             Some(gate) => self.calls_at_once(&gate.kind).await,
-            None => self.share,
+            None => self.places_max,
         };
-        let hold = round.switches.hold(&batch.lane);
-        let overdue = batch_overdue(batch, gate, hold, share, self.horizon(round.request), self.world.now());
+        let around = Circumstances { gate, hold: round.switches.hold(&batch.lane), places_max };
+        let overdue = batch_overdue(batch, around, self.horizon(round.request), self.world.now());
         Ok(overdue && self.batches.note_woken(batch).await?)
     }
 
     /// How many calls of a kind may run at once.
     async fn calls_at_once(&self, kind: &str) -> u32 {
         match self.policies.get(kind).await {
-            Ok(policy) => policy.map_or(self.share, |policy| policy.calls_at_once(self.share)),
+            Ok(policy) => policy.map_or(self.places_max, |policy| policy.calls_at_once(self.places_max)),
             Err(error) => {
                 tracing::error!(%error, kind, "the policy cannot be read");
-                self.share
+                self.places_max
             }
         }
     }

@@ -23,10 +23,10 @@ impl Sweep {
             for fanout in self.tracking.fanouts.get_many(&ids).await? {
                 report.fanouts += u64::from(self.follow_again(&fanout, request).await?);
                 let reaches = || fanout.reaches(self.world.now()).is_some();
-                if (fanout.drained() || fanout.to_fail() || reaches()) && fanout.updated_at <= horizon {
+                if (fanout.nothing_left() || fanout.to_fail() || reaches()) && fanout.updated_at <= horizon {
                     self.tracking.finish(fanout).await?;
                     report.fanouts += 1;
-                } else if fanout.draining() && fanout.updated_at <= horizon {
+                } else if fanout.ending_early() && fanout.updated_at <= horizon {
                     let before = (fanout.open_groups, fanout.ended_at);
                     let after = self.tracking.close(fanout, SWEEP_CLOSES_MAX).await?;
                     report.fanouts += u64::from((after.open_groups, after.ended_at) != before);
@@ -44,7 +44,7 @@ impl Sweep {
     /// Sends the message of what follows from an end again, if it is lost. A fan-out for which nothing is left leaves the
     /// index.
     async fn follow_again(&self, fanout: &Fanout, request: SweepRequest) -> Result<bool, SweepError> {
-        if !fanout.ended() || !fanout.leads_on() {
+        if !fanout.ended() || !fanout.has_follow_up() {
             return Ok(false);
         }
         if !fanout.ending() {
@@ -78,7 +78,7 @@ impl Sweep {
         request: SweepRequest,
     ) -> Result<bool, SweepError> {
         if request.workers_dead {
-            self.tracking.resume(about, notice).await?;
+            self.tracking.send_when_due(about, notice).await?;
             return Ok(true);
         }
         let lost = notice.waiting_since(ended) <= self.horizon(request);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::control::Hold;
-use fanfold::grouping::{BundleState, Linger, Patience, wake_leader};
+use fanfold::grouping::{BundleState, Linger, Patience, forms_at_rest, wake_leader};
 use fanfold::lane::Lane;
 use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
 use fanfold::messages::ElectMessage;
@@ -49,18 +49,15 @@ impl Sweep {
         let patience = if round.request.workers_dead { Patience::None } else { Patience::Under(round.request.min_age) };
         let (mut silent, mut resting) = (Vec::new(), BTreeSet::new());
         for lock in locks.iter().filter(|lock| lock.holder.is_some()) {
-            let hold = round.switches.hold(&lock.lane);
-            let known = round.known.has(&lock.lane.kind);
-            let lingers = known && !hold.draining;
-            let linger = if lingers { self.linger(&lock.lane.kind).await } else { Duration::ZERO };
+            let linger = self.linger(&lock.lane, round).await;
             let Some(message) = wake_leader(lock, linger, patience, self.world.now()) else { continue };
-            if hold.paused || !known {
+            if round.rests(&lock.lane) {
                 resting.insert(message.batch);
             }
             silent.push((lock, message));
         }
         let ids: Vec<Uuid> = resting.iter().copied().collect();
-        for batch in self.batches.get_many(&ids).await? {
+        for batch in self.batches.get_many(&ids).await?.iter().filter(|batch| forms_at_rest(Some(batch))) {
             resting.remove(&batch.id);
         }
         for (lock, message) in silent.into_iter().filter(|(_, message)| !resting.contains(&message.batch)) {
@@ -131,12 +128,17 @@ impl Sweep {
         Ok(())
     }
 
-    /// How long a leader of this kind may be silent because it waits for its batch to fill.
-    async fn linger(&self, kind: &str) -> Duration {
-        match self.policies.get(kind).await {
-            Ok(policy) => policy.map_or(Duration::ZERO, |policy| Linger::of(&policy).longest()),
+    /// How long a leader of this lane may be silent because it waits for its batch to fill.
+    async fn linger(&self, lane: &Lane, round: &Round) -> Duration {
+        if !round.known.has(&lane.kind) {
+            return Duration::ZERO;
+        }
+        match self.policies.get(&lane.kind).await {
+            Ok(policy) => {
+                policy.map_or(Duration::ZERO, |policy| Linger::under(&policy, round.switches.hold(lane)).longest())
+            }
             Err(error) => {
-                tracing::error!(%error, kind, "the policy cannot be read");
+                tracing::error!(%error, kind = lane.kind, "the policy cannot be read");
                 Duration::ZERO
             }
         }

@@ -15,11 +15,13 @@ use fanfold::aws::{Queue, QueueError, Segment, StoreError};
 use fanfold::clock::{Timestamp, World};
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::{Cancelling, Switchboard};
+use fanfold::grouping::rests;
+use fanfold::lane::Lane;
 use fanfold::limits::{HINT_LOST_AFTER, SWEEP_SEGMENTS};
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
 use fanfold::producing::Producing;
 use fanfold::store::batches::Batches;
-use fanfold::store::gates::{Gates, share};
+use fanfold::store::gates::{Gates, places_max};
 use fanfold::store::locks::Locks;
 use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
@@ -37,7 +39,7 @@ pub struct Sweep {
     batches: Batches,
     gates: Gates,
     /// Calls that one kind may have at once.
-    share: u32,
+    places_max: u32,
     policies: Policies,
     tracking: Tracking,
     producing: Producing,
@@ -73,6 +75,13 @@ pub(crate) struct Round {
     pub(crate) switches: Switchboard,
     /// The kinds that have a policy.
     pub(crate) known: Known,
+}
+
+impl Round {
+    /// Whether nothing is begun in a lane.
+    pub(crate) fn rests(&self, lane: &Lane) -> bool {
+        rests(self.switches.hold(lane), self.known.has(&lane.kind))
+    }
 }
 
 /// What a sweep did.
@@ -125,7 +134,7 @@ impl Sweep {
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             gates: Gates::new(surroundings.table(variables::LOCKS_TABLE)?),
-            share: share(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
+            places_max: places_max(surroundings.number(variables::BATCH_API_CONCURRENCY)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
@@ -151,7 +160,7 @@ impl Sweep {
         let mut report = SweepReport::default();
         let (known, read) = self.known().await;
         let round = self.begin_round(request, known).await;
-        // A failure in one part does not keep the others from healing. A sweep that is cut short favours none: either half
+        // A failure in one part does not keep the others from healing. A sweep that times out favours none: either half
         // comes first.
         let mut tracked = None;
         if self.world.random.next().is_multiple_of(2) {
@@ -186,7 +195,7 @@ impl Sweep {
         fanouts.and(idle).and(producers)
     }
 
-    /// The segments of a sparse index, begun anywhere, so that a sweep that is cut short favours none.
+    /// The segments of a sparse index, begun anywhere, so that a sweep that times out favours none.
     fn segments(&self) -> impl Iterator<Item = Segment> + use<> {
         let first = i32::try_from(self.world.random.next() % SWEEP_SEGMENTS as u64).unwrap_or(0);
         (0..SWEEP_SEGMENTS).map(move |at| Segment { number: (first + at) % SWEEP_SEGMENTS, of: SWEEP_SEGMENTS })

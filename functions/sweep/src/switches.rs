@@ -49,8 +49,8 @@ impl Sweep {
 /// workers had not seen by then is found like any other lost message.
 fn is_through(round: &Round, oldest: &Oldest, scope: &Scope, switch: Switch) -> bool {
     // What is paused by itself, or has no policy, is not waited for: it may be so for long.
-    let goes_on = |lane: &Lane| round.known.has(&lane.kind) && !round.switches.hold(lane).paused;
-    let waits = |(lane, oldest): (&Lane, &Timestamp)| scope.covers(lane) && *oldest <= switch.since && goes_on(lane);
+    let waits =
+        |(lane, oldest): (&Lane, &Timestamp)| scope.covers(lane) && *oldest <= switch.since && !round.rests(lane);
     let stayed = switch.since.plus(SWITCH_STAYS_MIN) <= round.begun_at;
     match switch.state {
         SwitchState::Paused => false,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::EngineError;
 
 /// The layout of the folder. To be raised when a folder written before can no longer be read.
-const FORMAT: u32 = 7;
+const FORMAT: u32 = 8;
 
 /// A data folder held by this process until dropped.
 #[derive(Debug)]

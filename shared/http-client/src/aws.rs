@@ -109,6 +109,30 @@ impl AwsCall {
     }
 }
 
+/// A request to be signed.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsigned<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// Its URL, with the query.
+    pub url: &'a str,
+    /// Its headers.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// Its body.
+    pub body: &'a [u8],
+}
+
+fn missing(what: &str) -> String {
+    format!("the environment has no {what} to call AWS with")
+}
+
+/// The region in the host of a URL: `SERVICE.REGION.amazonaws.com`.
+fn region_of(url: &str) -> Option<&str> {
+    let host = url.split_once("://")?.1.split(['/', '?', ':']).next()?;
+    let inner = host.strip_suffix(".amazonaws.com").or_else(|| host.strip_suffix(".amazonaws.com.cn"))?;
+    inner.split_once('.').map(|(_, region)| region).filter(|region| !region.contains('.'))
+}
+
 /// AWS as this process reaches it.
 #[derive(Clone, Debug)]
 pub struct Aws {
@@ -123,14 +147,18 @@ impl Aws {
     /// needed: most stacks call none of these.
     #[must_use]
     pub fn from_environment(surroundings: &Surroundings) -> Self {
-        let [id, secret, token] = [variables::ACCESS_KEY_ID, variables::SECRET_ACCESS_KEY, variables::SESSION_TOKEN]
-            .map(|name| surroundings.optional(name));
-        let everywhere = surroundings.optional(variables::ENDPOINT_URL);
-        let endpoint =
-            |service: Service| (service, surroundings.optional(service.variable()).or_else(|| everywhere.clone()));
+        Self::new(|name| surroundings.optional(name))
+    }
+
+    /// The same with variables that `variables` looks up.
+    pub fn new(variables: impl Fn(&'static str) -> Option<String>) -> Self {
+        let [id, secret, token] =
+            [variables::ACCESS_KEY_ID, variables::SECRET_ACCESS_KEY, variables::SESSION_TOKEN].map(&variables);
+        let everywhere = variables(variables::ENDPOINT_URL);
+        let endpoint = |service: Service| (service, variables(service.variable()).or_else(|| everywhere.clone()));
         Self {
             client: HttpClient::default(),
-            region: surroundings.optional(variables::REGION),
+            region: variables(variables::REGION),
             credentials: id.zip(secret).map(|(id, secret)| Credentials::new(id, secret, token, None, "environment")),
             endpoints: Service::ALL.map(endpoint),
         }
@@ -152,31 +180,63 @@ impl Aws {
 
     /// The signed request, but for its body.
     fn request(&self, call: &AwsCall, now: Timestamp) -> Result<RequestBuilder, String> {
-        let missing = |what: &str| format!("the environment has no {what} to call AWS with");
-        let region = self.region.as_deref().ok_or_else(|| missing("AWS_REGION"))?;
-        let credentials = self.credentials.clone().ok_or_else(|| missing("AWS credentials"))?;
+        let region = self.region()?;
         let url = self.url(call, region);
         let headers: Vec<(&str, &str)> = call.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let unsigned = Unsigned { method: call.method.as_str(), url: &url, headers: &headers, body: &call.body };
+        let signature = self.signature((call.service.name(), region), call.service.settings(), &unsigned, now)?;
+        let mut request = self.client.request(call.method.clone(), &url).map_err(|error| error.to_string())?;
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in signature {
+            request = request.header(name, value);
+        }
+        Ok(request)
+    }
+
+    fn region(&self) -> Result<&str, String> {
+        self.region.as_deref().ok_or_else(|| missing("AWS_REGION"))
+    }
+
+    /// The headers that sign a request to any service, by its name in signatures. The region is that of the host, if it is AWS's.
+    ///
+    /// # Errors
+    /// The environment has no region or credentials, or the request cannot be signed.
+    pub fn sign(
+        &self,
+        service: &str,
+        unsigned: &Unsigned<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<(String, String)>, String> {
+        let region = region_of(unsigned.url).map_or_else(|| self.region(), Ok)?;
+        self.signature((service, region), SigningSettings::default(), unsigned, now)
+    }
+
+    fn signature(
+        &self,
+        (service, region): (&str, &str),
+        settings: SigningSettings,
+        unsigned: &Unsigned<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<(String, String)>, String> {
+        let credentials = self.credentials.clone().ok_or_else(|| missing("AWS credentials"))?;
         let problem = |error: &dyn std::error::Error| format!("the call cannot be signed: {error}");
         let identity = credentials.into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
             .region(region)
-            .name(call.service.name())
+            .name(service)
             .time(UNIX_EPOCH + Duration::from_millis(now.0))
-            .settings(call.service.settings())
+            .settings(settings)
             .build()
             .map_err(|error| problem(&error))?
             .into();
-        let body = SignableBody::Bytes(&call.body);
-        let signable = SignableRequest::new(call.method.as_str(), &url, headers.iter().copied(), body)
+        let Unsigned { method, url, headers, body } = *unsigned;
+        let signable = SignableRequest::new(method, url, headers.iter().copied(), SignableBody::Bytes(body))
             .map_err(|error| problem(&error))?;
         let (signature, _) = sign(signable, &params).map_err(|error| problem(&error))?.into_parts();
-        let mut request = self.client.request(call.method.clone(), &url).map_err(|error| error.to_string())?;
-        for (name, value) in headers.into_iter().chain(signature.headers()) {
-            request = request.header(name, value);
-        }
-        Ok(request)
+        Ok(signature.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
     /// Where a call goes. AWS has a host for each bucket, but no certificate for names with dots; emulators take the bucket from
@@ -211,8 +271,26 @@ pub fn percent_encoded(text: &str, also: &[u8]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_region_of_a_signature_is_that_of_the_host() {
+        assert_eq!(region_of("https://sqs.eu-west-1.amazonaws.com/"), Some("eu-west-1"));
+        assert_eq!(region_of("https://email.us-east-1.amazonaws.com/v2/email?x"), Some("us-east-1"));
+        assert_eq!(region_of("https://events.cn-north-1.amazonaws.com.cn"), Some("cn-north-1"));
+        for url in ["http://localhost:4566/", "https://example.com/", "https://s3.amazonaws.com/", "x"] {
+            assert_eq!(region_of(url), None, "{url}");
+        }
+        let aws = Aws::new(|name| (name != variables::REGION).then(|| "x".to_owned()));
+        let unsigned = |url| Unsigned { method: "POST", url, headers: &[("x-amz-target", "A.B")], body: b"{}" };
+        let signed = aws.sign("sqs", &unsigned("https://sqs.eu-west-1.amazonaws.com/"), Timestamp(0)).unwrap();
+        let authorization = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
+        assert!(authorization.contains("/eu-west-1/sqs/aws4_request") && authorization.contains("x-amz-target"));
+        let error = aws.sign("sqs", &unsigned("http://localhost:1/"), Timestamp(0)).unwrap_err();
+        assert!(error.contains("AWS_REGION"), "{error}");
+    }
 
     #[test]
     fn a_bucket_has_its_own_host_unless_its_name_or_the_endpoint_has_none() {

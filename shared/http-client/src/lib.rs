@@ -2,6 +2,8 @@
 
 pub mod aws;
 mod body;
+mod guard;
+pub mod webhook;
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -12,39 +14,64 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, redirect};
 
 pub use body::{body, start_of_body};
+pub use guard::{Forbidden, Guard};
 
 /// A client with a pool of connections. It follows no redirects, so that contents of tasks go only where the user directed
 /// them. It is set up when it is first used, so that a function need not read hundreds of certificates at its start.
 #[derive(Clone, Debug, Default)]
-pub struct HttpClient(Arc<OnceLock<Client>>);
+pub struct HttpClient {
+    client: Arc<OnceLock<Client>>,
+    /// Which addresses may be called. None: any.
+    guard: Option<Guard>,
+}
 
-/// TLS cannot be set up: no request was made.
+/// A request cannot be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("TLS cannot be set up: {0}")]
-pub struct TlsError(String);
+pub enum NotBegun {
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+    /// The address may not be called.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+}
 
 impl HttpClient {
+    /// A client that calls only what the guard allows.
+    #[must_use]
+    pub fn guarded(guard: Guard) -> Self {
+        Self { client: Arc::default(), guard: Some(guard) }
+    }
+
     /// Begins a POST.
     ///
     /// # Errors
-    /// TLS cannot be set up.
-    pub fn post(&self, url: &str) -> Result<RequestBuilder, TlsError> {
+    /// TLS cannot be set up, or the address may not be called.
+    pub fn post(&self, url: &str) -> Result<RequestBuilder, NotBegun> {
         self.request(Method::POST, url)
     }
 
     /// Begins a request.
     ///
     /// # Errors
-    /// TLS cannot be set up.
-    pub fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, TlsError> {
-        if let Some(client) = self.0.get() {
+    /// TLS cannot be set up, or the address may not be called.
+    pub fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, NotBegun> {
+        if let Some(guard) = &self.guard {
+            guard.check(url)?;
+        }
+        if let Some(client) = self.client.get() {
             return Ok(client.request(method, url));
         }
         // The first caller decides for the process; another part of it may have done so already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().redirect(redirect::Policy::none()).user_agent("fanfold").build();
-        let client = client.map_err(|error| TlsError(innermost(&error).unwrap_or_else(|| error.to_string())))?;
-        Ok(self.0.get_or_init(|| client).request(method, url))
+        let mut builder = Client::builder().redirect(redirect::Policy::none()).user_agent("fanfold");
+        if let Some(guard) = &self.guard {
+            // A proxy would resolve names by itself.
+            builder = builder.dns_resolver(Arc::new(guard.clone())).no_proxy();
+        }
+        let client = builder.build();
+        let client = client.map_err(|error| NotBegun::Tls(innermost(&error).unwrap_or_else(|| error.to_string())))?;
+        Ok(self.client.get_or_init(|| client).request(method, url))
     }
 }
 

@@ -49,7 +49,7 @@ codes! {
     PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
-        "a batch has claimed the task, it was dropped as a duplicate, or it is just being registered";
+        "a batch has claimed the task, it is a duplicate, or it is just being registered";
     TooManySwitches: CONFLICT, "too_many_switches", "Too many switches",
         "so many targets and lanes of the kind are paused or drain that no other may be";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";

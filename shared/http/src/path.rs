@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use fanfold::ids::{TaskId, parse_uuid};
 use fanfold::policy::{KIND_ALLOWED, is_kind};
+use fanfold::text::start;
 use uuid::Uuid;
 
 use crate::{Code, Problem};
@@ -57,8 +58,7 @@ impl PathSegment for Kind {
         if is_kind(text) {
             return Ok(Self(text.to_owned()));
         }
-        let start: String = text.chars().take(120).collect();
-        Err(format!("`{start}` is not a kind ({KIND_ALLOWED})"))
+        Err(format!("`{}` is not a kind ({KIND_ALLOWED})", start(text)))
     }
 }
 

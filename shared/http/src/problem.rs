@@ -23,13 +23,13 @@ pub struct Problem {
 #[derive(Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Problem"))]
 pub(crate) struct Document<'a> {
-    /// The kind of problem: `urn:fanfold:problem:` and the code.
+    /// The problem's name as a URN: `urn:fanfold:problem:` and the code.
     r#type: String,
     /// The code in words.
     title: &'a str,
     /// The HTTP status.
     status: u16,
-    /// The kind of problem. Codes never change.
+    /// The problem's name. Codes never change.
     code: &'a str,
     /// What went wrong this time.
     detail: &'a str,
@@ -79,7 +79,7 @@ impl Problem {
         Self::new(Code::Unavailable, Code::Unavailable.when())
     }
 
-    /// The kind of problem.
+    /// The problem's name.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code

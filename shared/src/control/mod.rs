@@ -107,7 +107,7 @@ impl Control {
         self.switched(scope, &switches).await
     }
 
-    /// Drains a scope: batches are formed at once, until all that waits now is in a batch. A paused scope is resumed.
+    /// Drains a scope: batches are formed at once, until all that waits now is in a batch. If it is paused, the pause ends.
     ///
     /// # Errors
     /// There is no such kind, no room for another switch, or tables or queues cannot be reached.

@@ -83,7 +83,7 @@ impl Switches {
         }
     }
 
-    /// Drains what waits now in a scope. A paused scope is resumed.
+    /// Drains what waits now in a scope. If it is paused, the pause ends.
     ///
     /// # Errors
     /// There is no room for it.

@@ -13,13 +13,13 @@ use crate::limits::{
     ITEMS_PER_PAGE_MAX, KEYS_PER_READ_MAX, STATEMENT_CALLS_AT_ONCE_MAX, WAKE_LANES_MAX, WAKE_RECORDS_MAX,
 };
 use crate::messages::{ElectMessage, GroupMessage, HandleMessage};
-use crate::store::batches::{Batch, BatchStatus};
+use crate::store::batches::Batch;
 use crate::store::locks::Lock;
 use crate::store::tasks::PendingCursor;
 
 impl Control {
-    /// Wakes the lanes of a scope in which tasks wait, and sends messages of batches in flight again, which a pause may have
-    /// dropped. `hurries`: leaders that linger form their batches at once.
+    /// Wakes the lanes of a scope in which tasks wait, and sends messages of batches in flight again, which a pause may
+    /// have discarded. `hurries`: leaders that linger form their batches at once.
     pub(super) async fn wake(&self, scope: &Scope, hurries: bool) -> Result<(), ControlError> {
         let (waiting, busy) = self.lanes_of(scope).await?;
         let paused = |holds: &[Hold], lanes: &[Lane]| {
@@ -41,7 +41,7 @@ impl Control {
             }
             let led: BTreeSet<&Lane> =
                 locks.iter().filter(|lock| lock.holder.is_some()).map(|lock| &lock.lane).collect();
-            // If the message of a leader was dropped, this election or the sweep finds it silent.
+            // If the message of a leader was discarded, this election or the sweep finds it silent.
             let wake = |lane: &&Lane| waiting.contains(lane) && (!hurries || !led.contains(lane));
             let wakes = lanes.iter().filter(wake).map(|lane| ElectMessage::wake(lane.clone(), self.world.uuid()));
             let wakes: Vec<ElectMessage> = wakes.collect();
@@ -66,10 +66,7 @@ impl Control {
     async fn wake_batches(&self, locks: &[Lock]) -> Result<(), ControlError> {
         let ids: Vec<Uuid> = locks.iter().flat_map(|lock| lock.in_flight.iter().copied()).collect();
         let now = self.world.now();
-        let due = |batch: &Batch| {
-            let (message, due) = HandleMessage::awaited(batch)?;
-            (batch.status != BatchStatus::Done && due <= now).then_some((message, batch.lane.clone()))
-        };
+        let due = |batch: &Batch| HandleMessage::due(batch, now).map(|message| (message, batch.lane.clone()));
         let messages: Vec<(HandleMessage, Lane)> = self.batches.get_many(&ids).await?.iter().filter_map(due).collect();
         Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
     }

@@ -34,7 +34,7 @@ pub struct Candidates {
 }
 
 /// Tasks that a batch leaves for the next one.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// Named by the leader's message: no other workflow names it.
     pub named: Waiting,

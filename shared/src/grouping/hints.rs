@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::backoff::delay_seconds;
 use crate::clock::Timestamp;
-use crate::grouping::Linger;
+use crate::grouping::{BatchSize, Linger};
 use crate::lane::Lane;
+use crate::limits::DELAY_MIN;
 use crate::messages::{About, AckRequest, ElectMessage, GroupMessage, HandleMessage, LaneBatch, NotifyMessage};
 use crate::store::batches::{Batch, BatchStatus};
 use crate::store::locks::Lock;
@@ -56,7 +56,7 @@ impl GroupMessage {
     /// To the leader that was just elected, with tasks it may not find in the index yet.
     #[must_use]
     pub fn elected(lock: &Lock, batch: Uuid, waiting: Waiting) -> Self {
-        Self { lane: lock.lane.clone(), batch, epoch: lock.epoch, waiting, lingers: false, lingered: 0, hurries: false }
+        Self::to(lock.lane.clone(), batch, lock.epoch, waiting)
     }
 
     /// To a leader in whose name any worker can go on. It names no tasks: by now the index shows them. None if there is no
@@ -70,8 +70,18 @@ impl GroupMessage {
     /// yet: it forms its batch now if one of those that wait flushes, or if they are enough. None if there is no leader.
     #[must_use]
     pub fn hurried(lock: &Lock, waiting: Waiting, lingered: Duration) -> Option<Self> {
-        let lingered = lingered.as_secs();
-        Some(Self { hurries: true, lingered, ..Self::elected(lock, lock.holder?, waiting) })
+        Some(Self { hurries: true, lingered_ms: millis(lingered), ..Self::elected(lock, lock.holder?, waiting) })
+    }
+
+    /// To the leader that was just elected: the message and its delay. It forms its batch at once, lingers first, or has yet to find
+    /// out. `knows`: the tasks it names are all that wait, as far as its sender knows.
+    #[must_use]
+    pub fn first(self, size: BatchSize, knows: bool) -> (Self, Duration) {
+        match size.is_full_of(self.waiting.len()).filter(|_| knows) {
+            Some(true) => (self, Duration::ZERO),
+            Some(false) => self.after(size.linger().first(), size.linger()),
+            None => (self.lingering(), Duration::ZERO),
+        }
     }
 
     /// The leader has yet to find out whether its tasks are to wait for more: only if they are, it lingers.
@@ -80,22 +90,42 @@ impl GroupMessage {
         Self { lingers: true, ..self }
     }
 
-    /// The leader lingers for `wait`: the message and its delay, which is whole seconds. It looks again unless its time is over by
-    /// then.
+    /// The leader lingers for `wait`: the message and its delay, which is whole seconds; its worker waits for the rest. It looks
+    /// again unless its time is over by then.
     #[must_use]
     pub fn after(&self, wait: Duration, linger: Linger) -> (Self, Duration) {
-        let wait = u64::try_from(delay_seconds(wait)).unwrap_or_default();
-        let lingered = self.lingered.saturating_add(wait);
-        let lingers = lingered < linger.longest().as_secs();
-        let lingered = if lingers { lingered } else { 0 };
-        (Self { lingers, lingered, ..self.clone() }, Duration::from_secs(wait))
+        let (delay, rest) = linger.delay(wait);
+        let lingered = self.lingered_ms.saturating_add(millis(delay)).saturating_add(millis(rest));
+        let lingers = lingered < millis(linger.longest());
+        let lingered_ms = if lingers { lingered } else { 0 };
+        (Self { lingers, lingered_ms, worker_waits: millis(rest), ..self.clone() }, delay)
+    }
+
+    /// For how long the leader has lingered.
+    #[must_use]
+    pub fn lingered(&self) -> Duration {
+        Duration::from_millis(self.lingered_ms)
+    }
+
+    /// For how long its worker waits before it looks: less than a second, whatever the message says.
+    #[must_use]
+    pub fn worker_waits(&self) -> Duration {
+        Duration::from_millis(self.worker_waits).min(DELAY_MIN)
     }
 
     /// To the leader that takes over from the one this message was for.
     #[must_use]
     pub fn next(&self, batch: Uuid, epoch: u64, waiting: Waiting) -> Self {
-        Self { lane: self.lane.clone(), batch, epoch, waiting, lingers: false, lingered: 0, hurries: false }
+        Self::to(self.lane.clone(), batch, epoch, waiting)
     }
+
+    fn to(lane: Lane, batch: Uuid, epoch: u64, waiting: Waiting) -> Self {
+        Self { lane, batch, epoch, waiting, lingers: false, lingered_ms: 0, worker_waits: 0, hurries: false }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl HandleMessage {
@@ -124,6 +154,13 @@ impl HandleMessage {
             // Its acks, notices and the next batch's wake-up are sent again.
             (BatchStatus::Done, _) => Some((attempt(batch.attempts), batch.updated_at)),
         }
+    }
+
+    /// The message of a batch that is to be called now: it waits neither for its time nor for its worker.
+    #[must_use]
+    pub fn due(batch: &Batch, now: Timestamp) -> Option<Self> {
+        let (message, due) = Self::awaited(batch)?;
+        (batch.status != BatchStatus::Done && due <= now).then_some(message)
     }
 }
 
@@ -197,6 +234,17 @@ mod tests {
         assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));
         let batch = Batch { status: BatchStatus::Done, retry_at: None, ..batch };
         assert_eq!(awaited(&batch), Some((3, 5)), "what it left behind may be lost");
+        assert_eq!(HandleMessage::due(&batch, Timestamp(90)), None, "nothing is left to call");
+    }
+
+    #[test]
+    fn a_batch_is_due_once_its_time_has_come() {
+        let batch = Batch::intended(Uuid::from_u128(9), lane(), tasks().tasks, Timestamp(5));
+        let batch = Batch { status: BatchStatus::Formed, ..batch };
+        let due = |batch: &Batch, now| HandleMessage::due(batch, Timestamp(now)).map(|message| message.attempt);
+        assert_eq!([4, 5].map(|now| due(&batch, now)), [None, Some(1)]);
+        let batch = Batch { status: BatchStatus::InProgress, attempts: 3, lease_until: Some(Timestamp(40)), ..batch };
+        assert_eq!([39, 40].map(|now| due(&batch, now)), [None, Some(3)]);
     }
 
     #[test]
@@ -213,10 +261,34 @@ mod tests {
         assert_eq!(elected.clone().lingering().after(plain.first(), plain), (elected.clone(), Duration::from_secs(9)));
         let quiet = policy(Some(4));
         let (first, delay) = elected.after(quiet.first(), quiet);
-        assert_eq!((first.lingers, first.lingered, delay), (true, 4, Duration::from_secs(4)));
+        assert_eq!((first.lingers, first.lingered_ms, delay), (true, 4_000, Duration::from_secs(4)));
         let (next, delay) = first.after(Duration::from_millis(2_001), quiet);
-        assert_eq!((next.lingers, next.lingered, delay), (true, 7, Duration::from_secs(3)));
+        assert_eq!((next.lingers, next.lingered_ms, delay), (true, 7_000, Duration::from_secs(3)));
         assert_eq!(next.after(Duration::from_secs(2), quiet), (elected, Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_worker_waits_for_what_is_less_than_a_second() {
+        let policy = serde_json::json!({
+            "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": "2500ms", "max_batch": 2,
+        });
+        let size = BatchSize::of(&serde_json::from_value(policy).unwrap());
+        let lock = Lock { holder: Some(Uuid::from_u128(2)), epoch: 5, ..Lock::free(lane()) };
+        let elected = GroupMessage::elected(&lock, Uuid::from_u128(2), tasks());
+        let waits = GroupMessage { worker_waits: 500, ..elected.clone() };
+        assert_eq!(elected.clone().first(size, true), (waits.clone(), Duration::from_secs(2)));
+        assert_eq!(waits.worker_waits(), Duration::from_millis(500));
+        assert_eq!(elected.clone().first(size, false), (elected.clone().lingering(), Duration::ZERO), "it finds out");
+        let (next, delay) = waits.after(Duration::from_millis(1_200), size.linger());
+        assert_eq!(
+            (next.lingered(), next.worker_waits, delay),
+            (Duration::from_millis(1_200), 200, Duration::from_secs(1))
+        );
+        let two = Waiting::alone([1, 2].map(|id| TaskId::Single(Uuid::from_u128(id))));
+        let full = GroupMessage::elected(&lock, Uuid::from_u128(2), two);
+        assert_eq!(full.clone().first(size, true), (full, Duration::ZERO));
+        let forged = GroupMessage { worker_waits: u64::MAX, ..elected };
+        assert_eq!(forged.worker_waits(), DELAY_MIN);
     }
 
     #[test]

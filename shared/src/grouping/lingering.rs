@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use crate::backoff::delay_seconds;
 use crate::clock::Timestamp;
+use crate::control::Hold;
+use crate::limits::{DELAY_MIN, QUIET_LOOKS, QUIET_LOOKS_APART};
 use crate::policy::Policy;
 
 /// The time that a policy gives the leaders of its lanes.
@@ -45,17 +48,43 @@ impl Linger {
         }
     }
 
+    /// What leaders of a lane of this policy may do now: in a lane that drains they do not linger.
+    #[must_use]
+    pub fn under(policy: &Policy, hold: Hold) -> Self {
+        if hold.draining { Self::NONE } else { Self::of(policy) }
+    }
+
     /// The longest that a leader may wait.
     #[must_use]
     pub fn longest(self) -> Duration {
         self.most.saturating_add(self.least_wait)
     }
 
-    /// The longest that a leader may wait before it looks at its lane again.
+    /// The longest that a leader may wait before it looks at its lane again, rounded as [`Linger::delay`] does.
     #[must_use]
     pub fn looks_within(self) -> Duration {
         let least = if self.counts() { self.looks_less_often(self.most) } else { Duration::ZERO };
-        self.first().max(self.least_wait).max(least)
+        let (delay, rest) = self.delay(self.first().max(self.least_wait).max(least).max(self.between_looks(self.most)));
+        delay + rest
+    }
+
+    /// How a leader waits for this time: by a message with this delay, whole seconds, and then in its worker, for less than a
+    /// second. Where a policy has whole seconds only, no worker waits: the delay is rounded up.
+    #[must_use]
+    pub fn delay(self, wait: Duration) -> (Duration, Duration) {
+        let times = [self.most, self.quiet.unwrap_or_default(), self.least_wait];
+        if times.iter().all(|time| time.subsec_nanos() == 0) {
+            return (Duration::from_secs(u64::try_from(delay_seconds(wait)).unwrap_or_default()), Duration::ZERO);
+        }
+        let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        (Duration::from_secs(millis / 1_000), Duration::from_millis(millis % 1_000))
+    }
+
+    /// Whether leaders wait for less than the second for which elections are gathered. Then a request makes them itself, as where
+    /// they do not wait. Not if they wait for enough members: elections tell them.
+    #[must_use]
+    pub fn is_hasty(self) -> bool {
+        !self.counts() && self.longest() < DELAY_MIN
     }
 
     /// How long a leader has lingered that was elected then and waits only for enough members: from then on it looks whenever tasks
@@ -84,9 +113,17 @@ impl Linger {
     }
 
     /// How long a leader with too few members waits before it looks again: enough may have come, and the lane may be quiet. It
-    /// looks some 30 times in 15 minutes, however short `quiet` is.
+    /// looks some 30 to 40 times in 15 minutes, however short `quiet` is.
     fn looks_less_often(self, lingered: Duration) -> Duration {
-        self.first().max(Duration::from_secs(lingered.as_secs() / 4))
+        self.first().max(self.between_looks(lingered)).max(lingered / 4)
+    }
+
+    /// How long a leader waits at least before it looks again whether its lane is quiet, where a worker waits for a `quiet` below a
+    /// second. Each look is a message, whose time adds to the waits; so it looks at most some 220 times in 15 minutes, however short
+    /// `quiet` is.
+    fn between_looks(self, lingered: Duration) -> Duration {
+        let apart = || QUIET_LOOKS_APART.max(lingered / QUIET_LOOKS);
+        self.quiet.filter(|quiet| *quiet < DELAY_MIN).map_or(Duration::ZERO, |_| apart())
     }
 
     /// How much longer a leader waits that has waited for `lingered` and looks at its lane now. Zero: it forms its batch. The
@@ -98,12 +135,13 @@ impl Linger {
         }
         let left = self.most.saturating_sub(lingered);
         if seen.members < self.least {
-            // Who finds nothing makes room for the leader of what comes.
+            // A leader that finds no task gives the lock up, so the next task can elect one.
             let on = if seen.members == 0 { Duration::ZERO } else { self.longest().saturating_sub(lingered) };
             return if left.is_zero() { on } else { self.looks_less_often(lingered).min(left) };
         }
         let since = seen.newest.map_or(Duration::MAX, |newest| now.since(newest));
-        self.quiet.map_or(left, |quiet| quiet.saturating_sub(since).min(left))
+        let on = self.quiet.map_or(left, |quiet| quiet.saturating_sub(since));
+        if on.is_zero() { on } else { on.max(self.between_looks(lingered)).min(left) }
     }
 }
 
@@ -143,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn nobody_lingers_in_a_lane_that_drains() {
+        let policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 3});
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        let draining = Hold { draining: true, ..Hold::default() };
+        assert_eq!(
+            [Hold::default(), draining].map(|hold| Linger::under(&policy, hold).longest()),
+            [seconds(3), seconds(0)]
+        );
+    }
+
+    #[test]
     fn a_lane_that_was_quiet_waits_no_longer() {
         let quiet = linger(json!({"linger": 60, "quiet": 5}));
         assert_eq!((quiet.first(), quiet.longest()), (seconds(5), seconds(60)));
@@ -179,14 +228,83 @@ mod tests {
         assert_eq!(linger(json!({"linger": 0, "min_batch": 1, "min_batch_wait": 30})), Linger::NONE);
     }
 
+    #[test]
+    fn a_worker_waits_where_messages_cannot_be_delayed() {
+        let millis = Duration::from_millis;
+        let moment = linger(json!({"linger": "300ms"}));
+        assert_eq!((moment.first(), moment.longest()), (millis(300), millis(300)));
+        assert_eq!(moment.delay(moment.first()), (seconds(0), millis(300)));
+        let longer = linger(json!({"linger": "2300ms"}));
+        assert_eq!(longer.delay(longer.first()), (seconds(2), millis(300)));
+        assert_eq!(longer.delay(Duration::from_micros(1_500)), (seconds(0), millis(2)));
+        for changes in [json!({"linger": 9, "quiet": "500ms"}), json!({"min_batch": 2, "min_batch_wait": "500ms"})] {
+            assert_eq!(linger(changes).delay(millis(1_500)), (seconds(1), millis(500)));
+        }
+        // Where a policy has whole seconds only, no worker waits.
+        let whole = linger(json!({"linger": 9, "quiet": 2, "min_batch": 2, "min_batch_wait": 3}));
+        assert_eq!(whole.delay(millis(1_500)), (seconds(2), seconds(0)));
+    }
+
+    #[test]
+    fn requests_make_leaders_that_wait_for_less_than_an_election() {
+        let hasty = |changes| linger(changes).is_hasty();
+        assert!(hasty(json!({"linger": 0})) && hasty(json!({"linger": "999ms", "quiet": "5ms"})));
+        assert!(
+            !hasty(json!({"linger": 1})) && !hasty(json!({"linger": "1ms", "min_batch": 2, "min_batch_wait": "1ms"}))
+        );
+    }
+
+    /// How often a leader looks after its first wait, and for how long it has waited then, if tasks come all the time.
+    fn looks(linger: Linger, members: usize) -> (usize, Duration) {
+        let (mut lingered, mut looks) = (linger.first(), 0);
+        loop {
+            looks += 1;
+            let wait = linger.on(lingered, Seen { members, at_once: false, newest: Some(NOW) }, NOW);
+            if wait.is_zero() {
+                return (looks, lingered);
+            }
+            let (delay, rest) = linger.delay(wait);
+            assert!(delay + rest <= linger.looks_within());
+            lingered += delay + rest;
+        }
+    }
+
+    /// However short `quiet` is, however many tasks come, and however few.
+    #[test]
+    fn a_leader_looks_some_hundred_times_at_most() {
+        for quiet in ["1ms", "50ms", "999ms"] {
+            let plain = linger(json!({"linger": "15m", "quiet": quiet}));
+            let (most, lingered) = looks(plain, 1);
+            assert_eq!(lingered, plain.longest());
+            assert!((130..=225).contains(&most), "{quiet}: {most}");
+            let counting = linger(json!({"linger": "15m", "quiet": quiet, "min_batch": 2, "min_batch_wait": "1ms"}));
+            let (fewer, lingered) = looks(counting, 1);
+            assert_eq!(lingered, counting.longest());
+            assert!((20..=45).contains(&fewer), "{quiet}: {fewer}");
+        }
+    }
+
+    /// Each look is a message, whose time adds to the linger.
+    #[test]
+    fn looks_below_a_second_are_some_time_apart() {
+        let busy = linger(json!({"linger": "900ms", "quiet": "10ms"}));
+        assert_eq!(looks(busy, 1), (10, Duration::from_millis(900)));
+        let counting = linger(json!({"linger": "900ms", "quiet": "10ms", "min_batch": 2, "min_batch_wait": "1ms"}));
+        assert!(looks(counting, 1).0 <= 11);
+        let seconds = linger(json!({"linger": 4, "quiet": 1}));
+        assert_eq!(seconds.between_looks(Duration::from_secs(3)), Duration::ZERO);
+    }
+
     proptest! {
         #[test]
         fn all_waits_together_are_no_longer_than_the_longest(
+            unit in prop::sample::select(vec![1_u64, 7, 1_000]),
             (most, quiet, least_wait) in (0_u64..900, prop::option::of(1_u64..900), 0_u64..900),
             looks in prop::collection::vec((0_u64..2_000_000, any::<bool>(), 0_usize..4), 0..2_000),
         ) {
-            let quiet = quiet.filter(|quiet| *quiet < most).map(seconds);
-            let linger = Linger { most: seconds(most), quiet, least: 3, least_wait: seconds(least_wait) };
+            let time = |units: u64| Duration::from_millis(units * unit);
+            let quiet = quiet.filter(|quiet| *quiet < most).map(time);
+            let linger = Linger { most: time(most), quiet, least: 3, least_wait: time(least_wait) };
             let mut lingered = linger.first();
             for (ago, ahead, members) in looks {
                 let ago = Duration::from_millis(ago);
@@ -195,8 +313,10 @@ mod tests {
                 if wait.is_zero() {
                     break;
                 }
-                prop_assert!(wait <= linger.looks_within());
-                lingered += wait;
+                let (delay, rest) = linger.delay(wait);
+                prop_assert!(delay + rest <= linger.looks_within());
+                prop_assert!(delay + rest >= wait && delay.subsec_nanos() == 0 && rest < DELAY_MIN);
+                lingered += delay + rest;
             }
             prop_assert!(lingered <= linger.longest(), "{:?}", lingered);
         }

@@ -2,7 +2,7 @@
 //! whether their lane does not linger while they wait.
 //!
 //! A record has a column for each, by slot, but only if some task differs from a small one without the others. A column is a
-//! run of `count value`, both variable-length numbers (seven bits a byte, the lowest first); the column of hashes, which are
+//! run of `count value`, both variable-length numbers (seven bits per byte, the lowest first); the column of hashes, which are
 //! seldom alike, is a run of `hash (u32, big-endian)`, and that of tasks that flush is a bitfield.
 
 use std::num::NonZeroU32;

@@ -10,8 +10,10 @@ mod lingering;
 mod load;
 mod outcome;
 mod rank;
+mod resting;
 mod silence;
 mod size;
+mod succession;
 
 pub use self::bundle::{Bundle, BundleState};
 pub(crate) use self::bundle::{Claim, NO_BATCH};
@@ -28,5 +30,6 @@ pub use self::outcome::{FailureNotice, First, Follows};
 #[cfg(test)]
 pub(crate) use self::rank::any_rank;
 pub use self::rank::{Rank, RankError};
-pub use self::silence::{Patience, batch_overdue, wake_leader};
+pub use self::resting::{forms_at_rest, rests};
+pub use self::silence::{Circumstances, Patience, batch_overdue, wake_leader};
 pub use self::size::{BatchSize, Filling};

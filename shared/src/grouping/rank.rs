@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::clock::Timestamp;
 use crate::policy::HeadStart;
 
-/// When a task was registered, and with which head start: its place in the order of its lane. A task overtakes only what was
+/// When a task was registered, and with which head start: its position in the order of its lane. A task overtakes only what was
 /// registered within its head start before it, so whatever waits is reached in the end.
 ///
 /// As a number it is the moment from which the task counts, in milliseconds, and after the point its head start in millionths of
@@ -23,7 +23,7 @@ pub struct Rank {
 const DIGITS: usize = 6;
 
 impl Rank {
-    /// The place of what was registered then. A head start reaches back to the epoch at the furthest.
+    /// The position of what was registered then. A head start reaches back to the epoch at the furthest.
     #[must_use]
     pub fn new(created_at: Timestamp, head_start: HeadStart) -> Self {
         let furthest = u32::try_from(created_at.seconds()).unwrap_or(u32::MAX);
@@ -64,7 +64,7 @@ impl fmt::Display for Rank {
 
 /// A text is no rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no place in the order of a lane")]
+#[error("is no position in the order of a lane")]
 pub struct RankError;
 
 impl FromStr for Rank {

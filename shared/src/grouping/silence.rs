@@ -36,25 +36,29 @@ pub fn wake_leader(lock: &Lock, linger: Duration, patience: Patience, now: Times
     silent.then_some(message)
 }
 
-/// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before. `gate`: its kind's;
-/// `hold`: its lane's; `share`: the calls of one kind that may run at once.
+/// What a batch's message may wait for, beside its own time.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances<'a> {
+    /// The places of the batch's kind.
+    pub gate: Option<&'a Gate>,
+    /// The effect of switches on its lane.
+    pub hold: Hold,
+    /// The calls of its kind that may run at once.
+    pub places_max: u32,
+}
+
+/// Whether the message that a batch waits for is to be sent again: it was due at `horizon` or before.
 #[must_use]
-pub fn batch_overdue(
-    batch: &Batch,
-    gate: Option<&Gate>,
-    hold: Hold,
-    share: u32,
-    horizon: Timestamp,
-    now: Timestamp,
-) -> bool {
+pub fn batch_overdue(batch: &Batch, around: Circumstances<'_>, horizon: Timestamp, now: Timestamp) -> bool {
+    let Circumstances { gate, hold, places_max } = around;
     let Some((_, due)) = HandleMessage::awaited(batch) else { return false };
     let resumed_at = gate.and_then(|gate| gate.resumed_at).max(hold.resumed_at).unwrap_or_default();
-    // While its kind stood still, or its lane was paused, all its messages were dropped.
+    // While its kind stood still, or its lane was paused, all its messages were discarded.
     if due <= resumed_at && batch.status != BatchStatus::Done && batch.woken_at < Some(resumed_at) {
         return true;
     }
     // Many batches may wait for a place of a kind whose places are all taken; their messages come.
-    let full = gate.is_some_and(|gate| gate.held(now) >= share as usize);
+    let full = gate.is_some_and(|gate| gate.held(now) >= places_max as usize);
     let horizon = if full { horizon.min(now.minus(WAKE_PAUSE_MAX)) } else { horizon };
     overdue(due, batch.woken_at, horizon, now)
 }

@@ -5,6 +5,7 @@ mod filling;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
+use crate::control::Hold;
 use crate::grouping::Linger;
 use crate::grouping::load::Load;
 use crate::limits::{BATCH_BYTES_DEFAULT, CONTENT_BYTES_MAX, MEMBER_BYTES, SMALL_TASK_BYTES};
@@ -44,7 +45,7 @@ impl BatchSize {
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
         Self {
-            most: policy.max_batch as usize,
+            most: policy.max_batch() as usize,
             bytes: u64::from(policy.max_batch_bytes.unwrap_or(BATCH_BYTES_DEFAULT)),
             to_the_byte: policy.max_batch_bytes.is_some(),
             weight: policy.max_weight,
@@ -55,10 +56,10 @@ impl BatchSize {
         }
     }
 
-    /// The same without a linger, if `hurries`: for a lane whose batches are formed at once.
+    /// The same in a lane: in one that drains, leaders do not linger.
     #[must_use]
-    pub fn without_linger(self, hurries: bool) -> Self {
-        Self { linger: if hurries { Linger::NONE } else { self.linger }, ..self }
+    pub fn under(policy: &Policy, hold: Hold) -> Self {
+        Self { linger: Linger::under(policy, hold), ..Self::of(policy) }
     }
 
     /// Tasks to find before a batch is formed: twice as many as it takes show whether the next one is full, too.
@@ -171,7 +172,15 @@ mod tests {
         let full = |tasks| taken(size, &vec![Load::default(); tasks]);
         assert_eq!([0, 6, 7, 8].map(|tasks| full(tasks).1), [false, false, true, true]);
         assert_eq!(full(9).0, (0..7).collect::<Vec<_>>());
-        assert_eq!([false, true].map(|hurries| size.without_linger(hurries).linger().longest().as_secs()), [3, 0]);
+    }
+
+    #[test]
+    fn a_lane_that_drains_has_batches_of_the_same_size_without_linger() {
+        let policy = json!({"kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]}, "linger": 3});
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        let draining = Hold { draining: true, ..Hold::default() };
+        assert_eq!(BatchSize::under(&policy, Hold::default()), BatchSize::of(&policy));
+        assert_eq!(BatchSize::under(&policy, draining), BatchSize { linger: Linger::NONE, ..BatchSize::of(&policy) });
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub fn end_notice(fanout: Uuid) -> Uuid {
     derived("fanout.completed", &[fanout.as_bytes()])
 }
 
-/// The notice of a share of a fan-out's items, in ten-thousandths. A receiver recognizes a repeated notice by its id.
+/// The notice of a percentage of a fan-out's items, in ten-thousandths. A receiver recognizes a repeated notice by its id.
 #[must_use]
 pub fn progress_notice(fanout: Uuid, share: u16) -> Uuid {
     derived("fanout.progress", &[fanout.as_bytes(), &share.to_be_bytes()])

@@ -7,6 +7,9 @@ use crate::backoff::Backoff;
 /// Members of one batch.
 pub const BATCH_MEMBERS_MAX: u32 = 10_000;
 
+/// Members of one batch, unless the policy or the preset of its batch API says otherwise.
+pub const BATCH_MEMBERS_DEFAULT: u32 = 100;
+
 /// Bytes of the members of a call, if the policy does not say how many. A Lambda function's HTTP body may have 6 MB, and comes
 /// with its quotes escaped.
 pub const BATCH_BYTES_DEFAULT: u32 = 4 * 1_024 * 1_024;
@@ -20,9 +23,9 @@ pub const MEMBER_BYTES: usize = 128;
 /// The largest weight of a task, and of a batch.
 pub const WEIGHT_MAX: u64 = 1_000_000_000;
 
-/// Bytes of a batch's packed members: with their outcomes and errors the record stays well below DynamoDB's 400 KB. Only
-/// members of very many item groups take that much.
-pub const MEMBERS_BYTES_MAX: usize = 250 * 1_024;
+/// Bytes of a batch's packed members: with their outcomes, errors, and a part for each member, the record stays below DynamoDB's
+/// 400 KB. Only members of very many item groups take that much.
+pub const MEMBERS_BYTES_MAX: usize = 200 * 1_024;
 
 /// Records that one elect or group message names, of tasks on their own and of bundles; more are found in the index.
 pub const NAMED_RECORDS_MAX: usize = 2_000;
@@ -55,7 +58,7 @@ pub const TARGET_BYTES_MAX: usize = 1_024;
 pub const IN_FLIGHT_MAX: u32 = 1_000;
 
 /// Batches of one lane whose failures wait to be reported: their ids live in the lane's lock record, too (some 17 KB), and make
-/// each write of it dearer. DynamoDB allows 400 KB an item. Beyond that, a notice that is not taken at once is given up.
+/// each write of it dearer. DynamoDB allows 400 KB per item. Beyond that, a notice that is not taken at once is given up.
 pub const CLOSING_MAX: usize = 1_000;
 
 /// After this the leader's hint is sent again. For liveness only: safety rests on conditions.
@@ -70,6 +73,12 @@ pub const WAKE_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Pauses of a workflow that was not elected.
 pub const ELECTION_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: Duration::from_secs(120) };
 
+/// A leader whose `quiet` is below a second waits at least this part of the time that it has waited before it looks again.
+pub const QUIET_LOOKS: u32 = 32;
+
+/// The least time between two looks of such a leader: the message of a look takes some tens of milliseconds on AWS.
+pub const QUIET_LOOKS_APART: Duration = Duration::from_millis(100);
+
 /// Lanes whose leaders a registration makes itself. A request for more lanes is not the single task that a client waits for.
 pub const LED_BY_REQUEST_MAX: usize = 8;
 
@@ -79,8 +88,8 @@ pub const ELECTIONS_AT_ONCE_MAX: usize = 8;
 /// Batches that one invocation forms at once.
 pub const BATCHES_AT_ONCE_MAX: usize = 8;
 
-/// Segments in which `sweep` reads each sparse index, begun anywhere: a sweep that is cut short favours none. With a million lanes
-/// it gets through one in a third of its 55 s (template.yaml). Each that is empty costs half a read unit a minute.
+/// Segments in which `sweep` reads each sparse index, begun anywhere: a sweep that times out favours none. With a million lanes
+/// it gets through one in a third of its 55 s (template.yaml). Each that is empty costs half a read unit per minute.
 pub const SWEEP_SEGMENTS: i32 = 8;
 
 /// Locks that `sweep` writes at once.

@@ -12,8 +12,12 @@ pub const ATTEMPT_MARGIN: Duration = Duration::from_secs(30);
 /// beginning plus this plus `timeout`, however its worker ended.
 pub const CALL_WITHIN: Duration = Duration::from_secs(2);
 
-/// Attempts of one batch that may be lost with their workers: it could be the batch that kills them.
+/// Attempts of one batch that may be lost with their workers in a row: it could be the members called that kill them.
 pub const LOST_ATTEMPTS_MAX: u32 = 32;
+
+/// How long after its beginning an invocation may still begin calls for further parts of a batch. Then the batch's message is sent
+/// again, so that a batch with very many parts does not keep others waiting.
+pub const PARTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bytes of a batch API's answer.
 pub const ANSWER_BYTES_MAX: usize = 6 * 1_024 * 1_024;

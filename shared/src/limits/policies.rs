@@ -50,3 +50,27 @@ pub const POLICY_CACHE_MAX: Duration = Duration::from_secs(5);
 /// Targets and lanes of one kind that may be paused or drain at a time. They are in the policy's record, with up to
 /// [`TARGET_BYTES_MAX`](super::TARGET_BYTES_MAX) bytes each. DynamoDB allows 400 KB, and each worker reads it every few seconds.
 pub const SWITCHES_PER_KIND_MAX: usize = 300;
+
+/// Bytes of a request's or a response's mapping, as JSON: each worker reads it with its policy every few seconds.
+pub const MAPPING_BYTES_MAX: usize = 16 * 1_024;
+
+/// Nesting of a request's template. A content in it may be nested as deep as JSON is read.
+pub const MAPPING_DEPTH_MAX: usize = 24;
+
+/// Expressions of a request's mapping, and of a response's.
+pub const MAPPING_TERMS_MAX: usize = 64;
+
+/// Headers that a policy adds to a request, and entries of its query.
+pub const HEADERS_MAX: usize = 32;
+
+/// Bytes of a header's value as it is written in a policy.
+pub const HEADER_BYTES_MAX: usize = 1_024;
+
+/// Lists in which an answer may have its items.
+pub const LISTS_MAX: usize = 8;
+
+/// Bytes of a text that an expression of a mapping gives: a content of 128 KiB, made larger as far as other expressions may.
+pub const TERM_VALUE_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+/// Bytes of a request's body: the largest batch's (32 MiB), and half as much again for what encoding adds. The function has 512 MB.
+pub const REQUEST_BYTES_MAX: u32 = 48 * 1_024 * 1_024;

@@ -56,6 +56,12 @@ pub const FUNCTION_BYTES_MAX: usize = 170;
 /// Bytes of an object's key (S3).
 pub const OBJECT_KEY_BYTES_MAX: usize = 1_024;
 
+/// Objects that a source names one by one.
+pub const OBJECT_KEYS_MAX: usize = 100;
+
+/// Bytes of all their keys, which are in the fan-out's header. That is read often.
+pub const OBJECT_KEYS_BYTES_MAX: usize = 8 * 1_024;
+
 /// Bytes of an object's key that are shown beside a row of it.
 pub const OBJECT_BYTES_SHOWN: usize = 80;
 

@@ -51,7 +51,7 @@ pub const IDLE_LIMITS: std::ops::RangeInclusive<Duration> =
 pub const TOLERATED_FAILURES_MAX: u64 = (1 << 53) - 1;
 
 /// Shards of the indexes by which sweeps find fan-outs that may be idle, and by which fan-outs are listed. Each is read by
-/// every sweep, and takes 1,000 fan-outs a second that are opened or end (DynamoDB: write units of a partition key).
+/// every sweep, and takes 1,000 fan-outs per second that are opened or end (DynamoDB: write units of a partition key).
 pub const FEW_SHARDS: u64 = 16;
 
 /// Fan-outs of a shard that a sweep looks at, whether they are idle; the next sweep looks at the others.

@@ -11,6 +11,7 @@ use super::LaneBatch;
 use crate::bits::Bits;
 use crate::ids::{GroupId, ItemId, ItemRange};
 use crate::limits::{GROUP_ITEMS_MAX, MASK_BYTES_MAX};
+use crate::text::start;
 
 /// Items that are done: the body of `POST /acks`, and of messages to the queue `ack`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub struct AckRequest {
     /// Items that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<AckEntry>,
-    /// Items that were dropped, because another task does the same. If one request names an item here and in `failed`, it has failed.
+    /// Items that are duplicates: another task does the same. If one request names an item here and in `failed`, it has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<AckEntry>,
     /// A batch whose record says what is done. Only Fanfold's own steps send this.
@@ -149,7 +150,7 @@ impl<'de> Visitor<'de> for Entry {
 /// A bitfield as JSON has it.
 mod mask {
     use super::{
-        Bits, Deserialize, Deserializer, Engine, Error, GROUP_ITEMS_MAX, MASK_BYTES_MAX, STANDARD, Serializer,
+        Bits, Deserialize, Deserializer, Engine, Error, GROUP_ITEMS_MAX, MASK_BYTES_MAX, STANDARD, Serializer, start,
     };
 
     pub(super) fn serialize<S: Serializer>(mask: &Bits, serializer: S) -> Result<S::Ok, S::Error> {
@@ -159,8 +160,8 @@ mod mask {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bits, D::Error> {
         let text = String::deserialize(deserializer)?;
         let bytes = STANDARD.decode(&text).map_err(|error| {
-            let start: String = text.chars().take(120).collect();
-            D::Error::custom(format!("`{start}` is not base64 (standard letters, padded): {error}"))
+            let shown = start(&text);
+            D::Error::custom(format!("`{shown}` is not base64 (standard letters, padded): {error}"))
         })?;
         if bytes.len() > MASK_BYTES_MAX {
             return Err(D::Error::custom(format!(

@@ -6,17 +6,17 @@ use uuid::Uuid;
 use super::{Event, Notice};
 use crate::clock::Timestamp;
 use crate::ids::derived;
-use crate::store::fanouts::{Fanout, ProgressShare, Reached};
+use crate::store::fanouts::{Fanout, ProgressPercentage, Reached};
 
-/// How far a fan-out had come when it was found to have reached a share of its items. There were at least so many done.
+/// How far a fan-out had come when it was found to have reached a percentage of its items. There were at least so many done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FanoutProgress {
     /// The fan-out.
     pub fanout: Uuid,
     /// The producer's own name for it.
     pub user_key: Option<String>,
-    /// The share, as text such as `50%`.
-    pub share: ProgressShare,
+    /// The percentage, as text such as `50%`.
+    pub share: ProgressPercentage,
     /// Items added.
     pub total: u64,
     /// Items that were done: the three that follow.
@@ -25,7 +25,7 @@ pub struct FanoutProgress {
     pub succeeded: u64,
     /// Items that failed.
     pub failed: u64,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     pub duplicates: u64,
     /// When it was opened, epoch milliseconds.
     pub opened_at: u64,

@@ -28,18 +28,18 @@ mod tests {
     use regex_lite::Regex;
 
     use super::*;
-    use crate::store::fanouts::ProgressShare;
+    use crate::store::fanouts::ProgressPercentage;
 
     proptest! {
         #[test]
         fn what_a_share_may_be_is_read(text in string_regex(&SHARE.replace(['^', '$'], "")).unwrap()) {
-            let read = serde_json::from_value::<ProgressShare>(text.clone().into());
+            let read = serde_json::from_value::<ProgressPercentage>(text.clone().into());
             prop_assert!(read.is_ok(), "{}", text);
         }
 
         #[test]
         fn what_is_read_may_be_a_share(text in "[0-9]{0,3}(\\.[0-9]{0,3})?%?") {
-            let read = serde_json::from_value::<ProgressShare>(text.clone().into());
+            let read = serde_json::from_value::<ProgressPercentage>(text.clone().into());
             prop_assert_eq!(Regex::new(SHARE).unwrap().is_match(&text), read.is_ok(), "{}", text);
         }
     }

@@ -21,7 +21,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn write(&mut self, ask: &Ask, full: Micros) -> Slot {
+    fn write(&mut self, ask: &Ask, full: Micros) -> CallTime {
         self.given += 1;
         let by = Uuid::from_u128(self.given);
         self.bucket =
@@ -29,7 +29,7 @@ impl Kept {
         self.bucket.given(ask, by).unwrap()
     }
 
-    fn take(&mut self, ask: &Ask) -> Option<Slot> {
+    fn take(&mut self, ask: &Ask) -> Option<CallTime> {
         (self.bucket.verdict(ask) == Verdict::Go).then(|| {
             let full = ask.after(self.bucket.by_rate_of(ask).full);
             self.write(ask, full)
@@ -37,15 +37,15 @@ impl Kept {
     }
 
     /// Releases a time, if it is the latest.
-    fn release(&mut self, slot: &Slot) {
-        if self.bucket.by == Some(slot.by) {
-            self.bucket = Bucket { full: Some(slot.full - slot.ask.cost()), by: None, ..self.bucket.clone() };
+    fn release(&mut self, given: &CallTime) {
+        if self.bucket.by == Some(given.by) {
+            self.bucket = Bucket { full: Some(given.full - given.ask.cost()), by: None, ..self.bucket.clone() };
         }
     }
 
     /// Replaces a time that was missed by a later one.
-    fn again(&mut self, slot: &Slot, ask: &Ask) -> Option<Slot> {
-        self.release(slot);
+    fn again(&mut self, given: &CallTime, ask: &Ask) -> Option<CallTime> {
+        self.release(given);
         self.take(ask)
     }
 
@@ -84,7 +84,7 @@ fn made(allowance: &Allowance, asks: &[Asks]) -> Vec<(Micros, usize)> {
         now += asks.after;
         let clock = Timestamp(now + asks.off);
         let ask = allowance.ask(tasks(asks.tasks), asks.has_turn).at(clock, 0);
-        let Some(mut slot) = kept.take(&ask) else {
+        let Some(mut given) = kept.take(&ask) else {
             if !asks.has_turn {
                 kept.promise(&ask);
             }
@@ -92,17 +92,17 @@ fn made(allowance: &Allowance, asks: &[Asks]) -> Vec<(Micros, usize)> {
         };
         match asks.fate {
             0 => {
-                kept.release(&slot);
+                kept.release(&given);
                 continue;
             }
             1 => {
-                let late = timestamp(slot.until).plus(Duration::from_millis(1 + asks.late));
-                let Some(later) = kept.again(&slot, &slot.ask.clone().again(late)) else { continue };
-                slot = later;
+                let late = timestamp(given.until).plus(Duration::from_millis(1 + asks.late));
+                let Some(later) = kept.again(&given, &given.ask.clone().again(late)) else { continue };
+                given = later;
             }
             _ => {}
         }
-        calls.push((slot.at - asks.off * 1_000 + slot.ask.grace * asks.late / 100, asks.tasks));
+        calls.push((given.at - asks.off * 1_000 + given.ask.grace * asks.late / 100, asks.tasks));
     }
     calls.sort_unstable();
     calls
@@ -158,20 +158,20 @@ proptest! {
         for at in 0..400 {
             last = sizes[at % sizes.len()].index(largest) + 1;
             let ask = allowance.ask(tasks(last), true);
-            let slot = loop {
+            let given = loop {
                 let ask = ask.clone().at(Timestamp(now), 0);
                 match kept.take(&ask) {
-                    Some(slot) => break slot,
+                    Some(given) => break given,
                     None => {
                         let Verdict::Wait(at) = kept.bucket.verdict(&ask) else { panic!("it has its turn") };
                         now = timestamp(at - ask.lead).0;
                     }
                 }
             };
-            prop_assert!(late * 1_000 <= slot.ask.grace);
+            prop_assert!(late * 1_000 <= given.ask.grace);
             used += last as u64;
             // The next batch asks when this one, at best, would have asked. Rounded up, each call would take a millisecond.
-            now = now.max(slot.at.saturating_sub(slot.ask.lead) / 1_000);
+            now = now.max(given.at.saturating_sub(given.ask.lead) / 1_000);
         }
         let ready = (used - last as u64) as f64;
         let came = rate as f64 * (now - begun) as f64 / 1_000.0;

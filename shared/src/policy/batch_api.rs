@@ -1,12 +1,15 @@
 //! The batch API of a policy, and the ways of calling one.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::Span;
 use super::check::Faults;
-use crate::limits::BATCH_API_TIMEOUT_MAX;
+use crate::limits::{BATCH_API_TIMEOUT_MAX, MAPPING_BYTES_MAX};
+use crate::mapping::{Match, Preset, RequestMapping, ResponseMapping, preset_names};
 
-/// The batch API: how it is called, by exactly one of `url` and `command`, and how long a call may take.
+/// The batch API: how it is called, by exactly one of `url` and `command`, how long a call may take, and how calls and answers are
+/// written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(try_from = "Fields", into = "Fields")]
@@ -15,6 +18,14 @@ pub struct BatchApi {
     pub way: Way,
     /// How long one call may take.
     pub timeout: Span,
+    /// The preset that the mappings are from.
+    pub preset: Option<String>,
+    /// Constants of the mappings.
+    pub with: Map<String, Value>,
+    /// How a call becomes a request, if it is not as for any batch API.
+    pub request: Option<RequestMapping>,
+    /// How an answer is read, if it is not as for any batch API.
+    pub response: Option<ResponseMapping>,
 }
 
 /// A way of calling a batch API. It is written as one field of the batch API, beside `timeout`.
@@ -56,6 +67,7 @@ impl Way {
     feature = "openapi",
     schemars(rename = "BatchApi", extend("oneOf" = [
         {"required": ["url"], "properties": {"url": {"type": "string"}}},
+        {"required": ["use"], "properties": {"use": {"type": "string"}, "url": {"type": "null"}, "command": {"type": "null"}}},
         {"required": ["command"], "properties": {"command": {"type": "array"}}},
     ]))
 )]
@@ -74,6 +86,19 @@ struct Fields {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::timeout"))]
     #[serde(default = "ten_seconds")]
     timeout: Span,
+    /// The name of a preset: what is not given is as it says.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::preset"))]
+    #[serde(default, rename = "use", skip_serializing_if = "Option::is_none")]
+    preset: Option<String>,
+    /// Constants, which expressions of the mappings call `with.NAME`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    with: Map<String, Value>,
+    /// How a call becomes an HTTP request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<RequestMapping>,
+    /// How an answer names the outcomes of members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    response: Option<ResponseMapping>,
 }
 
 fn ten_seconds() -> Span {
@@ -83,11 +108,26 @@ fn ten_seconds() -> Span {
 impl TryFrom<Fields> for BatchApi {
     type Error = String;
 
-    fn try_from(Fields { url, command, timeout }: Fields) -> Result<Self, String> {
+    fn try_from(fields: Fields) -> Result<Self, String> {
+        let Fields { mut url, command, timeout, preset, mut with, mut request, mut response } = fields;
+        let mut form = String::new();
+        if let Some(name) = &preset {
+            let found = Preset::named(name).ok_or_else(|| {
+                let names: Vec<String> = preset_names().iter().map(|name| format!("`{name}`")).collect();
+                format!("has `use: {name}`, which is no preset; there are {}", names.join(", "))
+            })?;
+            with = found.constants(with);
+            request = Some(request.unwrap_or_default().or(found.request));
+            response = Some(response.unwrap_or_default().or(found.response));
+            if command.is_none() {
+                url = url.or(found.default_url);
+            }
+            form = found.url.map(|form| format!("; the URL of `{name}` is like {form}")).unwrap_or_default();
+        }
         let mut ways = [url.map(Way::Url), command.map(Way::Command)].into_iter().flatten();
         match (ways.next(), ways.next()) {
-            (Some(way), None) => Ok(Self { way, timeout }),
-            (None, _) => Err(format!("does not say how it is called, one of {} is needed", Way::FIELDS)),
+            (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response }),
+            (None, _) => Err(format!("does not say how it is called, one of {} is needed{form}", Way::FIELDS)),
             (Some(one), Some(other)) => {
                 let (one, other) = (one.field(), other.field());
                 Err(format!("has both `{one}` and `{other}`, exactly one of {} is allowed", Way::FIELDS))
@@ -97,8 +137,8 @@ impl TryFrom<Fields> for BatchApi {
 }
 
 impl From<BatchApi> for Fields {
-    fn from(BatchApi { way, timeout }: BatchApi) -> Self {
-        let none = Self { url: None, command: None, timeout };
+    fn from(BatchApi { way, timeout, preset, with, request, response }: BatchApi) -> Self {
+        let none = Self { url: None, command: None, timeout, preset, with, request, response };
         match way {
             Way::Url(url) => Self { url: Some(url), ..none },
             Way::Command(command) => Self { command: Some(command), ..none },
@@ -107,6 +147,59 @@ impl From<BatchApi> for Fields {
 }
 
 impl BatchApi {
+    /// One that is called in this way, as any batch API is.
+    #[must_use]
+    pub fn new(way: Way, timeout: Span) -> Self {
+        Self { way, timeout, preset: None, with: Map::new(), request: None, response: None }
+    }
+
+    /// The preset that it uses.
+    #[must_use]
+    pub fn preset(&self) -> Option<Preset> {
+        self.preset.as_deref().and_then(Preset::named)
+    }
+
+    /// Whether its answers name members by what was sent.
+    pub(super) fn needs_distinct(&self) -> bool {
+        self.response.as_ref().is_some_and(|response| response.matching == Some(Match::Echo))
+    }
+
+    /// Names what is wrong with its mappings.
+    fn check_mappings(&self, faults: &mut Faults) {
+        if let Way::Command(_) = self.way {
+            for (field, given) in [
+                ("use", self.preset.is_some()),
+                ("request", self.request.is_some()),
+                ("response", self.response.is_some()),
+            ] {
+                if given {
+                    faults.add(
+                        &format!("batch_api.{field}"),
+                        "is about HTTP, and the batch API is a `command`; `url` is allowed",
+                    );
+                }
+            }
+            return;
+        }
+        let bytes = serde_json::to_vec(&self.with).map_or(usize::MAX, |json| json.len());
+        if bytes > MAPPING_BYTES_MAX {
+            faults.add("batch_api.with", format!("has {bytes} bytes as JSON, at most {MAPPING_BYTES_MAX} are allowed"));
+        }
+        if let Some((name, preset)) = self.preset.as_deref().zip(self.preset()) {
+            for (constant, about) in preset.with.iter().filter(|(constant, _)| !self.with.contains_key(*constant)) {
+                faults
+                    .add(&format!("batch_api.with.{constant}"), format!("is missing: `{name}` needs {}", about.about));
+            }
+        }
+        let mut report = |field: &str, problem: String| faults.add(field, problem);
+        if let Some(request) = &self.request {
+            request.compile("batch_api.request", &mut report);
+        }
+        if let Some(response) = &self.response {
+            response.compile("batch_api.response", &mut report);
+        }
+    }
+
     /// Names what is wrong with it.
     pub(super) fn check(&self, faults: &mut Faults) {
         match &self.way {
@@ -116,6 +209,7 @@ impl BatchApi {
             }
             Way::Command(_) => {}
         }
+        self.check_mappings(faults);
         if self.timeout.0.is_zero() {
             faults.add("batch_api.timeout", "is 0s, more is needed");
         }
@@ -140,7 +234,7 @@ mod tests {
             }),
         ] {
             let read: BatchApi = shape(json.clone()).unwrap();
-            assert_eq!(read, BatchApi { way, timeout: Span::from_secs(20) });
+            assert_eq!(read, BatchApi::new(way, Span::from_secs(20)));
             assert_eq!(serde_json::to_value(&read).unwrap(), json);
             assert!(json.get(read.way.field()).is_some() && Way::FIELDS.contains(read.way.field()));
         }

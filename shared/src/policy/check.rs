@@ -71,13 +71,6 @@ impl Faults {
         }
     }
 
-    /// What a message is delayed by.
-    pub(super) fn whole_seconds(&mut self, field: &str, value: Span) {
-        if value.0.subsec_nanos() != 0 {
-            self.add(field, format!("is {value}, whole seconds are allowed (SQS delays are)"));
-        }
-    }
-
     /// Times are stored in milliseconds: a finer value would be rounded, so it is refused.
     pub(super) fn whole_millis(&mut self, field: &str, value: Span) {
         if !value.0.subsec_nanos().is_multiple_of(1_000_000) {
@@ -111,7 +104,7 @@ impl Policy {
             faults.add("scope", format!("is `{scope}`, which says where a `key` is accepted once: there is no `key`"));
         }
         faults.range("partitions", self.partitions, PARTITIONS_MAX);
-        faults.range("max_batch", self.max_batch, BATCH_MEMBERS_MAX);
+        faults.range("max_batch", self.max_batch(), BATCH_MEMBERS_MAX);
         if let Some(bytes) = self.max_batch_bytes {
             faults.range("max_batch_bytes", bytes, BATCH_BYTES_MAX);
         }
@@ -134,6 +127,7 @@ impl Policy {
                 .add("backoff.base", format!("is {}, more than backoff.max, {}", self.backoff.base, self.backoff.max));
         }
         self.batch_api.check(&mut faults);
+        self.check_preset(&mut faults);
         if let Some(destination) = &self.notify {
             destination.check_for_policy("notify", &mut faults);
         }

@@ -1,4 +1,4 @@
-//! A policy ready to place tasks.
+//! A policy ready to assign tasks to their lanes.
 
 use super::{Expression, ExpressionError, FieldError, HeadStart, Policy, PolicyError, Subject, Weight};
 use crate::grouping::{Load, distinct};
@@ -21,7 +21,7 @@ pub struct CompiledPolicy {
 
 /// Where a task belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub struct Assignment {
     /// The lane whose leader will group it.
     pub lane: Lane,
     /// Its key, if the policy has one.
@@ -81,11 +81,11 @@ impl CompiledPolicy {
     ///
     /// # Errors
     /// An expression gives no usable value for this content; the first one is reported, with its field.
-    pub fn place(
+    pub fn assign(
         &self,
         content: &serde_json::Value,
         fallback: &str,
-    ) -> Result<Placement, (&'static str, ExpressionError)> {
+    ) -> Result<Assignment, (&'static str, ExpressionError)> {
         let Values { target, key, scope, weight, distinct: alone, flushes, head_start } = self.values(content)?;
         let load = Load {
             weight: weight.unwrap_or_default(),
@@ -95,7 +95,7 @@ impl CompiledPolicy {
         };
         let partition = share(key.as_deref().unwrap_or(fallback), self.policy.partitions);
         let lane = Lane { kind: self.policy.kind.clone(), partition, target };
-        Ok(Placement { lane, key, scope, load, head_start: head_start.unwrap_or_default() })
+        Ok(Assignment { lane, key, scope, load, head_start: head_start.unwrap_or_default() })
     }
 
     /// Evaluates all expressions for a task.

@@ -35,16 +35,7 @@ impl Expression {
     /// # Errors
     /// It is too long, does not parse, may take too much time or memory, or names a variable or function that does not exist.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
-        if source.len() > EXPRESSION_BYTES_MAX {
-            return Err(ExpressionError::TooLong(source.len()));
-        }
-        if depth(source) > EXPRESSION_DEPTH_MAX {
-            return Err(ExpressionError::TooDeep);
-        }
-        let operators = source.bytes().filter(|byte| b"+-*/%?:&|<>=!.,".contains(byte)).count();
-        if operators > EXPRESSION_OPERATORS_MAX {
-            return Err(ExpressionError::TooComplex(operators));
-        }
+        within_bounds(source)?;
         let source_text = source.to_owned();
         let program = ENVIRONMENT.compile(source).map_err(|errors| ExpressionError::Syntax {
             source_text: source_text.clone(),
@@ -165,6 +156,24 @@ impl Subject<'_> {
         context.add_variable_from_value("content", content);
         Ok(Self(context))
     }
+}
+
+/// Whether an expression is small enough to be parsed: parsers and evaluation recurse over brackets and operators.
+///
+/// # Errors
+/// It is too long, or has too many of either.
+pub(crate) fn within_bounds(source: &str) -> Result<(), ExpressionError> {
+    if source.len() > EXPRESSION_BYTES_MAX {
+        return Err(ExpressionError::TooLong(source.len()));
+    }
+    if depth(source) > EXPRESSION_DEPTH_MAX {
+        return Err(ExpressionError::TooDeep);
+    }
+    let operators = source.bytes().filter(|byte| b"+-*/%?:&|<>=!.,".contains(byte)).count();
+    if operators > EXPRESSION_OPERATORS_MAX {
+        return Err(ExpressionError::TooComplex(operators));
+    }
+    Ok(())
 }
 
 /// As much of a text as an error shows.

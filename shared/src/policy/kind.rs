@@ -1,6 +1,7 @@
 //! The names that a kind may have: those that need no escaping in a lane's text, a path or a record's key.
 
 use crate::limits::KIND_BYTES_MAX;
+use crate::text::start;
 
 /// The names that [`is_kind`] allows, in words.
 pub const KIND_ALLOWED: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
@@ -15,7 +16,7 @@ pub fn is_kind(kind: &str) -> bool {
 /// Why a kind has no policy: it can have none, or none is stored.
 #[must_use]
 pub fn unknown_kind(kind: &str) -> String {
-    let shown: String = kind.chars().take(80).collect();
+    let shown = start(kind);
     if is_kind(kind) {
         format!("is `{shown}`, there is no policy of this kind")
     } else {

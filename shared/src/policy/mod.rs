@@ -11,6 +11,7 @@ mod head_start;
 mod kind;
 mod matches;
 mod names;
+mod presets;
 mod rate;
 mod span;
 mod tree;
@@ -23,10 +24,11 @@ use uuid::Uuid;
 
 pub use batch_api::{BatchApi, Way};
 pub use check::{FieldError, PolicyError};
-pub use compiled::{CompiledPolicy, Placement, Values};
+pub use compiled::{Assignment, CompiledPolicy, Values};
 #[cfg(feature = "openapi")]
 pub(crate) use destination::{CALLBACK_ID, EVENT_BUS, QUEUE, TASK_TOKEN};
 pub use destination::{Destination, NoticesQueue, domain, queue_url};
+pub(crate) use expression::within_bounds;
 pub use expression::{Expression, ExpressionError, Subject};
 pub use head_start::HeadStart;
 pub use kind::{KIND_ALLOWED, is_kind, no_policy, unknown_kind};
@@ -36,6 +38,7 @@ pub use weight::Weight;
 
 use crate::backoff::Backoff;
 use crate::ids::derived;
+use crate::limits::BATCH_MEMBERS_DEFAULT;
 #[cfg(feature = "openapi")]
 use crate::limits::{
     ATTEMPTS_MAX, BATCH_BYTES_MAX, BATCH_MEMBERS_MAX, CALLS_MAX, EXPRESSION_BYTES_MAX, IN_FLIGHT_MAX, PARTITIONS_MAX,
@@ -44,7 +47,8 @@ use crate::limits::{
 /// How tasks of one kind are targeted, grouped, paced and handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", schemars(rename = "Policy"))]
+#[serde(remote = "Self", deny_unknown_fields, expecting = "struct Policy")]
 pub struct Policy {
     /// The kind of task this policy is for: letters, digits, `.`, `_`, `-`.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::kind_field"))]
@@ -65,10 +69,10 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = PARTITIONS_MAX)))]
     #[serde(default = "one", deserialize_with = "crate::whole::u32")]
     pub partitions: u32,
-    /// The most members of a batch.
+    /// The most members of a batch. By default 100, or what the preset of the batch API says.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
-    #[serde(default = "hundred", deserialize_with = "crate::whole::u32")]
-    pub max_batch: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
+    pub max_batch: Option<u32>,
     /// The most bytes of a call's members: their contents as JSON, and 128 bytes more for each. A task that has more goes alone.
     /// By default 4 MiB.
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_BYTES_MAX)))]
@@ -95,11 +99,12 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// How long a batch that is not full waits for more tasks, in whole seconds.
+    /// How long a batch that is not full waits for more tasks: up to 15 minutes, whole milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::delay"))]
     #[serde(default = "one_second")]
     pub linger: Span,
-    /// A batch that is not full waits no longer once no task has come to its lane for this time, in whole seconds. Less than `linger`.
+    /// A batch that is not full waits no longer once no task has come to its lane for this time: less than `linger`, whole
+    /// milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Span>,
@@ -107,7 +112,7 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = BATCH_MEMBERS_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::whole::optional_u32")]
     pub min_batch: Option<u32>,
-    /// How long a batch with fewer than `min_batch` members waits on after its `linger`, in whole seconds.
+    /// How long a batch with fewer than `min_batch` members waits on after its `linger`: up to 15 minutes, whole milliseconds.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_wait"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_batch_wait: Option<Span>,
@@ -166,10 +171,16 @@ impl Policy {
         derived::policy_version(&serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// How many calls of its batch API may run at once. `share`: how many one kind may have.
+    /// The most members of a batch.
     #[must_use]
-    pub fn calls_at_once(&self, share: u32) -> u32 {
-        self.max_calls.map_or(share, |calls| calls.min(share))
+    pub fn max_batch(&self) -> u32 {
+        self.max_batch.unwrap_or(BATCH_MEMBERS_DEFAULT)
+    }
+
+    /// How many calls of its batch API may run at once. `places_max`: how many one kind may have.
+    #[must_use]
+    pub fn calls_at_once(&self, places_max: u32) -> u32 {
+        self.max_calls.map_or(places_max, |calls| calls.min(places_max))
     }
 }
 
@@ -216,9 +227,6 @@ fn one() -> u32 {
 /// With the default backoff these take more than an hour: a downstream's bad one is survived.
 fn twenty() -> u32 {
     20
-}
-fn hundred() -> u32 {
-    100
 }
 fn one_second() -> Span {
     Span::from_secs(1)

@@ -214,13 +214,13 @@ impl Sieve {
     ) -> Result<(TaskRequest, bool), String> {
         let policy = policy(&kind).ok_or_else(|| format!("`kind`: {}", unknown_kind(&kind)))?;
         content::encode(&content).map_err(|error| format!("`content`: {error}"))?;
-        let placement = policy.place(&content, "").map_err(|(field, error)| format!("`{field}`: {error}"))?;
+        let assignment = policy.assign(&content, "").map_err(|(field, error)| format!("`{field}`: {error}"))?;
         let key = match &self.key {
             Some(key) => {
                 let subject = Subject::new(&kind, &content).map_err(|error| format!("`content`: {error}"))?;
                 Some(key.evaluate(&subject).map_err(|error| format!("`producer.key`: {error}"))?)
             }
-            None => placement.key,
+            None => assignment.key,
         };
         let ours = self.own || key.is_none_or(|key| share(&key, self.of) == self.partition);
         Ok((TaskRequest { id: None, kind, content }, ours))

@@ -24,7 +24,7 @@ pub struct Producer {
     #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("x-max-bytes" = EXPRESSION_BYTES_MAX)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// How many rows of a partition may be unacceptable: a number, or a share of its rows as text such as `1%`. They are left out and
+    /// How many rows of a partition may be unacceptable: a number, or a percentage of its rows as text such as `1%`. They are left out and
     /// counted, and the first are shown. By default none.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ impl Producer {
     pub fn too_many_bad(&self, bad: u64, rows: u64, last: bool) -> bool {
         match self.tolerated_bad_rows {
             None => bad > 0,
-            Some(Tolerance::Share(_)) if !last && rows < crate::limits::BAD_SHARE_FROM => false,
+            Some(Tolerance::Percentage(_)) if !last && rows < crate::limits::BAD_SHARE_FROM => false,
             Some(tolerance) => tolerance.exceeded(bad, rows),
         }
     }

@@ -13,7 +13,7 @@ use crate::policy::{CompiledPolicy, unknown_kind};
 use crate::store::tasks::Key;
 use serde::Serialize;
 
-use super::{Placed, RegisterError, Registrar};
+use super::{Assigned, RegisterError, Registrar};
 
 /// Why a task cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,30 +63,30 @@ pub fn check_count(tasks: usize) -> Result<(), RegisterError> {
 
 impl Registrar {
     /// Checks tasks and computes lane and key of each. `answered`: whether the client gets the ids that tasks are given.
-    pub(crate) async fn place(
+    pub(crate) async fn assign(
         &self,
         tasks: Vec<TaskRequest>,
         request_id: &str,
         answered: bool,
-    ) -> Result<Vec<Placed>, RegisterError> {
-        let mut placed = Vec::with_capacity(tasks.len());
+    ) -> Result<Vec<Assigned>, RegisterError> {
+        let mut assigned = Vec::with_capacity(tasks.len());
         let mut faults = Vec::new();
-        for task in self.place_each(tasks.into_iter().enumerate().collect(), request_id, answered).await? {
+        for task in self.assign_each(tasks.into_iter().enumerate().collect(), request_id, answered).await? {
             match task {
-                Ok((_, task)) => placed.push(task),
+                Ok((_, task)) => assigned.push(task),
                 Err(fault) => faults.push(fault),
             }
         }
-        TaskFault::refuse(faults).map(|()| placed)
+        TaskFault::refuse(faults).map(|()| assigned)
     }
 
     /// The same for each task on its own, with its position in the request.
-    pub(crate) async fn place_each(
+    pub(crate) async fn assign_each(
         &self,
         tasks: Vec<(usize, TaskRequest)>,
         request_id: &str,
         answered: bool,
-    ) -> Result<Vec<Result<(usize, Placed), TaskFault>>, StoreError> {
+    ) -> Result<Vec<Result<(usize, Assigned), TaskFault>>, StoreError> {
         let kinds = tasks.iter().map(|(_, task)| task.kind.as_str()).collect();
         let policies = self.policies.of_kinds(&kinds).await?;
         let mut ids = HashSet::with_capacity(tasks.len());
@@ -98,7 +98,7 @@ impl Registrar {
             } else {
                 let policy = policies.get(&task.kind).and_then(Option::as_deref);
                 // A task that is not accepted has no id.
-                place(id, &task, policy, id_known).inspect(|_| {
+                assign(id, &task, policy, id_known).inspect(|_| {
                     ids.insert(id);
                 })
             };
@@ -110,21 +110,21 @@ impl Registrar {
 }
 
 /// A task in its lane, or the field that is wrong, and why.
-fn place(
+fn assign(
     id: TaskId,
     task: &TaskRequest,
     policy: Option<&CompiledPolicy>,
     id_known: bool,
-) -> Result<Placed, (&'static str, String)> {
+) -> Result<Assigned, (&'static str, String)> {
     let policy = policy.ok_or_else(|| ("kind", unknown_kind(&task.kind)))?;
     let content = content::encode(&task.content).map_err(|error| ("content", error.to_string()))?;
-    let placement = policy.place(&task.content, &id.to_string());
-    let placement = placement.map_err(|(field, error)| (field, error.to_string()))?;
-    let scope = scope(&id, &task.kind, placement.scope.as_deref());
-    let key = placement.key.map(|value| Key { scope, value });
+    let assignment = policy.assign(&task.content, &id.to_string());
+    let assignment = assignment.map_err(|(field, error)| (field, error.to_string()))?;
+    let scope = scope(&id, &task.kind, assignment.scope.as_deref());
+    let key = assignment.key.map(|value| Key { scope, value });
     let size = BatchSize::of(&policy.policy);
-    let load = Load { bytes: size.bytes_of(content.len()), ..placement.load };
-    Ok(Placed { id, lane: placement.lane, key, content, load, head_start: placement.head_start, size, id_known })
+    let load = Load { bytes: size.bytes_of(content.len()), ..assignment.load };
+    Ok(Assigned { id, lane: assignment.lane, key, content, load, head_start: assignment.head_start, size, id_known })
 }
 
 /// A key is unique among the tasks of its kind: those whose policy gives them the same scope, or else those of its fan-out, or

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::aws::StoreError;
+use crate::control::Hold;
 use crate::lane::Lane;
 use crate::policy::{CompiledPolicy, Policy, is_kind};
 use crate::store::policies::Policies;
@@ -33,15 +34,12 @@ impl CompiledPolicies {
         Ok(policies)
     }
 
-    /// Whether each of these lanes is paused. If the switches cannot be read, none is: the election reads them again.
-    pub(crate) async fn paused(&self, lanes: &[&Lane]) -> Vec<bool> {
-        match self.policies.holds(lanes).await {
-            Ok(holds) => holds.into_iter().map(|hold| hold.paused).collect(),
-            Err(error) => {
-                tracing::warn!(%error, "the switches cannot be read");
-                vec![false; lanes.len()]
-            }
-        }
+    /// The effect of the switches on each of these lanes. If they cannot be read, there is none: the election reads them again.
+    pub(crate) async fn holds(&self, lanes: &[&Lane]) -> Vec<Hold> {
+        self.policies.holds(lanes).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the switches cannot be read");
+            vec![Hold::default(); lanes.len()]
+        })
     }
 
     /// The policy of a kind, if there is one.

@@ -2,7 +2,7 @@
 
 use super::check::check_count;
 use super::items::{check, items};
-use super::{Placed, RegisterError, Registrar};
+use super::{Assigned, RegisterError, Registrar};
 use crate::messages::TaskRequest;
 use crate::tracking::Sizes;
 
@@ -13,11 +13,11 @@ impl Registrar {
         let (mut requests, mut failures) = (Vec::new(), Vec::new());
         for (message_id, tasks) in messages {
             // A redelivery has the same message id, so tasks without an id get the same ids.
-            let placed = match check_count(tasks.len()) {
-                Ok(()) => self.place(tasks, &message_id, false).await,
+            let assigned = match check_count(tasks.len()) {
+                Ok(()) => self.assign(tasks, &message_id, false).await,
                 Err(error) => Err(error),
             };
-            match placed {
+            match assigned {
                 Ok(tasks) => requests.push((message_id, tasks)),
                 Err(error) => {
                     log(&message_id, &error);
@@ -25,12 +25,12 @@ impl Registrar {
                 }
             }
         }
-        let (good, mut placed, sizes) = self.with_items(requests, &mut failures).await;
+        let (good, mut assigned, sizes) = self.with_items(requests, &mut failures).await;
         // Two messages may bring the same task; it is stored once.
         let mut seen = std::collections::HashSet::new();
-        placed.retain(|task| seen.insert(task.id));
-        if !placed.is_empty()
-            && let Err(error) = self.store(&placed, &sizes).await
+        assigned.retain(|task| seen.insert(task.id));
+        if !assigned.is_empty()
+            && let Err(error) = self.store(&assigned, &sizes).await
         {
             tracing::error!(%error, messages = good.len(), "tasks could not be stored; their messages will be delivered again");
             failures.extend(good);
@@ -41,23 +41,23 @@ impl Registrar {
     /// Returns the messages whose items exist, with their tasks, and their groups, which are read together. The others fail.
     async fn with_items(
         &self,
-        requests: Vec<(String, Vec<Placed>)>,
+        requests: Vec<(String, Vec<Assigned>)>,
         failures: &mut Vec<String>,
-    ) -> (Vec<String>, Vec<Placed>, Sizes) {
-        let (mut good, mut placed) = (Vec::new(), Vec::new());
+    ) -> (Vec<String>, Vec<Assigned>, Sizes) {
+        let (mut good, mut assigned) = (Vec::new(), Vec::new());
         let named = items(requests.iter().flat_map(|(_, tasks)| tasks));
         let sizes = match self.tracking.sizes(&named).await {
             Ok(sizes) => sizes,
             Err(error) => {
                 tracing::error!(%error, messages = requests.len(), "items could not be looked up; their messages will be delivered again");
                 failures.extend(requests.into_iter().map(|(message_id, _)| message_id));
-                return (good, placed, Sizes::default());
+                return (good, assigned, Sizes::default());
             }
         };
         for (message_id, tasks) in requests {
             match check(&tasks, &sizes) {
                 Ok(()) => {
-                    placed.extend(tasks);
+                    assigned.extend(tasks);
                     good.push(message_id);
                 }
                 Err(error) => {
@@ -66,7 +66,7 @@ impl Registrar {
                 }
             }
         }
-        (good, placed, sizes)
+        (good, assigned, sizes)
     }
 }
 

@@ -3,29 +3,29 @@
 use crate::ids::{ItemId, TaskId};
 use crate::tracking::{AckRefusal, Sizes};
 
-use super::{Placed, RegisterError, Registrar, TaskFault};
+use super::{Assigned, RegisterError, Registrar, TaskFault};
 
 impl Registrar {
     /// Refuses tasks that name items which do not exist, as far as can be seen now. Returns the groups of the others.
-    pub(crate) async fn check_items(&self, placed: &[Placed]) -> Result<Sizes, RegisterError> {
-        let sizes = self.tracking.sizes(&items(placed)).await?;
-        check(placed, &sizes).map(|()| sizes)
+    pub(crate) async fn check_items(&self, assigned: &[Assigned]) -> Result<Sizes, RegisterError> {
+        let sizes = self.tracking.sizes(&items(assigned)).await?;
+        check(assigned, &sizes).map(|()| sizes)
     }
 }
 
 /// The items that tasks are.
-pub(crate) fn items<'a>(placed: impl IntoIterator<Item = &'a Placed>) -> Vec<ItemId> {
-    placed.into_iter().filter_map(|task| item(&task.id)).collect()
+pub(crate) fn items<'a>(assigned: impl IntoIterator<Item = &'a Assigned>) -> Vec<ItemId> {
+    assigned.into_iter().filter_map(|task| item(&task.id)).collect()
 }
 
 /// Names the tasks of a request whose items do not exist.
-pub(crate) fn check(placed: &[Placed], sizes: &Sizes) -> Result<(), RegisterError> {
-    let faults = placed.iter().enumerate().filter_map(|(index, task)| fault(index, task, sizes));
+pub(crate) fn check(assigned: &[Assigned], sizes: &Sizes) -> Result<(), RegisterError> {
+    let faults = assigned.iter().enumerate().filter_map(|(index, task)| fault(index, task, sizes));
     TaskFault::refuse(faults.collect())
 }
 
 /// The fault of a task whose item does not exist; `index` is its position in the request.
-pub(crate) fn fault(index: usize, task: &Placed, sizes: &Sizes) -> Option<TaskFault> {
+pub(crate) fn fault(index: usize, task: &Assigned, sizes: &Sizes) -> Option<TaskFault> {
     let refusal = sizes.refusal(&item(&task.id)?)?;
     Some(TaskFault { index, field: "id".to_owned(), problem: problem(&task.id, &refusal) })
 }

@@ -67,9 +67,9 @@ pub struct Registered {
 pub enum Registration {
     /// It was stored.
     Registered,
-    /// It is already stored, by an earlier delivery of the same request.
+    /// A task with this id is stored already.
     Known,
-    /// It was dropped, because another task has its key. If it is an item of a fan-out, the item was acked.
+    /// It is a duplicate: another task has its key. If it is an item of a fan-out, the item was acked.
     Duplicate {
         /// The task that has the key.
         of: TaskId,
@@ -103,11 +103,11 @@ pub enum RegisterError {
 
 /// Tasks that were checked, to be registered.
 #[derive(Debug)]
-pub struct CheckedTasks(Vec<Placed>);
+pub struct CheckedTasks(Vec<Assigned>);
 
 /// A task that was checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct Assigned {
     pub(crate) id: TaskId,
     pub(crate) lane: Lane,
     pub(crate) key: Option<Key>,
@@ -167,7 +167,7 @@ impl Registrar {
     /// # Errors
     /// A task cannot be accepted, or policies cannot be read.
     pub async fn check(&self, tasks: Vec<TaskRequest>, request_id: &str) -> Result<CheckedTasks, RegisterError> {
-        self.place(tasks, request_id, true).await.map(CheckedTasks)
+        self.assign(tasks, request_id, true).await.map(CheckedTasks)
     }
 
     /// The second half: stores them.
@@ -175,40 +175,40 @@ impl Registrar {
     /// # Errors
     /// The item of a task does not exist, or tables or queues cannot be reached.
     pub async fn register_checked(&self, tasks: CheckedTasks) -> Result<Vec<Registered>, RegisterError> {
-        let CheckedTasks(placed) = tasks;
-        let sizes = self.check_items(&placed).await?;
-        self.store(&placed, &sizes).await
+        let CheckedTasks(assigned) = tasks;
+        let sizes = self.check_items(&assigned).await?;
+        self.store(&assigned, &sizes).await
     }
 
     /// Stores tasks that were checked: keys first, so that a key's owner is decided before its task exists. Then the bundles,
     /// so that `sweep` finds a task whose worker died right after it was stored.
     pub(crate) fn store<'a>(
         &'a self,
-        placed: &'a [Placed],
+        assigned: &'a [Assigned],
         sizes: &'a Sizes,
     ) -> BoxFuture<'a, Result<Vec<Registered>, RegisterError>> {
-        self.store_all(placed, sizes).boxed()
+        self.store_all(assigned, sizes).boxed()
     }
 
-    async fn store_all(&self, placed: &[Placed], sizes: &Sizes) -> Result<Vec<Registered>, RegisterError> {
-        self.tracking.mark(sizes, &items::items(placed)).await?;
-        let owners = self.owners(placed).await?;
-        let mut tasks = to_store(placed, &owners);
-        let sizes = placed.iter().map(|task| (task.lane.kind.as_str(), task.size)).collect();
+    async fn store_all(&self, assigned: &[Assigned], sizes: &Sizes) -> Result<Vec<Registered>, RegisterError> {
+        self.tracking.mark(sizes, &items::items(assigned)).await?;
+        let owners = self.owners(assigned).await?;
+        let mut tasks = to_store(assigned, &owners);
+        let sizes = assigned.iter().map(|task| (task.lane.kind.as_str(), task.size)).collect();
         let bundles = bundle(&mut tasks, &sizes, &self.world);
         self.tasks.begin_bundles(&bundles).await?;
         let known = self.tasks.insert(&tasks).await?;
         let mut awake = self.open(&bundles, &tasks, &known).await?;
         owners.freed.iter().for_each(|(id, lane)| awake.add(lane, *id, Waits::Alone));
-        let dropped = to_drop(placed, &owners);
-        let noted = self.tasks.insert_duplicates(&dropped).await?;
-        let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| dropped[*at].id));
+        let to_note = to_note(assigned, &owners);
+        let noted = self.tasks.insert_duplicates(&to_note).await?;
+        let before = known.iter().map(|at| tasks[*at].id).chain(noted.iter().map(|at| to_note[*at].id));
         let before = self.tasks.stored(&before.collect::<Vec<_>>()).await?;
         let new: HashSet<TaskId> =
             tasks.iter().enumerate().filter(|(at, _)| !known.contains(at)).map(|(_, task)| task.id).collect();
         let mut duplicates = Vec::new();
-        let mut registered = Vec::with_capacity(placed.len());
-        for (task, owner) in placed.iter().zip(&owners.of) {
+        let mut registered = Vec::with_capacity(assigned.len());
+        for (task, owner) in assigned.iter().zip(&owners.of) {
             let id = task.id;
             let outcome = match before.get(&id) {
                 // The hint of the delivery that stored it may never have been sent. Once a batch has it, it needs none.
@@ -230,12 +230,12 @@ impl Registrar {
         // That a task flushes is stored with it. The hint only makes a leader look that lingers already.
         let flushing = tasks.iter().filter(|task| task.load.flushes).map(|task| task.lane.clone()).collect();
         self.wake(awake, &flushing).await?;
-        self.drop_items(&duplicates).await?;
+        self.ack_duplicates(&duplicates).await?;
         Ok(registered)
     }
 
-    /// Acks the items of dropped duplicates here and now: no record would show `sweep` an ack that got lost.
-    async fn drop_items(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
+    /// Acks the items of duplicates here and now: no record would show `sweep` an ack that got lost.
+    async fn ack_duplicates(&self, duplicates: &[TaskId]) -> Result<(), RegisterError> {
         let items: Vec<ItemId> = duplicates
             .iter()
             .filter_map(|id| match id {
@@ -266,12 +266,12 @@ fn differs(first: u64, tasks: u64) -> String {
 
 /// The tasks to store: every owner of a key as it is itself, if it is in the request. Otherwise its first duplicate stands in
 /// for it under its id, if it is not stored: the owner's request may have died between key and task.
-fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
-    let all = || placed.iter().zip(&owners.of);
+fn to_store(assigned: &[Assigned], owners: &Owners) -> Vec<NewTask> {
+    let all = || assigned.iter().zip(&owners.of);
     let themselves = all().filter(|(task, owner)| task.id == **owner);
     let others = all().filter(|(task, owner)| task.id != **owner && !owners.stored.contains(*owner));
-    let mut seen = HashSet::with_capacity(placed.len());
-    let new = |(task, owner): (&Placed, &TaskId)| NewTask {
+    let mut seen = HashSet::with_capacity(assigned.len());
+    let new = |(task, owner): (&Assigned, &TaskId)| NewTask {
         id: *owner,
         lane: task.lane.clone(),
         content: task.content.clone(),
@@ -284,7 +284,7 @@ fn to_store(placed: &[Placed], owners: &Owners) -> Vec<NewTask> {
 }
 
 /// The duplicates whose ids a client knows, and may ask for.
-fn to_drop(placed: &[Placed], owners: &Owners) -> Vec<Duplicate> {
-    let known = placed.iter().zip(&owners.of).filter(|(task, owner)| task.id_known && task.id != **owner);
+fn to_note(assigned: &[Assigned], owners: &Owners) -> Vec<Duplicate> {
+    let known = assigned.iter().zip(&owners.of).filter(|(task, owner)| task.id_known && task.id != **owner);
     known.map(|(task, owner)| Duplicate { id: task.id, lane: task.lane.clone(), of: *owner }).collect()
 }

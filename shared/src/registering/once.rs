@@ -4,7 +4,7 @@ use crate::ids::derived;
 use crate::messages::TaskRequest;
 use crate::store::tasks::RequestNote;
 
-use super::{Placed, RegisterError, Registered, Registrar};
+use super::{Assigned, RegisterError, Registered, Registrar};
 
 impl Registrar {
     /// Registers tasks under an idempotency key, from which tasks without an id get theirs. The request is noted before
@@ -14,14 +14,14 @@ impl Registrar {
     /// A task cannot be accepted, the key was used for another request, or tables or queues cannot be reached.
     pub async fn register_once(&self, tasks: Vec<TaskRequest>, key: &str) -> Result<Vec<Registered>, RegisterError> {
         let request_id = request_id(key);
-        let placed = self.place(tasks, &request_id, true).await?;
-        let sizes = self.check_items(&placed).await?;
-        let note = note(&placed);
+        let assigned = self.assign(tasks, &request_id, true).await?;
+        let sizes = self.check_items(&assigned).await?;
+        let note = note(&assigned);
         let first = self.tasks.note_request(&request_id, note).await?;
         if first != note {
             return Err(RegisterError::KeyReused { tasks: note.tasks, first: first.tasks });
         }
-        self.store(&placed, &sizes).await
+        self.store(&assigned, &sizes).await
     }
 }
 
@@ -33,7 +33,7 @@ pub fn request_id(key: &str) -> String {
 }
 
 /// What a request asks for: its tasks with all they came with, in their order.
-fn note(placed: &[Placed]) -> RequestNote {
-    let tasks = placed.iter().map(|task| (task.id, task.lane.kind.as_str(), task.content.as_str()));
-    RequestNote { digest: derived::request_digest(tasks), tasks: placed.len() as u64 }
+fn note(assigned: &[Assigned]) -> RequestNote {
+    let tasks = assigned.iter().map(|task| (task.id, task.lane.kind.as_str(), task.content.as_str()));
+    RequestNote { digest: derived::request_digest(tasks), tasks: assigned.len() as u64 }
 }

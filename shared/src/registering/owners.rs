@@ -6,11 +6,11 @@ use crate::aws::StoreError;
 use crate::ids::TaskId;
 use crate::lane::Lane;
 use crate::limits::CONTENTION_TRIES_MAX;
-use crate::store::tasks::{Holding, Key, KeyClaim, Stored, Takeover};
+use crate::store::tasks::{Holding, Key, KeyRequest, Stored, Takeover};
 
 use uuid::Uuid;
 
-use super::{Placed, RegisterError, Registrar};
+use super::{Assigned, RegisterError, Registrar};
 
 /// The tasks that own the keys of a request's tasks.
 #[derive(Debug, Default)]
@@ -25,11 +25,11 @@ pub(crate) struct Owners {
 
 impl Registrar {
     /// Takes the keys of tasks. One that another task has is taken over if that task released it, or will never be handled.
-    pub(crate) async fn owners(&self, placed: &[Placed]) -> Result<Owners, RegisterError> {
+    pub(crate) async fn owners(&self, assigned: &[Assigned]) -> Result<Owners, RegisterError> {
         let keyed: Vec<(usize, &Key)> =
-            placed.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
-        let claim = |(at, key): &(usize, &Key)| KeyClaim { key: (*key).clone(), owner: placed[*at].id };
-        let claims: Vec<KeyClaim> = keyed.iter().map(claim).collect();
+            assigned.iter().enumerate().filter_map(|(at, task)| Some((at, task.key.as_ref()?))).collect();
+        let claim = |(at, key): &(usize, &Key)| KeyRequest { key: (*key).clone(), owner: assigned[*at].id };
+        let claims: Vec<KeyRequest> = keyed.iter().map(claim).collect();
         let mut freed = Vec::new();
         for _ in 0..CONTENTION_TRIES_MAX {
             let mut holdings = self.tasks.take_keys(&claims).await?;
@@ -40,10 +40,10 @@ impl Registrar {
             freed.extend(owners.iter().filter_map(|(id, stored)| Some((*id, stored.freed()?.clone()))));
             let free: Vec<usize> =
                 (0..claims.len()).filter(|at| is_free(&claims[*at], &holdings[*at], &owners, &cut_short)).collect();
-            // What was stored before, or dropped, had its turn: a late repetition of it gets nothing back.
+            // A task that is stored, or is a duplicate, takes no key over when its request is repeated.
             let claimants: Vec<TaskId> = free.iter().map(|at| claims[*at].owner).collect();
             let done = self.tasks.stored(&claimants).await?;
-            let may = |claim: &KeyClaim| !done.contains_key(&claim.owner) && !is_cut_short(&claim.owner, &cut_short);
+            let may = |claim: &KeyRequest| !done.contains_key(&claim.owner) && !is_cut_short(&claim.owner, &cut_short);
             let takeovers = takeovers(&claims, &holdings, &free, may);
             if !takeovers.is_empty() {
                 self.tasks.take_over(&takeovers).await?;
@@ -53,11 +53,11 @@ impl Registrar {
             for at in free {
                 match done.get(&claims[at].owner) {
                     Some(Stored::Task { .. }) => holdings[at].owner = claims[at].owner,
-                    // It was dropped or is never called, so it stands in for no other task.
+                    // It is a duplicate or is never called, so it stands in for no other task.
                     _ => drop(stored.insert(holdings[at].owner)),
                 }
             }
-            let mut of: Vec<TaskId> = placed.iter().map(|task| task.id).collect();
+            let mut of: Vec<TaskId> = assigned.iter().map(|task| task.id).collect();
             keyed.iter().zip(&holdings).for_each(|((at, _), holding)| of[*at] = holding.owner);
             return Ok(Owners { of, stored, freed });
         }
@@ -66,13 +66,16 @@ impl Registrar {
 }
 
 /// The claims whose keys other tasks have.
-fn foreign<'a>(claims: &'a [KeyClaim], holdings: &'a [Holding]) -> impl Iterator<Item = (&'a KeyClaim, &'a Holding)> {
+fn foreign<'a>(
+    claims: &'a [KeyRequest],
+    holdings: &'a [Holding],
+) -> impl Iterator<Item = (&'a KeyRequest, &'a Holding)> {
     claims.iter().zip(holdings).filter(|(claim, holding)| claim.owner != holding.owner)
 }
 
 /// The fan-outs of claims and owners where a claim is for a key that a task of another fan-out has, or of none, or the
 /// other way round: a policy's scope spans them.
-fn across(claims: &[KeyClaim], holdings: &[Holding]) -> BTreeSet<Uuid> {
+fn across(claims: &[KeyRequest], holdings: &[Holding]) -> BTreeSet<Uuid> {
     let pairs = foreign(claims, holdings).map(|(claim, holding)| [fanout(&claim.owner), fanout(&holding.owner)]);
     pairs.filter(|[claim, owner]| claim != owner).flatten().flatten().collect()
 }
@@ -84,14 +87,19 @@ fn fanout(id: &TaskId) -> Option<Uuid> {
     }
 }
 
-/// Whether another task has the key and need not keep it: it released the key, it was itself dropped as a duplicate, it
+/// Whether another task has the key and need not keep it: it released the key, it is itself a duplicate, it
 /// ended so long ago that its record is gone, or it will never be called, as its fan-out was cut short.
-fn is_free(claim: &KeyClaim, holding: &Holding, owners: &HashMap<TaskId, Stored>, cut_short: &BTreeSet<Uuid>) -> bool {
+fn is_free(
+    claim: &KeyRequest,
+    holding: &Holding,
+    owners: &HashMap<TaskId, Stored>,
+    cut_short: &BTreeSet<Uuid>,
+) -> bool {
     let owner = owners.get(&holding.owner);
-    let dropped = matches!(owner, Some(Stored::Duplicate(_)));
+    let duplicate = matches!(owner, Some(Stored::Duplicate(_)));
     let never_called = is_cut_short(&holding.owner, cut_short)
         && owner.is_none_or(|owner| matches!(owner, Stored::Task { waits: Some(_), .. }));
-    claim.owner != holding.owner && (holding.released || dropped || never_called || (holding.old && owner.is_none()))
+    claim.owner != holding.owner && (holding.released || duplicate || never_called || (holding.old && owner.is_none()))
 }
 
 /// Whether a task's fan-out was cut short. Such a task may get a key that nobody has, but none that another task had: it may
@@ -102,10 +110,10 @@ fn is_cut_short(id: &TaskId, cut_short: &BTreeSet<Uuid>) -> bool {
 
 /// The free keys that go to tasks which may have them: of several in one request, the first.
 fn takeovers(
-    claims: &[KeyClaim],
+    claims: &[KeyRequest],
     holdings: &[Holding],
     free: &[usize],
-    may: impl Fn(&KeyClaim) -> bool,
+    may: impl Fn(&KeyRequest) -> bool,
 ) -> Vec<Takeover> {
     let mut seen = HashSet::new();
     let new = free.iter().filter(|at| may(&claims[**at]) && seen.insert(&claims[**at].key));

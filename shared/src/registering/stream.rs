@@ -29,19 +29,19 @@ impl Registrar {
         let note = key.map(|_| note(&lines, &request_id));
         let mut outcomes = vec![None; lines.len()];
         let tasks = lines.into_iter().enumerate().filter_map(|(at, line)| Some((at, line.ok()?))).collect();
-        let (mut places, mut placed) = (Vec::new(), Vec::new());
-        for task in self.place_each(tasks, &request_id, true).await? {
+        let (mut positions, mut assigned) = (Vec::new(), Vec::new());
+        for task in self.assign_each(tasks, &request_id, true).await? {
             match task {
                 Ok((at, task)) => {
-                    places.push(at);
-                    placed.push(task);
+                    positions.push(at);
+                    assigned.push(task);
                 }
                 Err(fault) => refuse(&mut outcomes, fault),
             }
         }
-        let sizes = self.tracking.sizes(&items(&placed)).await?;
-        let (mut good, mut tasks) = (Vec::with_capacity(placed.len()), Vec::with_capacity(placed.len()));
-        for (at, task) in places.into_iter().zip(placed) {
+        let sizes = self.tracking.sizes(&items(&assigned)).await?;
+        let (mut good, mut tasks) = (Vec::with_capacity(assigned.len()), Vec::with_capacity(assigned.len()));
+        for (at, task) in positions.into_iter().zip(assigned) {
             match fault(at, &task, &sizes) {
                 Some(fault) => refuse(&mut outcomes, fault),
                 None => {

@@ -1,17 +1,19 @@
-//! Lanes are woken when tasks wait in them: by an election, or, where batches do not linger, by making a leader at once.
+//! Lanes are woken when tasks wait in them: by an election, or, where batches linger for less than a second, by making a leader at
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::aws::{StoreError, Write};
-use crate::grouping::Linger;
+use crate::control::Hold;
+use crate::grouping::BatchSize;
 use crate::ids::derived;
 use crate::lane::Lane;
 use crate::limits::LED_BY_REQUEST_MAX;
 use crate::messages::{ElectMessage, GroupMessage};
 use crate::store::locks::Lock;
 use crate::waiting::Waiting;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryFutureExt, stream};
 
 use super::bundles::Awake;
 use super::{RegisterError, Registrar};
@@ -23,11 +25,11 @@ impl Registrar {
     pub(crate) async fn wake(&self, awake: Awake, flushing: &BTreeSet<Lane>) -> Result<(), RegisterError> {
         let lanes: Vec<(Lane, Vec<Waiting>)> =
             awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
-        let paused = self.policies.paused(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
-        let lanes: Vec<_> = lanes.into_iter().zip(paused).filter(|(_, paused)| !paused).map(|(lane, _)| lane).collect();
+        let holds = self.policies.holds(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
+        let lanes: Vec<_> = lanes.into_iter().zip(holds).filter(|(_, hold)| !hold.paused).collect();
         let leaders = self.leaders(&lanes).await;
         let mut messages = Vec::new();
-        for (lane, portions) in &lanes {
+        for ((lane, portions), _) in &lanes {
             let led = usize::from(leaders.contains_key(lane));
             let flushes = flushing.contains(lane);
             let message = |portion: &Waiting| {
@@ -35,35 +37,38 @@ impl Registrar {
             };
             messages.extend(portions.iter().skip(led).map(message));
         }
-        self.group.send_all(leaders.values().map(|message| (message, Duration::ZERO))).await?;
+        self.group.send_all(leaders.values().map(|(message, delay)| (message, *delay))).await?;
         Ok(self.elect.send_all(messages.iter().map(|message| (message, Duration::ZERO))).await?)
     }
 
-    /// Makes leaders of lanes whose batches do not linger, if a request is about few of them. Returns their messages; other
-    /// lanes hold elections, which are gathered first and so cost less.
-    async fn leaders(&self, lanes: &[(Lane, Vec<Waiting>)]) -> BTreeMap<Lane, GroupMessage> {
+    /// Makes leaders of lanes whose batches do not linger for as much as a second, if a request is about few of them. Returns their
+    /// messages, each with its delay; other lanes hold elections, which are gathered first and so cost less.
+    async fn leaders(&self, lanes: &[((Lane, Vec<Waiting>), Hold)]) -> BTreeMap<Lane, (GroupMessage, Duration)> {
         let mut hasty = BTreeMap::new();
-        for (lane, portions) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
+        for ((lane, portions), hold) in lanes.iter().filter(|_| lanes.len() <= LED_BY_REQUEST_MAX) {
             let policy = self.policies.get(&lane.kind).await.ok().flatten();
-            if let Some(compiled) = policy.filter(|compiled| Linger::of(&compiled.policy) == Linger::NONE) {
-                hasty.insert(lane, (compiled.policy.max_in_flight, portions.first().cloned().unwrap_or_default()));
+            let Some(compiled) = policy else { continue };
+            let size = BatchSize::under(&compiled.policy, *hold);
+            if size.linger().is_hasty() {
+                let waiting = portions.first().cloned().unwrap_or_default();
+                hasty.insert(lane, (compiled.policy.max_in_flight, waiting, size));
             }
         }
         let names: Vec<Lane> = hasty.keys().copied().cloned().collect();
         let locks = self.locks.get_many(&names, false).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "lanes are not looked at");
+            tracing::warn!(%error, "locks cannot be read; the tasks wait for an election");
             Vec::new()
         });
         let mut seen: BTreeMap<Lane, Lock> = locks.into_iter().map(|lock| (lock.lane.clone(), lock)).collect();
-        let leads = hasty.into_iter().map(|(lane, (max_in_flight, waiting))| {
+        let leads = hasty.into_iter().map(|(lane, (max_in_flight, waiting, size))| {
             let lock = seen.remove(lane).unwrap_or_else(|| Lock::free(lane.clone()));
-            self.lead(lock, max_in_flight, waiting)
+            self.lead(lock, max_in_flight, waiting).map_ok(move |led| led.map(|message| message.first(size, true)))
         });
         let mut leads = stream::iter(leads.collect::<Vec<_>>()).buffer_unordered(LED_BY_REQUEST_MAX);
         let mut leaders = BTreeMap::new();
         while let Some(led) = leads.next().await {
             match led {
-                Ok(message) => leaders.extend(message.map(|message| (message.lane.clone(), message))),
+                Ok(led) => leaders.extend(led.map(|(message, delay)| (message.lane.clone(), (message, delay)))),
                 Err(error) => tracing::warn!(%error, "no leader was made; there is an election"),
             }
         }

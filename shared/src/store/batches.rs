@@ -96,8 +96,8 @@ impl Batches {
     /// The table cannot be written.
     pub async fn note_woken(&self, batch: &Batch) -> Result<bool, StoreError> {
         let now = self.table.world.now();
-        let change = self.table.change("id", batch.id).set("reminded_at", time(now)).when_present("id");
-        Ok(change.when_same("reminded_at", batch.woken_at.map(time)).send().await?.is_done())
+        let change = self.table.change("id", batch.id).set("woken_at", time(now)).when_present("id");
+        Ok(change.when_same("woken_at", batch.woken_at.map(time)).send().await?.is_done())
     }
 
     /// Notes that a pause holds a batch. Of several workers, one does.

@@ -10,8 +10,8 @@ mod named;
 mod notice_facts;
 mod notify_on;
 mod opened;
+mod percentage;
 mod record;
-mod share;
 mod state;
 mod tolerance;
 
@@ -35,10 +35,10 @@ pub use self::list::{FanoutPage, Listing, UserKeys};
 pub use self::missing::Missing;
 pub use self::notice_facts::{NoticeFacts, Reached, Report};
 pub use self::notify_on::{NotifyOn, ReportedEnd};
+pub use self::percentage::ProgressPercentage;
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
 use self::record::{PRODUCER, TOLERATED};
-pub use self::share::ProgressShare;
 pub use self::state::FanoutState;
 pub use self::tolerance::Tolerance;
 

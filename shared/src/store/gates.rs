@@ -1,5 +1,5 @@
 //! Gates: one record per kind. Each call of a kind's batch API takes a place in it, and their number is limited: an API that
-//! hangs holds no more than its kind's share of all calls. The breaker uses the same record: while a kind stands still, a place
+//! hangs holds no more than its kind's places. The breaker uses the same record: while a kind stands still, a place
 //! is given only to a probe.
 
 mod breaker;
@@ -52,12 +52,12 @@ impl Gates {
         Notices::new(self.table().clone(), ID, false)
     }
 
-    /// Takes a place, if fewer than `share` are held and the kind does not stand still: see [`Places::take`].
+    /// Takes a place, if fewer than `places_max` are held and the kind does not stand still: see [`Places::take`].
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<Write<Gate, Gate>, StoreError> {
-        self.take_in_time(place, share, now, None).await
+    pub async fn take(&self, place: &Place, places_max: u32, now: Timestamp) -> Result<Write<Gate, Gate>, StoreError> {
+        self.take_in_time(place, places_max, now, None).await
     }
 
     /// Releases a place. It may have been released before, or taken away because its lease ended.
@@ -69,7 +69,7 @@ impl Gates {
     }
 
     /// Frees every place of a kind, since the workers that held them are known to be dead. The calls that may still work at the
-    /// batch API take their places anew, by [`Gates::hold`]. A kind that stands still is probed at once.
+    /// batch API take their places anew, by [`Gates::keep_place`]. A kind that stands still is probed at once.
     ///
     /// # Errors
     /// The table cannot be read or written, or the record is corrupt.
@@ -86,11 +86,11 @@ impl Gates {
         Ok(())
     }
 
-    /// Holds a place for a call that began before, whatever the share.
+    /// Keeps a place for a call that began before, however many are held.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn hold(&self, place: &Place) -> Result<(), StoreError> {
+    pub async fn keep_place(&self, place: &Place) -> Result<(), StoreError> {
         self.0.make(&place.party, self.table().world.now()).await?;
         self.0.of(place).set(MY_PLACE, time(place.until)).send().await.map(|_| ())
     }
@@ -102,7 +102,7 @@ impl Gates {
 
 /// The calls of one kind that may run at once: all but those kept for other kinds, at least one.
 #[must_use]
-pub fn share(concurrency: u32) -> u32 {
+pub fn places_max(concurrency: u32) -> u32 {
     (concurrency - concurrency.div_ceil(OTHER_KINDS_SHARE)).max(1)
 }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_kind_leaves_a_quarter_to_others_where_there_is_more_than_one_place() {
-        let shares: Vec<u32> = [0, 1, 2, 3, 4, 5, 8, 20, 1_000].into_iter().map(share).collect();
+        let shares: Vec<u32> = [0, 1, 2, 3, 4, 5, 8, 20, 1_000].into_iter().map(places_max).collect();
         assert_eq!(shares, [1, 1, 1, 2, 3, 3, 6, 15, 750]);
     }
 }

@@ -6,7 +6,7 @@ use crate::aws::attributes::{Reader, id, number, text};
 use crate::aws::{Change, Item, StoreError, Write};
 use crate::clock::Timestamp;
 use crate::limits::CONTENTION_TRIES_MAX;
-use crate::pacing::{Ask, Bucket, Micros, Slot, Verdict, moment};
+use crate::pacing::{Ask, Bucket, CallTime, Micros, Verdict, moment};
 use crate::store::places::ID;
 
 /// The name of the rate.
@@ -22,7 +22,7 @@ const BY: &str = "pace_by";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Paced {
     /// It has one.
-    Slot(Box<Slot>),
+    Given(Box<CallTime>),
     /// Its batch has waited for its turn, and its time is later.
     Wait(Micros),
     /// Its batch is to get a turn. The bucket as it stands.
@@ -100,16 +100,16 @@ pub(super) async fn take<'a>(begin: impl Fn() -> Change<'a>, ask: &Ask, by: Uuid
     for _ in 0..CONTENTION_TRIES_MAX {
         let item = match give(begin(), ask, by, seen.as_ref()).send_for_new().await? {
             Write::Done(item) => {
-                let slot = bucket(&item)?.given(ask, by);
-                return Ok(slot.map_or(Paced::Gone, |slot| Paced::Slot(Box::new(slot))));
+                let given = bucket(&item)?.given(ask, by);
+                return Ok(given.map_or(Paced::Gone, |given| Paced::Given(Box::new(given))));
             }
             Write::Refused(None) => return Ok(Paced::Gone),
             Write::Refused(Some(item)) => item,
         };
         let bucket = bucket(&item)?;
         // This very write, whose answer was lost.
-        if let Some(slot) = bucket.given(ask, by) {
-            return Ok(Paced::Slot(Box::new(slot)));
+        if let Some(given) = bucket.given(ask, by) {
+            return Ok(Paced::Given(Box::new(given)));
         }
         match bucket.verdict(ask) {
             Verdict::Go => seen = Some(bucket),
@@ -154,7 +154,7 @@ pub(super) async fn promise<'a>(
             Write::Refused(Some(item)) => seen = bucket(&item)?,
         }
     }
-    Err(StoreError::Contended { what: "promising a batch its turn".to_owned() })
+    Err(StoreError::Contended { what: "giving a batch its turn".to_owned() })
 }
 
 /// Up to when times are promised, if batches wait and this alone decides when the next turn is.
@@ -164,28 +164,28 @@ fn last_of_many(seen: &Bucket, ask: &Ask) -> Option<Micros> {
 }
 
 /// Releases a time that will not be used for a call, if no other call got one since.
-pub(super) async fn release(change: Change<'_>, slot: &Slot) -> Result<(), StoreError> {
-    let change = change.subtract(FULL, number(slot.ask.cost())).remove([BY]);
-    change.when_is(BY, id(slot.by)).when_is(FULL, number(slot.full)).send().await.map(|_| ())
+pub(super) async fn release(change: Change<'_>, given: &CallTime) -> Result<(), StoreError> {
+    let change = change.subtract(FULL, number(given.ask.cost())).remove([BY]);
+    change.when_is(BY, id(given.by)).when_is(FULL, number(given.full)).send().await.map(|_| ())
 }
 
 /// Gives a later time to a call that missed its own. If no other call got one since, the time is moved; otherwise the call
 /// spends again.
 pub(super) async fn again<'a>(
     begin: impl Fn() -> Change<'a>,
-    slot: &Slot,
+    given: &CallTime,
     ask: &Ask,
     by: Uuid,
 ) -> Result<Paced, StoreError> {
-    let full = ask.after(Some(slot.full.saturating_sub(slot.ask.cost())));
+    let full = ask.after(Some(given.full.saturating_sub(given.ask.cost())));
     let moved = begin()
         .set(FULL, number(full))
         .set(BY, id(by))
         .when_is(NAME, text(&ask.name))
-        .when_is(BY, id(slot.by))
-        .when_is(FULL, number(slot.full));
+        .when_is(BY, id(given.by))
+        .when_is(FULL, number(given.full));
     match moved.send().await? {
-        Write::Done(()) => Ok(Paced::Slot(Box::new(Slot::given(ask.clone(), by, full)))),
+        Write::Done(()) => Ok(Paced::Given(Box::new(CallTime::given(ask.clone(), by, full)))),
         Write::Refused(_) => take(begin, ask, by).await,
     }
 }

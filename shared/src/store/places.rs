@@ -73,13 +73,13 @@ impl Places {
         Self(table)
     }
 
-    /// Takes a place, if fewer than `share` are held. Places whose lease ended make room, some of them in each write. A holder
+    /// Takes a place, if fewer than `places_max` are held. Places whose lease ended make room, some of them in each write. A holder
     /// that has one already keeps it, until its new lease ends. False: all are taken.
     ///
     /// # Errors
     /// The table cannot be written, the record is corrupt, or too many others take and release at once.
-    pub async fn take(&self, place: &Place, share: u32, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.ask(place, share, now, None).await?.is_done())
+    pub async fn take(&self, place: &Place, places_max: u32, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.ask(place, places_max, now, None).await?.is_done())
     }
 
     /// The same, unless the party stands still. `pace`: the same write also gives the holder a time for its call, and is
@@ -87,13 +87,13 @@ impl Places {
     pub(super) async fn ask(
         &self,
         place: &Place,
-        share: u32,
+        places_max: u32,
         now: Timestamp,
         pace: Option<&Ask>,
     ) -> Result<Write<Item, Item>, StoreError> {
         let (mut over, mut seen) = (Vec::new(), None);
         for _ in 0..CONTENTION_TRIES_MAX {
-            let mut change = self.taking(place, share, &over);
+            let mut change = self.taking(place, places_max, &over);
             if let Some(ask) = pace {
                 change = pace::give(change, ask, place.holder, seen.as_ref());
             }
@@ -110,7 +110,7 @@ impl Places {
             if holders.get(&place.holder) == Some(&place.until) {
                 return Ok(Write::Done(item));
             }
-            if item.contains_key(STOPPED_AT) || held(&holders, now) >= share as usize {
+            if item.contains_key(STOPPED_AT) || held(&holders, now) >= places_max as usize {
                 return Ok(Write::Refused(item));
             }
             if let Some(ask) = pace {
@@ -121,17 +121,17 @@ impl Places {
                 seen = Some(bucket);
             }
             over = dead(&holders, now).take(DEAD_PLACES_MAX).collect();
-            if holders.len() - over.len() >= share as usize {
+            if holders.len() - over.len() >= places_max as usize {
                 self.free(&place.party, &over).await?;
                 over.clear();
             }
         }
-        Err(StoreError::Contended { what: format!("taking one of {}", place.party.key()) })
+        Err(StoreError::Contended { what: format!("taking one of the places `{}`", place.party.key()) })
     }
 
     /// Takes a place, and removes places whose lease ended.
-    fn taking(&self, place: &Place, share: u32, over: &[(Uuid, Timestamp)]) -> Change<'_> {
-        let room = share.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
+    fn taking(&self, place: &Place, places_max: u32, over: &[(Uuid, Timestamp)]) -> Change<'_> {
+        let room = places_max.saturating_add(u32::try_from(over.len()).unwrap_or(u32::MAX));
         let change = self
             .of(place)
             .set(MY_PLACE, time(place.until))

@@ -59,7 +59,7 @@ impl Policies {
     }
 
     /// The effect of the switches on a lane, as it was at most some seconds ago. If this says that the lane is paused, it is so
-    /// now: a worker that drops a message because of a pause must not miss its end.
+    /// now: a worker that discards a message because of a pause must not miss its end.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -198,11 +198,9 @@ impl Policies {
 
 /// The policy is kept as the JSON it was given in, so that a field added later needs no migration.
 fn encode(policy: &Policy) -> Result<String, StoreError> {
-    serde_json::to_string(policy).map_err(|error| StoreError::Corrupt {
-        table: "policies",
-        id: policy.kind.clone(),
-        attribute: POLICY,
-        problem: error.to_string(),
+    serde_json::to_string(policy).map_err(|error| StoreError::Unbuilt {
+        table: "policies".to_owned(),
+        problem: format!("the policy of {} cannot be written as JSON: {error}", policy.kind),
     })
 }
 

@@ -143,9 +143,9 @@ impl Producers {
     /// # Errors
     /// The table cannot be written.
     pub async fn note_woken(&self, at: &Partition) -> Result<bool, StoreError> {
-        let change = self.table.change("id", at.key()).set("reminded_at", time(self.table.world.now()));
+        let change = self.table.change("id", at.key()).set("woken_at", time(self.table.world.now()));
         let change = change.when_is("updated_at", time(at.updated_at)).when_present(UNFINISHED);
-        Ok(change.when_same("reminded_at", at.woken_at.map(time)).send().await?.is_done())
+        Ok(change.when_same("woken_at", at.woken_at.map(time)).send().await?.is_done())
     }
 
     /// The unfinished partitions of a segment, by fan-out and number. The index may lag.

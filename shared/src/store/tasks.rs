@@ -26,7 +26,7 @@ use crate::policy::HeadStart;
 pub use self::cancel::CancelNote;
 pub use self::duplicates::{Duplicate, Stored, Waits};
 pub use self::found::{Found, WaitingRecord};
-pub use self::keys::{Holding, Key, KeyClaim, Takeover};
+pub use self::keys::{Holding, Key, KeyRequest, Takeover};
 pub use self::pending::{Pending, PendingCursor, PendingPage, PendingRecord};
 pub(crate) use self::record::FLUSHES;
 pub use self::record::{Content, DUPLICATE, Task};
@@ -180,7 +180,7 @@ impl Tasks {
             .collect()
     }
 
-    /// Whether anything is stored under a task's id: the task, or that it was dropped as a duplicate.
+    /// Whether anything is stored under a task's id: the task, or that it is a duplicate.
     ///
     /// # Errors
     /// The table cannot be read.

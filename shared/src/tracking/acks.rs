@@ -81,7 +81,7 @@ pub fn collect(acks: &mut Acks, request: &AckRequest) {
     }
 }
 
-/// Adds items that were dropped as duplicates.
+/// Adds items that are duplicates.
 pub(crate) fn collect_duplicates(acks: &mut Acks, items: impl IntoIterator<Item = ItemId>) {
     items.into_iter().for_each(|item| add(acks, &AckEntry::Item(item), Said::Duplicate));
 }

@@ -34,7 +34,7 @@ impl Tracking {
     }
 
     /// Judges a fan-out's failures: it fails if there are more than it tolerates, even if every item is done. Otherwise ends it
-    /// if it is drained. If it is not, a share of its items may be done that is to be reported.
+    /// if nothing of it is left. If it is not, a percentage of its items may be done that is to be reported.
     ///
     /// # Errors
     /// The tables cannot be read or written, or the hint not sent.
@@ -42,7 +42,7 @@ impl Tracking {
         async move {
             match () {
                 () if fanout.to_fail() => self.fail(fanout).await,
-                () if fanout.drained() => self.end_drained(fanout).await,
+                () if fanout.nothing_left() => self.end_with_nothing_left(fanout).await,
                 () => self.note_share(fanout).await,
             }
         }
@@ -54,8 +54,8 @@ impl Tracking {
     ///
     /// # Errors
     /// The table cannot be written, or the hint not sent.
-    pub(super) async fn end_drained(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
-        if !fanout.drained() {
+    pub(super) async fn end_with_nothing_left(&self, fanout: Fanout) -> Result<Fanout, TrackingError> {
+        if !fanout.nothing_left() {
             return Ok(fanout);
         }
         match self.fanouts.end(&fanout).await? {
@@ -114,7 +114,7 @@ impl Tracking {
     ///
     /// # Errors
     /// The message cannot be sent.
-    pub async fn resume(&self, about: About, notice: &NoticeProgress) -> Result<(), TrackingError> {
+    pub async fn send_when_due(&self, about: About, notice: &NoticeProgress) -> Result<(), TrackingError> {
         let message = NotifyMessage::due(about, notice.due);
         Ok(self.notify.send_all([(&message, notice.wait(self.world.now()))]).await?)
     }

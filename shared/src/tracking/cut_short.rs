@@ -67,7 +67,7 @@ impl Tracking {
     /// The tables cannot be read or written, or the hint not sent.
     pub async fn close(&self, fanout: Fanout, looks: usize) -> Result<Fanout, TrackingError> {
         let id = fanout.id;
-        if !fanout.draining() {
+        if !fanout.ending_early() {
             return Ok(fanout);
         }
         // Every end of a group also changes the header.
@@ -94,6 +94,6 @@ impl Tracking {
             self.end_groups(id, ending.collect(), &Acks::new()).await?;
         }
         let now = self.fanouts.get(id).await?.ok_or(TrackingError::UnknownFanout(id))?;
-        self.end_drained(now).await
+        self.end_with_nothing_left(now).await
     }
 }

@@ -53,7 +53,7 @@ pub enum ItemState {
     Succeeded,
     /// It was acked as failed.
     Failed,
-    /// It was dropped as a duplicate.
+    /// It is a duplicate.
     Duplicate,
     /// It was not done when its fan-out ended.
     Missing,

@@ -74,10 +74,10 @@ pub enum TrackingError {
         state: FanoutState,
     },
     /// The fan-out is estimated, and has no items.
-    #[error("fan-out {0} is estimated, it has no items; what of it is done is counted by `POST /counts`")]
+    #[error("fan-out {0} is estimated and has no items: count with `POST /counts`")]
     Estimated(uuid::Uuid),
     /// The fan-out is exact, and is not counted.
-    #[error("fan-out {0} is exact, its items are acked; estimated ones (opened with `mode`) can be counted")]
+    #[error("fan-out {0} is exact: ack its items with `POST /acks`")]
     Exact(uuid::Uuid),
     /// Nothing can be added to the estimated fan-out any more.
     #[error(
@@ -99,7 +99,7 @@ pub enum TrackingError {
         state: FanoutState,
     },
     /// Only its producer may seal the fan-out.
-    #[error("fan-out {0} is sealed by its producer, when that is through; it can be cancelled")]
+    #[error("fan-out {0} is sealed by its producer when all rows are registered; you can only cancel it")]
     Produced(uuid::Uuid),
     /// Its producer cannot be used.
     #[error(transparent)]

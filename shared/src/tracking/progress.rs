@@ -11,7 +11,7 @@ pub struct Progress {
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
-    /// Those of them that were dropped as duplicates.
+    /// Those of them that are duplicates.
     pub duplicates: u64,
     /// Items that were not done when the fan-out was cut short. They are none of those that are done.
     pub missing: u64,

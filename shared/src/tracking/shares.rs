@@ -6,7 +6,7 @@ use crate::messages::{About, NotifyMessage};
 use crate::store::fanouts::{Fanout, Report};
 
 impl Tracking {
-    /// Notes that a share of the items is done, if that is to be reported, and sends the message of its notice; if that is
+    /// Notes that a percentage of the items is done, if that is to be reported, and sends the message of its notice; if that is
     /// lost, `sweep` sends it again. Returns the fan-out as it stands then.
     pub(super) async fn note_share(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
         // Each refusal is by another share, or by the end.
@@ -25,7 +25,7 @@ impl Tracking {
 
     /// Sends the message of the notice of a share that was reached just now, if one was.
     pub(super) async fn hint_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
-        if after.notice.change == before.notice.change || !matches!(after.undelivered(), Some(Report::Share(_))) {
+        if after.notice.change == before.notice.change || !matches!(after.undelivered(), Some(Report::Progress(_))) {
             return Ok(());
         }
         Ok(self.notify.send(&NotifyMessage::due(About::Fanout(after.id), after.notice.due)).await?)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::messages::HandleMessage;
 use fanfold::policy::{BatchApi, Way};
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Cause};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Cause, Request};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -64,35 +64,33 @@ pub(crate) struct SimulatedApi {
 }
 
 impl Caller for SimulatedApi {
-    fn call<'a>(
-        &'a self,
-        batch_api: &'a BatchApi,
-        key: &'a str,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        self.answer(batch_api, key, call).boxed()
+    fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
+        self.answer(batch_api, request).boxed()
     }
 }
 
 impl SimulatedApi {
-    async fn answer(&self, batch_api: &BatchApi, key: &str, call: &Call) -> Result<Answer, CallError> {
-        let sim = &self.server.sim;
+    async fn answer(&self, batch_api: &BatchApi, request: Request<'_>) -> Result<Answer, CallError> {
+        let (sim, call) = (&self.server.sim, request.call);
         let members: Vec<String> = call.members.iter().map(|member| member.id.to_string()).collect();
         let url = match &batch_api.way {
             Way::Url(url) => url.as_str(),
             Way::Command(_) => "-",
         };
-        let what = format!("CALL {url} {key} attempt {}: {}", call.attempt, members.join(" "));
-        let made = self.make(batch_api.timeout.0, key, call);
+        let what = format!("CALL {url} {} attempt {}: {}", request.key, call.attempt, members.join(" "));
+        let made = self.make(&request);
         let result = self.worker.call(sim, "the batch API", &what, made).await;
         let retry_after = result.as_ref().err().and_then(|error| error.retry_after);
-        lock(&sim.model).pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
+        let mut model = lock(&sim.model);
+        model.pace.answered(call.batch_id, call.attempt, retry_after, clock::right(sim.start));
+        model.answered(call, &result);
+        drop(model);
         result
     }
 
-    async fn make(&self, timeout: Duration, key: &str, call: &Call) -> Result<Answer, CallError> {
-        let sim = &self.server.sim;
-        for problem in lock(&sim.model).call(key, call, &self.server.limits()) {
+    async fn make(&self, request: &Request<'_>) -> Result<Answer, CallError> {
+        let (sim, call, key, timeout) = (&self.server.sim, request.call, &request.key, request.timeout);
+        for problem in lock(&sim.model).call(request, &self.server.limits()) {
             sim.violate(problem);
         }
         if let Some(gate) = &sim.gate {

@@ -192,13 +192,18 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<Tas
             }
             continue;
         }
-        let lost = batch.error(slot).is_some_and(|error| error.contains("workers were lost"));
-        let right =
-            if batch.failed.get(slot) { failed || lost || batch.ended - batch.refused >= most } else { succeeded };
-        if !right
-            || batch.ended - batch.refused > most
-            || batch.error(slot).is_some_and(|error| error.contains("record is gone"))
-        {
+        let error = batch.error(slot).unwrap_or_default();
+        let lost = error.contains("workers were lost");
+        let right = if batch.failed.get(slot) { failed || lost || model.used_up(id) } else { succeeded };
+        // A batch that was split is called for each of its parts: there are fewer than twice as many as members.
+        let calls = if model.split.contains(&batch.id) { most * (2 * batch.members.len() as u32) } else { most };
+        let others = error.contains("poisoned by") && !error.contains(&id.to_string());
+        // A fault that may pass is not split if a call may have worked, or the policy allows a single attempt.
+        let unsplit = error.starts_with("gave up after") && (most == 1 || batch.silent.get(slot));
+        if others && !unsplit && batch.members.len() > 1 {
+            sim.violate(format!("task {id} failed because of another member: {batch:?}"));
+        }
+        if !right || batch.ended - batch.refused > calls || error.contains("record is gone") {
             sim.violate(format!(
                 "the batch API said of {id} {:?}, its batch says {batch:?}",
                 Said { succeeded, failed }

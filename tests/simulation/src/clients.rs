@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fanfold::messages::AckRequest;
 use fanfold::policy::Policy;
+use fanfold::registering::Streamed;
 use fanfold::tracking::TrackingError;
 use fanfold_register::{RegisterError, Registered};
 use futures::FutureExt;
@@ -15,6 +16,7 @@ use crate::cluster::{Cluster, Pool};
 use crate::dice::Dice;
 use crate::lock;
 use crate::steps::Steps;
+use crate::streams::Streaming;
 
 /// How long a function behind the HTTP API may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -155,6 +157,23 @@ impl Clients {
         self.until_tired(tries, "register", &what, move |steps| {
             let (tasks, request) = (tasks.clone(), request.clone());
             async move { steps.all.register.register_once(tasks, &request).await }.boxed()
+        })
+        .await
+    }
+
+    /// Registers the tasks of a stream under its key. Returns what becomes of each line, or none if other lines were registered
+    /// under the key.
+    pub(crate) async fn stream_http(&self, tries: usize, lines: Vec<Streamed>, key: String) -> Option<Streaming> {
+        let what = format!("POST /tasks {key} as a stream of {} lines", lines.len());
+        self.until_tired(tries, "register", &what, move |steps| {
+            let (lines, key) = (lines.clone(), key.clone());
+            async move {
+                match steps.all.register.register_stream(lines, Some(&key)).await {
+                    Err(RegisterError::KeyReused { .. }) => Ok(None),
+                    answer => answer.map(Some),
+                }
+            }
+            .boxed()
         })
         .await
     }

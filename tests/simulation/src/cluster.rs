@@ -1,9 +1,12 @@
 //! The workers of a run, and how invocations get one.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use fanfold::config::Surroundings;
+use fanfold::lane::Lane;
 use fanfold_local::Engine;
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore};
@@ -20,6 +23,8 @@ use crate::steps::Steps;
 use crate::webhooks::SimulatedWebhooks;
 use crate::wire::Wire;
 use crate::worker::Worker;
+
+type Attributes = HashMap<String, AttributeValue>;
 
 struct Machine {
     worker: Arc<Worker>,
@@ -98,6 +103,17 @@ impl Cluster {
             mood,
             dice,
         })
+    }
+
+    /// The records in which tasks of a kind wait, as they are.
+    pub(crate) async fn waiting_of(&self, kind: &str) -> BTreeSet<String> {
+        let scan = self.engine.dynamodb().scan().table_name(&self.sim.variables["TASKS_TABLE"]).index_name("pending");
+        let text = |item: &Attributes, name: &str| item.get(name)?.as_s().ok().cloned();
+        let ours = |item: &Attributes| {
+            let lane: Option<Lane> = text(item, "pending")?.parse().ok();
+            lane.filter(|lane| lane.kind == kind).and_then(|_| text(item, "id"))
+        };
+        scan.send().await.map(|found| found.items().iter().filter_map(ours).collect()).unwrap_or_default()
     }
 
     /// Workers that run something.

@@ -49,7 +49,16 @@ pub(crate) async fn delete_policies(clients: Arc<Clients>) {
         let kind = plan.versions[0].1.kind.clone();
         lock(&sim.model).ever_missing = true;
         let forced = dice.chance(6_000);
+        let before = clients.cluster.waiting_of(&kind).await;
+        // By then every index shows them.
+        sleep(if forced { Duration::ZERO } else { sim.plan.index_lag }).await;
+        let shown = clients.cluster.waiting_of(&kind).await;
         let deleted = delete(&clients, &kind, forced).await;
+        let after = clients.cluster.waiting_of(&kind).await;
+        let waited: Vec<&String> = before.iter().filter(|id| shown.contains(*id) && after.contains(*id)).collect();
+        if !forced && deleted == Some(200) && !waited.is_empty() {
+            sim.violate(format!("the policy of {kind} was deleted, although these wait: {waited:?}"));
+        }
         sim.count(if deleted == Some(200) { "policies deleted" } else { "policies that are in use" });
         let until = Instant::now() + dice.skewed(Duration::from_secs(1), Duration::from_secs(900));
         while Instant::now() < until && !sim.healed() {

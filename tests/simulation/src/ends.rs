@@ -63,9 +63,30 @@ fn item_end(model: &Model, fanout: &FanoutModel, (batches, cancelled): Ended<'_>
     (asked && model.rivals(&id).iter().any(decided)).then_some(End::Duplicate)
 }
 
+/// A fan-out as it is, beside what its users did.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    fanout: &'a Fanout,
+    asked: &'a FanoutModel,
+    /// Its groups; none of a small one.
+    records: &'a [GroupRecord],
+}
+
+impl Counts {
+    fn of(outcomes: &[Option<End>]) -> Self {
+        let count = |end| outcomes.iter().filter(|outcome| **outcome == Some(end)).count() as u64;
+        Self {
+            total: outcomes.len() as u64,
+            succeeded: count(End::Succeeded),
+            failed: count(End::Failed),
+            duplicates: count(End::Duplicate),
+            missing: count(End::Missing),
+        }
+    }
+}
+
 /// Looks at every fan-out.
 pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, tasks: Ended<'_>) -> Result<(), String> {
-    let (batches, _) = tasks;
     let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
     let groups = Groups::new(table(engine, sim, "GROUPS_TABLE"));
     for (id, asked) in &model.fanouts {
@@ -80,55 +101,10 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, tasks: En
         let ids: BTreeSet<Uuid> = asked.items.iter().map(|item| item.group).filter(|group| group != id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let records = groups.get_many(&ids).await.map_err(|error| error.to_string())?;
-        let cut_short = fanout.state.cut_short();
-        let mut outcomes: Vec<Option<End>> = Vec::with_capacity(asked.items.len());
-        for item in &asked.items {
-            let end = item_end(model, asked, tasks, item);
-            let group = fanout.inline_group().filter(|group| group.id == item.group);
-            let group = group.as_ref().or_else(|| records.iter().find(|group| group.id == item.group));
-            let missing = group.is_some_and(|group| group.missing.get(item.index.into()));
-            if missing && called_for(batches, item) && sim.gate.is_some() {
-                sim.violate(format!("item {item} is missing, although its call ended: {end:?}"));
-            }
-            // As long as its work may take, its fan-out may be idle.
-            let child = !cut_short && model.child(item).is_some_and(|child| child.opened);
-            if child && group.is_some_and(|group| !group.children) {
-                sim.violate(format!(
-                    "a fan-out was opened under item {item}, which its group does not know: {group:?}"
-                ));
-            }
-            outcomes.push(if cut_short && missing { Some(End::Missing) } else { end });
-        }
-        let count = |end| outcomes.iter().filter(|outcome| **outcome == Some(end)).count() as u64;
-        let counts = Counts {
-            total: asked.items.len() as u64,
-            succeeded: count(End::Succeeded),
-            failed: count(End::Failed),
-            duplicates: count(End::Duplicate),
-            missing: count(End::Missing),
-        };
-        let done = outcomes.iter().all(Option::is_some);
-        let right = match fanout.state {
-            FanoutState::Cancelled => asked.cancelling,
-            FanoutState::Expired => asked.expired,
-            FanoutState::Failed => asked.failing,
-            _ => false,
-        };
-        // Items that no worker has are closed by sweeps, which a calm run has none of.
-        let right = right && (done || !sim.plan.calm);
-        let ends = asked.sealing && done || right;
-        let notice = model.notices.get(&derived::end_notice(*id));
-        let gone = model.hooks.gone(&derived::end_notice(*id));
-        let wanted = asked.notice_type(&fanout, counts.failed).filter(|_| ends);
-        ended(sim, &fanout, counts, ends);
-        reported(sim, &fanout, asked, counts, wanted, notice);
-        crate::notices::marked(sim, &fanout, wanted.is_some(), gone);
-        crate::notices::at_rest(sim, model, &fanout, asked);
-        if let Some(end) = notice.and_then(|notice| notice.event.end()) {
-            let items = asked.items.iter().zip(&outcomes);
-            let missing = items.filter(|(_, outcome)| **outcome == Some(End::Missing)).map(|(item, _)| *item);
-            crate::notices::names(sim, end, &missing.collect());
-        }
+        let seen = Seen { fanout: &fanout, asked, records: &records };
+        let outcomes = outcomes(sim, model, tasks, seen);
+        let counts = Counts::of(&outcomes);
+        notice(sim, model, seen, &outcomes);
         bits(sim, &fanout, &records, counts);
         tolerated(sim, &fanout, asked, counts);
         crate::nested::followed(sim, &fanout);
@@ -136,26 +112,93 @@ pub(crate) async fn fanouts(engine: &Engine, sim: &Sim, model: &Model, tasks: En
             sim.violate(format!("a fan-out that was cancelled is {fanout:?}"));
         }
         let open = groups.open(*id, usize::MAX).await.map_err(|error| error.to_string())?;
-        let pending: u64 = records.iter().map(|group| group.pending.count()).sum();
-        let left = outcomes.iter().filter(|outcome| outcome.is_none()).count() as u64;
-        let inline = fanout.inline.as_ref().map_or(0, |inline| inline.pending.count());
-        if pending + inline != left || records.len() != ids.len() || (done && !open.is_empty()) {
-            sim.violate(format!("fan-out {id}: {left} items are left, the groups say {records:?}, open: {open:?}"));
+        left(sim, seen, &outcomes, &open);
+        if records.len() != ids.len() {
+            sim.violate(format!("fan-out {id}: of the groups {ids:?} there are {records:?}"));
         }
     }
+    other_notices(sim, model);
+    Ok(())
+}
+
+/// What became of each item of a fan-out; none of those that are not done.
+fn outcomes(sim: &Sim, model: &Model, tasks: Ended<'_>, seen: Seen<'_>) -> Vec<Option<End>> {
+    let Seen { fanout, asked, records } = seen;
+    let cut_short = fanout.state.cut_short();
+    let inline = fanout.inline_group();
+    let mut outcomes = Vec::with_capacity(asked.items.len());
+    for item in &asked.items {
+        let end = item_end(model, asked, tasks, item);
+        let group = inline.iter().chain(records).find(|group| group.id == item.group);
+        let missing = group.is_some_and(|group| group.missing.get(item.index.into()));
+        if missing && called_for(tasks.0, item) && sim.gate.is_some() {
+            sim.violate(format!("item {item} is missing, although its call ended: {end:?}"));
+        }
+        // As long as its work may take, its fan-out may be idle.
+        let child = !cut_short && model.child(item).is_some_and(|child| child.opened);
+        if child && group.is_some_and(|group| !group.children) {
+            sim.violate(format!("a fan-out was opened under item {item}, which its group does not know: {group:?}"));
+        }
+        outcomes.push(if cut_short && missing { Some(End::Missing) } else { end });
+    }
+    outcomes
+}
+
+/// A fan-out ends if and only if it must, and is reported so.
+fn notice(sim: &Sim, model: &Model, seen: Seen<'_>, outcomes: &[Option<End>]) {
+    let Seen { fanout, asked, .. } = seen;
+    let counts = Counts::of(outcomes);
+    let done = outcomes.iter().all(Option::is_some);
+    let right = match fanout.state {
+        FanoutState::Cancelled => asked.cancelling,
+        FanoutState::Expired => asked.expired,
+        FanoutState::Failed => asked.failing,
+        _ => false,
+    };
+    // Items that no worker has are closed by sweeps, which a calm run has none of.
+    let right = right && (done || !sim.plan.calm);
+    let ends = asked.sealing && done || right;
+    let id = derived::end_notice(fanout.id);
+    let notice = model.notices.get(&id);
+    let wanted = asked.notice_type(fanout, counts.failed).filter(|_| ends);
+    ended(sim, fanout, counts, ends);
+    reported(sim, seen, counts, wanted, notice);
+    crate::notices::marked(sim, fanout, wanted.is_some(), model.hooks.gone(&id));
+    crate::notices::at_rest(sim, model, fanout, asked);
+    if let Some(end) = notice.and_then(|notice| notice.event.end()) {
+        let items = asked.items.iter().zip(outcomes);
+        let missing = items.filter(|(_, outcome)| **outcome == Some(End::Missing)).map(|(item, _)| *item);
+        crate::notices::names(sim, end, &missing.collect());
+    }
+}
+
+/// The bits of items that are left are the items that are not done. `open`: the groups that the index shows as open.
+fn left(sim: &Sim, Seen { fanout, records, .. }: Seen<'_>, outcomes: &[Option<End>], open: &[GroupRecord]) {
+    let pending: u64 = records.iter().map(|group| group.pending.count()).sum();
+    let inline = fanout.inline.as_ref().map_or(0, |inline| inline.pending.count());
+    let left = outcomes.iter().filter(|outcome| outcome.is_none()).count() as u64;
+    if pending + inline != left || (left == 0 && !open.is_empty()) {
+        sim.violate(format!(
+            "fan-out {}: {left} items are left, the groups say {records:?}, open: {open:?}",
+            fanout.id
+        ));
+    }
+}
+
+/// Notices of ends have their ids, and those that no receiver wanted are in the dead-letter queue.
+fn other_notices(sim: &Sim, model: &Model) {
     for (id, notice) in &model.notices {
         if let Some(end) = notice.event.end()
             && *id != derived::end_notice(end.fanout)
         {
             sim.violate(format!("fan-out {} was reported under another id: {notice:?}", end.fanout));
         }
-        // Of shares and kinds, what another change follows is not told any more.
+        // Of percentages and kinds, what another change follows is not reported any more.
         let stays = notice.event.end().is_some() || matches!(notice.event, Event::TasksFailed(_));
         if stays && model.hooks.no_letter(id) {
             sim.violate(format!("a notice that its receiver wants no more of left no dead letter: {notice:?}"));
         }
     }
-    Ok(())
 }
 
 /// Whether a call for an item ended, and its outcome was written down.
@@ -207,14 +250,8 @@ fn ended(sim: &Sim, fanout: &Fanout, counts: Counts, ends: bool) {
     }
 }
 
-fn reported(
-    sim: &Sim,
-    fanout: &Fanout,
-    asked: &FanoutModel,
-    counts: Counts,
-    wanted: Option<&str>,
-    notice: Option<&Notice>,
-) {
+fn reported(sim: &Sim, seen: Seen<'_>, counts: Counts, wanted: Option<&str>, notice: Option<&Notice>) {
+    let Seen { fanout, asked, .. } = seen;
     let right = |notice: &Notice| {
         notice.event.end().is_some_and(|end| {
             let FanoutEnded { total, succeeded, failed, duplicates, missing, .. } = *end;

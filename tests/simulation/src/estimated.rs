@@ -143,7 +143,7 @@ async fn over_http(clients: &Arc<Clients>, id: Uuid, counts: [u32; 3]) {
         // It may count, or not.
         None | Some(Err(TrackingError::Store(_))) => {}
         // Of what is over, nothing may have been counted.
-        Some(Ok(fanout)) if fanout.ended() || fanout.drained() => {
+        Some(Ok(fanout)) if fanout.ended() || fanout.nothing_left() => {
             if let Some(problem) = check::wrong_end(&asked, &fanout) {
                 sim.violate(format!("{what} was answered with {fanout:?}, which {problem}"));
             }

@@ -19,9 +19,12 @@ impl Line {
     /// A leader does not wait for longer than its policy says before it looks at its lane again, nor while it knows of a task that
     /// flushes: those that its message names waited when it was sent, or before.
     pub(crate) async fn lingers(&self, queue: &str, body: &str, delay: Duration) -> Result<(), ConnectorError> {
-        let message =
-            (queue == "GroupQueue" && !delay.is_zero()).then(|| serde_json::from_str::<GroupMessage>(body).ok());
+        let message = (queue == "GroupQueue").then(|| serde_json::from_str::<GroupMessage>(body).ok());
         let Some(message) = message.flatten() else { return Ok(()) };
+        let delay = delay + message.worker_waits();
+        if delay.is_zero() {
+            return Ok(());
+        }
         let kind =
             lock(&self.sim.model).kinds.get(&message.lane.kind).map(|kind| (kind.looks_within, kind.filling.flushes));
         let Some((looks_within, flushing)) = kind else { return Ok(()) };

@@ -131,18 +131,36 @@ pub(crate) struct Model {
     pub(crate) counted: BTreeSet<(String, String)>,
     pub(crate) said: BTreeMap<TaskId, Said>,
     pub(crate) notices: BTreeMap<Uuid, Notice>,
-    /// Members by idempotency key.
-    calls: BTreeMap<String, Vec<TaskId>>,
+    /// The bytes of calls by idempotency key.
+    calls: BTreeMap<String, String>,
+    /// The idempotency key of each batch with each of its sets of members.
+    keys: BTreeMap<(Uuid, Vec<TaskId>), String>,
     /// The batch a task was handed to the batch API in.
     batch_of: BTreeMap<TaskId, Uuid>,
     /// The content a task was handed to the batch API with.
     pub(crate) handled_as: BTreeMap<TaskId, serde_json::Value>,
     /// The tasks that had each key before.
     pub(crate) had: BTreeMap<String, BTreeSet<TaskId>>,
-    /// Tasks that were dropped as duplicates.
+    /// Tasks that are duplicates.
     pub(crate) dropped: BTreeSet<TaskId>,
     /// The highest attempt of each batch that reached the batch API.
     attempts: BTreeMap<Uuid, u32>,
+    /// How many calls with a task reached the batch API.
+    tried: BTreeMap<TaskId, u32>,
+    /// Members that succeeded by the answer to an attempt, by batch and attempt.
+    worked: BTreeMap<(Uuid, u32), Vec<TaskId>>,
+    /// The same, once the batch's record has it: they may not be called again.
+    recorded: BTreeSet<TaskId>,
+    /// Batches that were split.
+    pub(crate) split: BTreeSet<Uuid>,
+    /// How many calls with a task reached the batch API after its batch was split.
+    tried_in_parts: BTreeMap<TaskId, u32>,
+    /// Members of an attempt that got no answer, by batch and attempt.
+    unanswered: BTreeMap<(Uuid, u32), Vec<TaskId>>,
+    /// The same, by batch, once the end of that attempt was written down: they are called again as they are.
+    repeated: BTreeMap<Uuid, Vec<TaskId>>,
+    /// Members of the latest call of a batch, until its end is written down: whoever calls next repeats it.
+    pending: BTreeMap<Uuid, Vec<TaskId>>,
     /// When attempts began, by batch and number.
     pub(crate) begun: BTreeMap<(Uuid, u32), Instant>,
     /// What a reader was shown that may not change any more: fan-outs that are complete, tasks that ended.
@@ -169,7 +187,7 @@ impl FanoutModel {
         match self.tolerated {
             None => false,
             Some(Tolerance::Count(most)) => failures > most,
-            Some(Tolerance::Share(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
+            Some(Tolerance::Percentage(share)) => failures as f64 / total as f64 > f64::from(share) / 10_000.0 + 1e-9,
         }
     }
 }
@@ -253,9 +271,10 @@ impl Model {
     }
 
     /// Whether every attempt that a task's policy allows reached the batch API.
-    fn used_up(&self, id: &TaskId) -> bool {
+    pub(crate) fn used_up(&self, id: &TaskId) -> bool {
         let most = self.tasks.get(id).and_then(|task| self.kinds.get(&task.kind)).map(|kind| kind.max_attempts);
-        let attempts = self.batch_of.get(id).and_then(|batch| self.attempts.get(batch));
-        most.zip(attempts).is_some_and(|(most, attempts)| *attempts >= most)
+        let split = self.batch_of.get(id).is_some_and(|batch| self.split.contains(batch));
+        let tried = if split { &self.tried_in_parts } else { &self.tried };
+        most.zip(tried.get(id)).is_some_and(|(most, tried)| *tried >= most)
     }
 }

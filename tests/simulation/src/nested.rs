@@ -79,7 +79,7 @@ pub(crate) fn ends(sim: &Sim, request: &Request, record: &Record, before: Option
 
 /// When everything is quiet nothing is left to follow from an end. Without sweeps it is not seen that the task is stored.
 pub(crate) fn followed(sim: &Sim, fanout: &Fanout) {
-    if fanout.leads_on() && fanout.ended() {
+    if fanout.has_follow_up() && fanout.ended() {
         *lock(&sim.stats).brought.entry("ends that something follows from").or_default() += 1;
     }
     let unseen = sim.plan.calm && fanout.then.is_some();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, ItemRange, derived};
 use fanfold::notice::{Event, FanoutEnded, FanoutProgress, Notice};
-use fanfold::store::fanouts::{Fanout, FanoutState, NotifyOn, ProgressShare, ReportedEnd};
+use fanfold::store::fanouts::{Fanout, FanoutState, NotifyOn, ProgressPercentage, ReportedEnd};
 use fanfold::tracking::Progress;
 use serde_json::json;
 use tokio::time::Instant;
@@ -109,7 +109,7 @@ fn wrong(model: &Model, known: &FanoutModel, notice: &Notice, progress: &FanoutP
     (all && done > may_be_done).then(|| format!("only {may_be_done} may be done"))
 }
 
-fn reaches(share: ProgressShare, done: u64, total: u64) -> bool {
+fn reaches(share: ProgressPercentage, done: u64, total: u64) -> bool {
     u128::from(done) * u128::from(ALL) >= u128::from(total) * u128::from(share.ten_thousandths())
 }
 
@@ -205,7 +205,7 @@ impl FanoutPlan {
     /// Draws what is reported of it, and of the fan-outs under it.
     pub(crate) fn choose(&mut self, dice: &Dice) {
         if self.notify && dice.chance(7_000) {
-            let shares = [1, 1_000, 2_500, 3_333, 5_000, 7_500, 9_000, 9_999].map(ProgressShare::new);
+            let shares = [1, 1_000, 2_500, 3_333, 5_000, 7_500, 9_000, 9_999].map(ProgressPercentage::new);
             self.notify_on.progress = shares.into_iter().flatten().filter(|_| dice.chance(5_000)).collect();
         }
         if self.notify && dice.chance(3_000) {

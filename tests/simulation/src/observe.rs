@@ -32,7 +32,17 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
     {
         let lane: Option<Lane> = model.lanes.get(&batch).and_then(|lane| lane.parse().ok());
         let backoff = lane.and_then(|lane| model.kinds.get(&lane.kind)).map(|kind| kind.backoff);
+        if !values[":parts"].is_null() {
+            model.split.insert(batch);
+        }
+        let silent = model.is_unanswered(batch, attempt);
+        model.recorded(batch, attempt);
         if let Some(backoff) = backoff {
+            // Parts follow each other, except after silence. Their attempts are counted from one.
+            let (ended, backoff) = match model.split.contains(&batch) {
+                true => (1, Some(backoff).filter(|_| silent)),
+                false => (ended, Some(backoff)),
+            };
             model.pace.settled(batch, attempt, ended, backoff);
         }
     }

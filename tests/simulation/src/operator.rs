@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfold::control::{ControlError, LaneCursor, Scope};
+use fanfold::control::{ControlError, LaneCursor, Scope, Switched};
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::store::policies::SwitchError;
@@ -111,7 +111,15 @@ async fn resume(clients: &Clients, scope: &Scope) {
         let scope = asked.clone();
         async move { steps.control.resume(&scope).await }.boxed()
     });
-    resume.await;
+    let begun = Instant::now();
+    let Some(Switched { switch: Some(_), paused_by }) = resume.await else { return };
+    let woken = |lane: &Lane| lock(&clients.cluster.sim.heeding).woken_since(lane, begun);
+    if let Scope::Lane(lane) = scope
+        && paused_by.is_empty()
+        && !woken(lane)
+    {
+        clients.cluster.sim.violate(format!("lane {lane} was resumed, and nobody wakes it"));
+    }
 }
 
 async fn drain(clients: &Clients, scope: &Scope) {

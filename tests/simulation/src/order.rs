@@ -21,14 +21,32 @@ const LOOKED_AT: usize = 60;
 /// What leaders had seen when they wrote their intents.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
-    /// When an invocation looked at a lane first.
-    looked: BTreeMap<(String, String), Instant>,
-    /// The first look that the intent of a batch may rest on.
-    intents: BTreeMap<String, Instant>,
+    /// When an invocation looked at a lane first, and how often it did.
+    looked: BTreeMap<(String, String), (Instant, u32)>,
+    /// When an invocation read a bundle first.
+    read: BTreeMap<String, BTreeMap<String, Instant>>,
+    intents: BTreeMap<String, Rests>,
+}
+
+/// What the intent of a batch rests on, whoever wrote it.
+#[derive(Clone, Debug)]
+struct Rests {
+    /// The first look at its lane.
+    looked: Instant,
+    /// The bundles that were read, whether or not the index showed them.
+    read: BTreeMap<String, Instant>,
+}
+
+/// The bundles that a request reads.
+fn bundles(request: &Request) -> Vec<String> {
+    let reads = request.operation == "BatchGetItem" && request.table() == "TasksTable";
+    let keys = request.body["RequestItems"]["TasksTable"]["Keys"].as_array().filter(|_| reads);
+    let keys = keys.into_iter().flatten().map(|key| key_of("TasksTable", key));
+    keys.filter(|key| key.starts_with("bundle:")).collect()
 }
 
 /// The batch, the lane and the members of an intent.
-fn intended(request: &Request) -> Option<(&str, &str, Members)> {
+pub(crate) fn intended(request: &Request) -> Option<(&str, &str, Members)> {
     let item = &request.body["Item"];
     let intends = request.operation == "PutItem" && request.table() == "BatchesTable";
     let (batch, lane) = (text(item, "id"), text(item, "lane"));
@@ -50,12 +68,18 @@ impl Line {
         let body = &request.body;
         if request.operation == "Query" && body["IndexName"] == "pending" && body["ExclusiveStartKey"].is_null() {
             let lane = text(&body["ExpressionAttributeValues"], ":key").to_owned();
-            looks.looked.entry((who.to_owned(), lane)).or_insert_with(Instant::now);
+            looks.looked.entry((who.to_owned(), lane)).or_insert((Instant::now(), 0)).1 += 1;
         } else if let Some((batch, lane, _)) = intended(request)
-            && let Some(looked) = looks.looked.get(&(who.to_owned(), lane.to_owned())).copied()
+            && let Some((looked, times)) = looks.looked.get(&(who.to_owned(), lane.to_owned())).copied()
         {
-            let first = looks.intents.entry(batch.to_owned()).or_insert(looked);
-            *first = looked.min(*first);
+            // One that looks several times has several messages for the lane: what it read for which is not known.
+            let read = looks.read.get(who).filter(|_| times == 1).cloned().unwrap_or_default();
+            let rests = looks.intents.entry(batch.to_owned()).or_insert(Rests { looked, read: read.clone() });
+            rests.looked = looked.min(rests.looked);
+            rests.read.retain(|bundle, _| read.contains_key(bundle));
+        }
+        for bundle in bundles(request) {
+            looks.read.entry(who.to_owned()).or_default().entry(bundle).or_insert_with(Instant::now);
         }
     }
 
@@ -65,8 +89,8 @@ impl Line {
         let Some((batch, lane, members)) = intended(request) else { return Ok(()) };
         let kind = lane.parse::<Lane>().map(|lane| lane.kind).unwrap_or_default();
         let by_rank = lock(&self.sim.model).kinds.get(&kind).is_some_and(|kind| kind.filling.by_rank);
-        let looked = lock(&self.sim.looks).intents.get(batch).copied();
-        let Some(looked) = looked.filter(|_| by_rank) else { return Ok(()) };
+        let rests = lock(&self.sim.looks).intents.get(batch).cloned();
+        let Some(Rests { looked, read }) = rests.filter(|_| by_rank) else { return Ok(()) };
         let waiting = self.waiting_in(lane).await?;
         if waiting.len() > LOOKED_AT {
             return Ok(());
@@ -74,7 +98,8 @@ impl Line {
         let then = looked.checked_sub(self.sim.plan.index_lag).unwrap_or(looked);
         let seen = |(record, _): &(&Record, &Value)| {
             let lag = lock(&self.sim.lag);
-            lag.at(record, then).is_none_or(|was| was.as_ref().is_some_and(waits))
+            let waited = |moment| lag.at(record, moment).is_none_or(|was| was.as_ref().is_some_and(waits));
+            waited(then) || read.get(&record.1).is_some_and(|at| waited(*at))
         };
         let taken: BTreeSet<String> = members.ids().iter().map(ToString::to_string).collect();
         let left = waiting.iter().filter(seen).flat_map(|(record, item)| tasks(record, item));

@@ -33,11 +33,12 @@ impl Pace {
     }
 
     /// The end of an attempt was written down; `ended` attempts ended by now, and there is to be another. What nobody
-    /// wrote down nobody can keep to: the answer died with its worker.
-    pub(crate) fn settled(&mut self, batch: Uuid, attempt: u32, ended: u32, backoff: Backoff) {
+    /// wrote down nobody can keep to: the answer died with its worker. `backoff`: none for a batch that was split, whose parts
+    /// follow each other unless there was no answer.
+    pub(crate) fn settled(&mut self, batch: Uuid, attempt: u32, ended: u32, backoff: Option<Backoff>) {
         let Some(answered) = self.answers.get(&(batch, attempt)) else { return };
         // The least of an equal jitter.
-        let least = backoff.after(ended, 0);
+        let least = backoff.map(|backoff| backoff.after(ended, 0)).unwrap_or_default();
         self.due.insert(batch, answered.at + least.max(answered.retry_after));
     }
 

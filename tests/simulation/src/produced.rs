@@ -10,12 +10,12 @@ use aws_smithy_types::base64;
 use fanfold::ids::{ItemId, TaskId, derived, expand};
 use fanfold::messages::TaskRequest;
 use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::producing::{Producer, ResumeError};
+use fanfold::producing::{Given, Producer, ResumeError};
 use fanfold::share::share;
 use fanfold::store::fanouts::Tolerance;
 use fanfold::store::producers::decompress;
 use fanfold::tracking::{OpenRequest, page_groups};
-use fanfold_produce::SourceRequest;
+use fanfold_produce::{SourceAnswer, SourceError, SourceRequest};
 use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,11 +25,15 @@ use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
 use crate::model::{FanoutModel, Model};
+use crate::objects::{page_of, text_of};
 use crate::producer::cancel;
 use crate::request::{Request, text};
 use crate::scenario::KindPlan;
 use crate::sources::fixed_page;
 use crate::steps::Steps;
+
+/// A kind without a policy: a row of it is bad.
+const NOBODY: &str = "nobody";
 
 /// A fan-out with a producer.
 #[derive(Clone, Debug)]
@@ -42,8 +46,12 @@ pub(crate) struct ProducedPlan {
     picks: bool,
     /// Whether it picks them by their position, as objects of S3 are read, whatever their keys are.
     by_position: bool,
-    /// Whether its pages are written down although they are always the same: bad rows are tolerated. There are none.
+    /// Whether its pages are written down although they are always the same: bad rows are tolerated.
     kept: bool,
+    /// Whether some rows may be bad.
+    spoiled: bool,
+    /// Its rows as an object has them, where it is cut into pages as objects of S3 are.
+    text: Option<String>,
     notify: bool,
     tolerated: Option<Tolerance>,
     cancel: Option<Duration>,
@@ -56,6 +64,7 @@ pub(crate) struct Produced {
     partitions: u32,
     picks: bool,
     by_position: bool,
+    text: Option<String>,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -65,6 +74,7 @@ impl ProducedPlan {
     pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
         let dice = Dice::new(seed, "produced");
         let positions = Dice::new(seed, "produced by place");
+        let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
@@ -77,14 +87,30 @@ impl ProducedPlan {
                 picks: dice.chance(5_000) || by_position,
                 by_position,
                 kept: positions.chance(3_000),
+                spoiled: false,
+                text: None,
                 notify: dice.chance(8_000),
                 tolerated: dice
                     .chance(3_000)
-                    .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Share(0), Tolerance::Share(2_500)])),
+                    .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Percentage(0), Tolerance::Percentage(2_500)])),
                 cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
             }
         };
-        (0..count).map(plan).collect()
+        let mut plans: Vec<Self> = (0..count).map(plan).collect();
+        for plan in &mut plans {
+            plan.spoil(&bad);
+            if plan.by_position && cut.chance(6_000) {
+                plan.text = Some(text_of(&plan.rows, &cut));
+            }
+        }
+        plans
+    }
+
+    /// Makes some rows bad, where bad rows are tolerated.
+    fn spoil(&mut self, dice: &Dice) {
+        self.spoiled = dice.chance(4_000) && (self.kept || !self.by_position);
+        let bad: Vec<&mut Value> = self.rows.iter_mut().filter(|_| self.spoiled && dice.chance(2_000)).collect();
+        bad.into_iter().for_each(|row| row["kind"] = json!(NOBODY));
     }
 
     fn row(dice: &Dice, kinds: &[KindPlan], row: usize) -> Value {
@@ -98,11 +124,14 @@ impl ProducedPlan {
             true => json!({
                 "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
                 "partitions": self.partitions,
-                "tolerated_bad_rows": self.kept.then_some(1),
+                "tolerated_bad_rows": self.kept.then_some(self.rows.len()),
             }),
-            false => {
-                json!({"source": {"url": "https://rows.example/"}, "partitions": self.partitions, "key": "content.row"})
-            }
+            false => json!({
+                "source": {"url": "https://rows.example/"},
+                "partitions": self.partitions,
+                "key": "content.row",
+                "tolerated_bad_rows": self.spoiled.then_some(self.rows.len()),
+            }),
         };
         let producer: Producer = serde_json::from_value(producer).ok()?;
         Some(OpenRequest {
@@ -160,8 +189,8 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, by_position, kept, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, by_position, pages: BTreeMap::new() });
+        let ProducedPlan { rows, partitions, picks, by_position, kept, text, .. } = plan.clone();
+        model.produced.insert(id, Produced { rows, partitions, picks, by_position, text, pages: BTreeMap::new() });
         if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }
@@ -200,16 +229,21 @@ impl Model {
     /// Foresees the pages of a partition of an object, which are not written down: its source always cuts it in the same way.
     fn expect_pages(&mut self, fanout: Uuid, partition: u32, of: u32) {
         let mut ask = SourceRequest { fanout, partition, of, cursor: Value::Null };
-        let rows = self.rows_for(&ask);
         for page in 0.. {
-            let answer = fixed_page(&rows, &ask);
-            let task = |row: &Value| serde_json::from_value::<TaskRequest>(row.clone()).ok();
-            let tasks: Vec<TaskRequest> = answer["tasks"].as_array().into_iter().flatten().filter_map(task).collect();
+            let Ok(SourceAnswer { rows, cursor }) = self.fixed_page(&ask) else { return };
+            let task = |given: Given| serde_json::from_value::<TaskRequest>(given.row.ok()?).ok();
+            let tasks: Vec<TaskRequest> = rows.into_iter().filter_map(task).collect();
             self.expect(fanout, partition, page, &tasks);
-            ask.cursor = answer["cursor"].clone();
-            if ask.cursor.is_null() {
-                return;
-            }
+            let Some(cursor) = cursor else { return };
+            ask.cursor = cursor;
+        }
+    }
+
+    /// A page of an object: the same whenever it is asked for.
+    pub(crate) fn fixed_page(&self, ask: &SourceRequest) -> Result<SourceAnswer, SourceError> {
+        match self.produced.get(&ask.fanout).and_then(|produced| produced.text.as_ref()) {
+            Some(text) => page_of(text, ask),
+            None => SourceAnswer::read(fixed_page(&self.rows_for(ask), ask).to_string().as_bytes(), ask),
         }
     }
 

@@ -19,39 +19,10 @@ use crate::scenario::{FanoutPlan, Seal};
 use crate::shapes::entries;
 
 pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(Uuid, Vec<ItemId>)> {
-    let request = OpenRequest {
-        items: plan.items,
-        seal: plan.seal == Seal::AtOnce,
-        user_key: Some(plan.name.clone()),
-        notify: plan.notify.then(|| match plan.webhook {
-            Some(url) => Destination::Url(url.to_owned()),
-            None => Destination::Queue(NoticesQueue::Notices),
-        }),
-        notify_on: Some(plan.notify_on.clone()),
-        tolerated_failures: plan.tolerated,
-        idle_limit: plan.idle_limit,
-        parent: plan.parent,
-        then: plan.then.clone(),
-        ..OpenRequest::default()
-    };
+    let request = request(plan);
     let key = plan.name.clone();
     let id = derived::fanout(&key);
-    let model = FanoutModel {
-        user_key: plan.name.clone(),
-        notify: plan.notify,
-        notify_on: plan.notify_on.clone(),
-        sealing: request.seal,
-        idle_limit: plan.idle_limit,
-        tolerated: plan.tolerated,
-        ..FanoutModel::default()
-    };
-    {
-        let mut known = lock(&clients.cluster.sim.model);
-        known.fanouts.insert(id, model);
-        if let Some(then) = &plan.then {
-            known.lead_on(id, then);
-        }
-    }
+    expect(clients, plan, id);
     let mut first: Option<Vec<ItemGroup>> = None;
     for _ in 0..1 + usize::from(clients.repeat().is_some()) {
         let call = |request: &OpenRequest, key: &str| {
@@ -71,6 +42,43 @@ pub(crate) async fn open(clients: &Arc<Clients>, plan: &FanoutPlan) -> Option<(U
     let items: Vec<ItemId> = expand(id, &first.unwrap_or_default()).collect();
     remember(clients, id, &items, plan.items as usize);
     Some((id, items))
+}
+
+/// What a user asks for.
+fn request(plan: &FanoutPlan) -> OpenRequest {
+    OpenRequest {
+        items: plan.items,
+        seal: plan.seal == Seal::AtOnce,
+        user_key: Some(plan.name.clone()),
+        notify: plan.notify.then(|| match plan.webhook {
+            Some(url) => Destination::Url(url.to_owned()),
+            None => Destination::Queue(NoticesQueue::Notices),
+        }),
+        notify_on: Some(plan.notify_on.clone()),
+        tolerated_failures: plan.tolerated,
+        idle_limit: plan.idle_limit,
+        parent: plan.parent,
+        then: plan.then.clone(),
+        ..OpenRequest::default()
+    }
+}
+
+/// The model knows the fan-out before it is opened: whoever asks may die, and the fan-out is there.
+fn expect(clients: &Clients, plan: &FanoutPlan, id: Uuid) {
+    let model = FanoutModel {
+        user_key: plan.name.clone(),
+        notify: plan.notify,
+        notify_on: plan.notify_on.clone(),
+        sealing: plan.seal == Seal::AtOnce,
+        idle_limit: plan.idle_limit,
+        tolerated: plan.tolerated,
+        ..FanoutModel::default()
+    };
+    let mut known = lock(&clients.cluster.sim.model);
+    known.fanouts.insert(id, model);
+    if let Some(then) = &plan.then {
+        known.lead_on(id, then);
+    }
 }
 
 pub(crate) async fn add(

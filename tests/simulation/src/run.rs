@@ -79,32 +79,7 @@ async fn simulate(seed: u64) -> Result<SeedReport, String> {
     }
     tokio::spawn(keep_sweeping(Arc::clone(&cluster)));
     tokio::spawn(restart_at_times(Arc::clone(&cluster)));
-    for plan in &scenario.kinds {
-        clients.spawn(change_policies(Arc::clone(&clients), plan.clone()));
-    }
-    for plan in &scenario.fanouts {
-        clients.spawn(work::fanout(Arc::clone(&clients), plan.clone()));
-    }
-    // Where tasks of a lane must not wait, it is not paused, nor cancelled where everything is to be handled.
-    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3) {
-        clients.spawn(operator::pause_scopes(Arc::clone(&clients)));
-    }
-    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed % 4 == 1 {
-        clients.spawn(operator::cancel_tasks(Arc::clone(&clients)));
-    }
-    if !sim.plan.calm && deleted::may_be(&clients) {
-        clients.spawn(deleted::delete_policies(Arc::clone(&clients)));
-    }
-    tokio::spawn(readers::keep_reading(Arc::clone(&clients)));
-    for plan in &scenario.singles {
-        clients.spawn(work::singles(Arc::clone(&clients), plan.clone()));
-    }
-    for plan in &scenario.produced {
-        clients.spawn(produced::user(Arc::clone(&clients), plan.clone()));
-    }
-    for plan in &scenario.estimated {
-        clients.spawn(estimated::users(Arc::clone(&clients), plan.clone()));
-    }
+    begin(&clients, &scenario);
     come_to_rest(&cluster, &clients).await;
     sim.rest();
     readers::read_everything(&clients).await;
@@ -114,6 +89,37 @@ async fn simulate(seed: u64) -> Result<SeedReport, String> {
     let lasted = cluster.now();
     let stats = lock(&sim.stats).clone();
     Ok(SeedReport { seed, trace: sim.trace.take(), violations: sim.violations(), stats, lasted })
+}
+
+/// Lets the users, operators and readers of a scenario begin.
+fn begin(clients: &Arc<Clients>, scenario: &Scenario) {
+    let sim = &clients.cluster.sim;
+    for plan in &scenario.kinds {
+        clients.spawn(change_policies(Arc::clone(clients), plan.clone()));
+    }
+    for plan in &scenario.fanouts {
+        clients.spawn(work::fanout(Arc::clone(clients), plan.clone()));
+    }
+    // Where tasks of a lane must not wait, it is not paused, nor cancelled where everything is to be handled.
+    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed.is_multiple_of(3) {
+        clients.spawn(operator::pause_scopes(Arc::clone(clients)));
+    }
+    if !sim.plan.calm && clients.scenario.mood.hangs.is_none() && sim.seed % 4 == 1 {
+        clients.spawn(operator::cancel_tasks(Arc::clone(clients)));
+    }
+    if !sim.plan.calm && deleted::may_be(clients) {
+        clients.spawn(deleted::delete_policies(Arc::clone(clients)));
+    }
+    tokio::spawn(readers::keep_reading(Arc::clone(clients)));
+    for plan in &scenario.singles {
+        clients.spawn(work::singles(Arc::clone(clients), plan.clone()));
+    }
+    for plan in &scenario.produced {
+        clients.spawn(produced::user(Arc::clone(clients), plan.clone()));
+    }
+    for plan in &scenario.estimated {
+        clients.spawn(estimated::users(Arc::clone(clients), plan.clone()));
+    }
 }
 
 /// Waits until faults are over and nothing is left to do.

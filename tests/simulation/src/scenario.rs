@@ -52,6 +52,8 @@ pub(crate) struct Scenario {
     pub(crate) targets: usize,
     pub(crate) keys: usize,
     pub(crate) doomed: u32,
+    /// Tasks for which the batch API refuses every call as a whole, in ten-thousandths.
+    pub(crate) poison: u32,
     pub(crate) mood: Mood,
 }
 
@@ -70,28 +72,17 @@ impl Scenario {
             targets: 1 + dice.below(4),
             keys: dice.pick(&[2, 4, 40, 40]),
             doomed: if dice.chance(5_000) { dice.between(100, 4_000) as u32 } else { 0 },
+            poison: 0,
             mood: Mood::draw(&dice, until),
         };
         // Of dice of their own: everything else is drawn as it is without them.
-        let dice = Dice::new(seed, "filling");
-        scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
-        let dice = Dice::new(seed, "lingering");
-        scenario.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
-        let dice = Dice::new(seed, "priority");
-        scenario.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
-        // If a kind hangs, the tasks of others must not wait, so there are no rates.
-        let dice = Dice::new(seed, "pacing");
-        if !quiet && dice.chance(5_000) {
-            for plan in &mut scenario.kinds {
-                rates::draw(&dice, plan.versions.iter_mut().map(|(_, policy)| policy));
-            }
-        }
+        scenario.draw_calls(seed, quiet);
         let dice = Dice::new(seed, "tolerated");
         for plan in &mut scenario.fanouts {
             let tolerance = if dice.chance(6_000) {
                 Tolerance::Count(dice.pick(&[0, 0, 1, 2, 5]))
             } else {
-                Tolerance::Share(dice.pick(&[0, 500, 2_500, 6_000]))
+                Tolerance::Percentage(dice.pick(&[0, 500, 2_500, 6_000]))
             };
             plan.tolerated = dice.chance(3_000).then_some(tolerance);
         }
@@ -108,6 +99,30 @@ impl Scenario {
         if quiet { scenario.hanging() } else { scenario }
     }
 
+    /// Draws what shapes batches and their calls.
+    fn draw_calls(&mut self, seed: u64, quiet: bool) {
+        let dice = Dice::new(seed, "filling");
+        self.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
+        let dice = Dice::new(seed, "lingering");
+        self.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
+        let dice = Dice::new(seed, "moments");
+        self.kinds.iter_mut().for_each(|plan| plan.shorten(&dice));
+        let dice = Dice::new(seed, "priority");
+        self.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
+        // If a kind hangs, the tasks of others must not wait, so there are no rates.
+        let dice = Dice::new(seed, "pacing");
+        if !quiet && dice.chance(5_000) {
+            for plan in &mut self.kinds {
+                rates::draw(&dice, plan.versions.iter_mut().map(|(_, policy)| policy));
+            }
+        }
+        // Where a kind hangs, nothing else is to delay the others.
+        let dice = Dice::new(seed, "poison");
+        if !quiet && dice.chance(4_000) {
+            self.poison = dice.pick(&[100, 500, 2_000]);
+        }
+    }
+
     /// The same, but the batch API of one kind hangs and has a crowd of tasks; all others work.
     fn hanging(mut self) -> Self {
         while self.kinds.len() < 2 {
@@ -116,14 +131,14 @@ impl Scenario {
             self.kinds.push(other);
         }
         for (_, policy) in &mut self.kinds[0].versions {
-            (policy.max_batch, policy.max_in_flight) = (1, 4);
+            (policy.max_batch, policy.max_in_flight) = (Some(1), 4);
             policy.batch_api.timeout = Span::from_secs(60);
         }
         for (_, policy) in self.kinds.iter_mut().flat_map(|kind| &mut kind.versions) {
             (policy.min_batch, policy.min_batch_wait) = (None, None);
         }
         for (_, policy) in self.kinds.iter_mut().skip(1).flat_map(|kind| &mut kind.versions) {
-            (policy.max_batch, policy.max_in_flight) = (8, 4);
+            (policy.max_batch, policy.max_in_flight) = (Some(8), 4);
         }
         self.targets = self.targets.max(3);
         for plan in &mut self.singles {
@@ -136,8 +151,8 @@ impl Scenario {
     /// The scenario in lines for people.
     pub(crate) fn describe(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} workers, {} targets, {} keys, {} in 10,000 tasks are doomed, {:?}",
-            self.workers, self.targets, self.keys, self.doomed, self.mood
+            "{} workers, {} targets, {} keys, {} in 10,000 tasks are doomed and {} poison, {:?}",
+            self.workers, self.targets, self.keys, self.doomed, self.poison, self.mood
         )];
         for (at, policy) in self.kinds.iter().flat_map(|kind| &kind.versions) {
             lines.push(format!("from {at:?}: {}", serde_json::json!(policy)));
@@ -155,7 +170,7 @@ impl Scenario {
             let policies = || plan.versions.iter().map(|(_, policy)| policy);
             let first = &plan.versions[0].1;
             let model = KindModel {
-                max_batch: policies().map(|policy| policy.max_batch as usize).max().unwrap_or(0),
+                max_batch: policies().map(|policy| policy.max_batch() as usize).max().unwrap_or(0),
                 filling: Filled::of(policies()),
                 looks_within: policies().map(|policy| Linger::of(policy).looks_within()).max().unwrap_or_default(),
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
@@ -244,7 +259,7 @@ impl KindPlan {
                 policy.quiet = Some(Span::from_secs(dice.between(1, linger - 1)));
             }
             if enough && dice.chance(9_000) {
-                policy.min_batch = Some(dice.between(1, policy.max_batch.into()) as u32);
+                policy.min_batch = Some(dice.between(1, policy.max_batch().into()) as u32);
                 policy.min_batch_wait = Some(Span::from_secs(dice.between(1, 5)));
             }
         }
@@ -252,6 +267,17 @@ impl KindPlan {
 }
 
 impl KindPlan {
+    /// Draws whether its leaders wait for less than a second, or for parts of one.
+    fn shorten(&mut self, dice: &Dice) {
+        let moments = dice.chance(3_000);
+        for (_, policy) in self.versions.iter_mut().filter(|_| moments && dice.chance(8_000)) {
+            let linger = dice.pick(&[50, 300, 900, 1_500, 2_300]);
+            policy.linger = Span(Duration::from_millis(linger));
+            policy.quiet = policy.quiet.map(|_| Span(dice.millis(1, linger - 1)));
+            policy.min_batch_wait = policy.min_batch_wait.map(|_| Span(dice.millis(1, 2_500)));
+        }
+    }
+
     /// Draws whether its tasks have head starts. Some versions do without.
     fn rank(&mut self, dice: &Dice) {
         let (ranks, all) = (dice.chance(4_000), dice.chance(7_000));

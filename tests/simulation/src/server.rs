@@ -73,7 +73,7 @@ impl Server {
         lock(&self.sim.model).working.end(number);
         match fault {
             Fault::LostAfter => Err(CallError::new(Cause::Silence, "the answer was lost")),
-            _ => Answer::read(body.as_bytes()),
+            _ => Answer::read(body.as_bytes(), call),
         }
     }
 
@@ -137,8 +137,11 @@ impl Server {
         }
         if dice.chance(rate(self.mood.never)) {
             sim.count("batch API: never");
-            call.members.iter().for_each(|member| self.say(member.id, false));
+            self.say_alone(call);
             return Err(CallError::for_good("400"));
+        }
+        if let Some(error) = self.poisoned(call) {
+            return Err(error);
         }
         if dice.chance(rate(self.mood.late)) {
             sim.count("batch API: no answer in time");
@@ -150,7 +153,7 @@ impl Server {
         } else {
             self.outcomes(call)
         };
-        Answer::read(body.as_bytes())
+        Answer::read(body.as_bytes(), call)
     }
 
     /// How long work takes at most, if it does not hang.
@@ -219,6 +222,25 @@ impl Server {
             }
         }
         json!({ "members": answers }).to_string()
+    }
+
+    /// The refusal of a call because of one of its members.
+    fn poisoned(&self, call: &Call) -> Option<CallError> {
+        let (member, status) = call.members.iter().find_map(|member| {
+            let content: Value = serde_json::from_str(member.content.get()).ok()?;
+            Some((member.id, content["poison"].as_u64()?))
+        })?;
+        self.sim.count(if call.members.len() > 1 { "batch API: poisoned" } else { "batch API: poison alone" });
+        self.say_alone(call);
+        let status = u16::try_from(status).unwrap_or(400);
+        Some(CallError::new(Cause::Status(status), format!("{status}: poisoned by {member}")))
+    }
+
+    /// A call was refused as a whole: that says something only of a member that was called alone.
+    fn say_alone(&self, call: &Call) {
+        if let [member] = &call.members[..] {
+            self.say(member.id, false);
+        }
     }
 
     fn say(&self, id: TaskId, succeeded: bool) {

@@ -18,6 +18,7 @@ use crate::lag::Lag;
 use crate::lock;
 use crate::model::Model;
 use crate::order::Looks;
+use crate::paused::Heeding;
 use crate::queues::Queues;
 use crate::small::Gate;
 use crate::stats::{Reached, Stats};
@@ -55,6 +56,7 @@ pub(crate) struct Sim {
     pub(crate) queues: Queues,
     pub(crate) lag: Mutex<Lag>,
     pub(crate) looks: Mutex<Looks>,
+    pub(crate) heeding: Mutex<Heeding>,
     pub(crate) model: Mutex<Model>,
     pub(crate) stats: Mutex<Stats>,
     pub(crate) variables: BTreeMap<String, String>,
@@ -107,6 +109,7 @@ impl Sim {
             queues: Queues::new(template),
             lag: Mutex::default(),
             looks: Mutex::default(),
+            heeding: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),
             variables: environment,

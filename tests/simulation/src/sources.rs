@@ -49,8 +49,10 @@ impl SimulatedSources {
             sim.count("source: gone");
             return Err(SourceError::for_good("404"));
         }
-        let page = if source.is_fixed() { fixed_page(&lock(&sim.model).rows_for(ask), ask) } else { self.page(ask) };
-        SourceAnswer::read(page.to_string().as_bytes(), ask)
+        match source.is_fixed() {
+            true => lock(&sim.model).fixed_page(ask),
+            false => SourceAnswer::read(self.page(ask).to_string().as_bytes(), ask),
+        }
     }
 
     /// A page from the cursor on: of any size, in any order. What follows from its own cursor is what is not in it.

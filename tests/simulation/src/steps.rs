@@ -39,7 +39,7 @@ impl Steps {
         sources: Arc<dyn Sources>,
         gathering: Option<Gathering>,
     ) -> Result<Self, ConfigError> {
-        let outside = Outside { batch_apis, webhooks, sources, commands: false };
+        let outside = Outside { batch_apis, webhooks, sources, commands: false, call_by_call: false };
         let mut all = fanfold_stack::Steps::new(|_| surroundings.clone(), outside)?;
         if let Some(gathering) = gathering {
             all.ack = Arc::new(Ack::from_environment(surroundings)?.gathering(gathering));

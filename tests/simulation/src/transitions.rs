@@ -238,7 +238,7 @@ fn fails(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let known = lock(&sim.model).fanouts.get(&key.parse().ok()?).cloned()?;
     let number = |name: &str| now[name]["N"].as_str().and_then(|number| number.parse().ok()).unwrap_or(0);
     let failures = number("failures").max(bits(now, "failed_items").count());
-    let share = matches!(known.tolerated, Some(Tolerance::Share(_)));
+    let share = matches!(known.tolerated, Some(Tolerance::Percentage(_)));
     let right = known.exceeded(failures, number("total")) && !(share && text(earlier, "state") == "open");
     (!right).then(|| format!("failed, which tolerates {:?}", known.tolerated))
 }

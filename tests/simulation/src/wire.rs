@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::faults::Fault;
+use crate::lock;
 use crate::request::Request;
 use crate::sim::Sim;
 use crate::small::{Gate, Picked, Touches};
@@ -93,11 +94,13 @@ impl Line {
         let reached = sim.reach(step, &request.kind, Fault::None);
         sim.need(step, request.actions());
         self.looks(request, &who);
+        self.heeds(request, &who, step);
         if let Some(gate) = &sim.gate {
             return self.picked(gate, request, sqs, &who).await;
         }
         tokio::time::sleep(sim.dice.millis(1, 12)).await;
         let fault = sim.fault(step, &request.kind, sqs, reached);
+        lock(&sim.heeding).read_with(request, fault, &who);
         if let Some(ended) = self.before(request, sqs, fault, &who).await {
             return ended;
         }

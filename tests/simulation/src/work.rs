@@ -18,6 +18,7 @@ use crate::lock;
 use crate::producer::{acks, add, cancel, open, seal, stray};
 use crate::reuse;
 use crate::scenario::{FanoutPlan, Seal, SinglesPlan};
+use crate::streams;
 
 /// One request of a fan-out's user.
 enum Request {
@@ -40,15 +41,7 @@ async fn fanout_of_user(clients: Arc<Clients>, plan: FanoutPlan) {
         let Some(groups) = add(&clients, &plan, id, n, *count).await else { return };
         items.extend(expand(id, &groups));
     }
-    for child in &plan.children {
-        let Some(item) = items.pop() else { break };
-        clients.cluster.sim.count("fan-outs under an item");
-        let name = derived::fanout(&child.name);
-        if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
-            fanout.children.insert(item, name);
-        }
-        clients.spawn(fanout(Arc::clone(&clients), FanoutPlan { parent: Some(item), ..child.clone() }));
-    }
+    open_children(&clients, &plan, id, &mut items);
     let mut requests = requests(&clients.dice, &plan, items);
     let straggles = !plan.straggles.is_zero();
     if straggles {
@@ -81,6 +74,19 @@ async fn fanout_of_user(clients: Arc<Clients>, plan: FanoutPlan) {
                 register(&clients, usize::MAX, tasks, format!("{}-{n}", plan.name)).await;
             }
         }
+    }
+}
+
+/// Has the fan-out's last items be fan-outs.
+fn open_children(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid, items: &mut Vec<ItemId>) {
+    for child in &plan.children {
+        let Some(item) = items.pop() else { break };
+        clients.cluster.sim.count("fan-outs under an item");
+        let name = derived::fanout(&child.name);
+        if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
+            fanout.children.insert(item, name);
+        }
+        clients.spawn(fanout(Arc::clone(clients), FanoutPlan { parent: Some(item), ..child.clone() }));
     }
 }
 
@@ -149,6 +155,10 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
     if dice.chance(scenario.doomed) {
         content["doomed"] = json!(true);
     }
+    // Dice of its own would be drawn for all tasks: most runs have no poison.
+    if scenario.poison > 0 && dice.chance(scenario.poison) {
+        content["poison"] = json!(dice.pick(&[400, 413, 422, 500]));
+    }
     TaskRequest { id, kind, content }
 }
 
@@ -156,6 +166,9 @@ fn task(clients: &Clients, id: Option<TaskId>) -> TaskRequest {
 async fn register(clients: &Arc<Clients>, tries: usize, tasks: Vec<TaskRequest>, request: String) {
     let sim = Arc::clone(&clients.cluster.sim);
     let over_http = clients.dice.chance(6_000);
+    if over_http && streams::may_be(clients, &request) {
+        return streams::register(clients, tries, tasks, request).await;
+    }
     let name = if over_http { request_id(&request) } else { sim.queues.peek_id() };
     let id = |(n, task): (usize, &TaskRequest)| task.id.unwrap_or_else(|| derived::task(&name, n));
     let ids: Vec<TaskId> = tasks.iter().enumerate().map(id).collect();

@@ -10,7 +10,7 @@ use fanfold::limits::{DRAINED_AFTER, GROUP_ITEMS_MAX};
 use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
 use fanfold_batch_api::{Answer, CallError};
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, order, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, deaths, done, order, policy};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;

@@ -8,7 +8,7 @@ use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::{Fanout, FanoutState, Tolerance};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
 use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, done, failed, policy};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, deaths, done, failed, policy};
 use futures::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
@@ -96,7 +96,7 @@ async fn the_last_item_fails_it_rather_than_completing_it() {
 #[tokio::test(start_paused = true)]
 async fn what_is_tolerated_completes_it() {
     for small in [true, false] {
-        for tolerance in [Tolerance::Count(2), Tolerance::Share(5_000)] {
+        for tolerance in [Tolerance::Count(2), Tolerance::Percentage(5_000)] {
             let stack = stack().await;
             let (fanout, ids) = opened(&stack, tolerance, 4, small).await;
             stack.tracking.seal(fanout).await.unwrap();
@@ -110,7 +110,7 @@ async fn what_is_tolerated_completes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_share_is_judged_once_it_is_sealed() {
     let stack = stack().await;
-    let (fanout, ids) = opened(&stack, Tolerance::Share(2_500), 8, false).await;
+    let (fanout, ids) = opened(&stack, Tolerance::Percentage(2_500), 8, false).await;
     stack.ack(&failed(&ids[..3])).await;
     stack.sweep().await;
     assert_eq!(stack.header(fanout).await.state, FanoutState::Open, "more may come");
@@ -118,7 +118,7 @@ async fn a_share_is_judged_once_it_is_sealed() {
     assert_eq!(stack.tracking.seal(fanout).await.unwrap().state, FanoutState::Sealed, "3 of 12");
     stack.ack(&failed(&ids[7..])).await;
     assert_eq!(counts(&stack.header(fanout).await), (FanoutState::Failed, true, [4, 8]));
-    let (other, ids) = stack.open_as(&tolerating(Tolerance::Share(2_500), 8, false), "other").await;
+    let (other, ids) = stack.open_as(&tolerating(Tolerance::Percentage(2_500), 8, false), "other").await;
     stack.ack(&failed(&ids[..3])).await;
     let sealed = stack.tracking.seal(other).await.unwrap();
     assert_eq!(counts(&sealed), (FanoutState::Failed, true, [3, 5]), "the seal judges");
@@ -168,7 +168,7 @@ async fn acks_seal_cancel_and_failures_race() {
     let mut ends = BTreeSet::new();
     for seed in 0..20_u64 {
         let stack = stack().await;
-        let tolerance = if seed % 3 == 0 { Tolerance::Share(1_000) } else { Tolerance::Count(4) };
+        let tolerance = if seed % 3 == 0 { Tolerance::Percentage(1_000) } else { Tolerance::Count(4) };
         let (fanout, mut ids) = opened(&stack, tolerance, 40, seed.is_multiple_of(2)).await;
         fastrand::Rng::with_seed(seed).shuffle(&mut ids);
         let requests: Vec<_> =
@@ -238,22 +238,16 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, async |crash| run(crash, false).await).await.len() > 30);
-}
+deaths!(
+    async |crash| run(crash, false).await,
+    30,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+    loses_an_answer: AnswerLost,
+);
 
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, async |crash| run(crash, false).await).await.len() > 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn loses_an_answer() {
-    assert!(at_every_request(Moment::AnswerLost, async |crash| run(crash, false).await).await.len() > 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_small_one_dies_at_a_request() {
-    assert!(at_every_request(Moment::After, async |crash| run(crash, true).await).await.len() > 30);
-}
+deaths!(
+    async |crash| run(crash, true).await,
+    30,
+    a_small_one_dies_at_a_request: After,
+);

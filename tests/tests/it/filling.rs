@@ -1,11 +1,13 @@
 //! Filling a batch: what it takes, and when it goes.
 
+mod changes;
 mod distinct;
 mod enough;
 mod flush;
 mod limits;
 mod priority;
 mod quiet;
+mod short;
 
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;

@@ -94,3 +94,16 @@ fn no_queue_between_a_request_and_its_call_has_a_window() {
     let functions: Vec<&str> = windowed.map(|source| source.function.as_str()).collect();
     assert_eq!(functions, ["AckFunction", "ElectFunction", "RegisterFunction"]);
 }
+
+/// A linger below a second costs no election: its leader is made by the request, too.
+#[tokio::test(start_paused = true)]
+async fn a_linger_below_a_second_adds_no_hop() {
+    let stack = hasty(json!({"linger": "300ms"})).await;
+    for call in 1..4 {
+        stack.register_orders("117", call..call + 1).await;
+        assert_eq!(hops_to(&stack, call).await, 2, "group, handle");
+        for _ in 0..4 {
+            hop(&stack).await;
+        }
+    }
+}

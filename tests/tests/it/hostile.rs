@@ -12,7 +12,7 @@ mod forged_lanes;
 mod forged_notices;
 mod later;
 mod mixed;
-mod server;
+pub(crate) mod server;
 mod shown;
 
 use fanfold::delivery::Delivery;

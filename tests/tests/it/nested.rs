@@ -13,9 +13,7 @@ use fanfold::limits::{HINT_LOST_AFTER, THEN_BYTES_MAX};
 use fanfold::policy::{Destination, NoticesQueue, Span};
 use fanfold::store::fanouts::{FanoutState, IdleLimit, Then, Tolerance};
 use fanfold::tracking::{ItemState, OpenRequest, TrackingError};
-use fanfold_tests::{
-    Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, delivery, done, failed, policy,
-};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, deaths, delivery, done, failed, policy};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -142,23 +142,52 @@ async fn a_source_that_knows_its_shares_is_read_once() {
     assert_eq!(partitions.iter().map(|it| (it.rows, it.dropped)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)), (100, 0));
 }
 
-/// With another number of partitions each row is in another one, and in one.
+/// The orders for which the batch API was called, sorted; an order that was called for twice is there twice.
+fn called(stack: &TestStack) -> Vec<String> {
+    let calls = stack.api.seen();
+    let members = calls.iter().flat_map(|seen| &seen.call.members);
+    let order = |content: &str| serde_json::from_str::<Value>(content).unwrap()["order"].as_str().unwrap().to_owned();
+    let mut orders: Vec<String> = members.map(|member| order(member.content.get())).collect();
+    orders.sort_unstable();
+    orders
+}
+
+/// A run over the same source, in so many partitions.
+async fn run(stack: &TestStack, of: u32) -> Uuid {
+    let key = format!("run {of}");
+    stack.producing.open(&stack.tracking, request(producer(of, &json!({}))), Some(&key)).await.unwrap().fanout.id
+}
+
+/// With another number of partitions each row is in another one, and in one: over all runs of a source each is called for once.
 #[tokio::test(start_paused = true)]
 async fn another_number_of_partitions_is_as_exact() {
-    let stack = TestStack::with(json!({})).await;
+    let stack = TestStack::with(json!({"key": "content.order", "scope": "kind"})).await;
     stack.sources.answer(|ask| Ok(page(ask, 60, 7)));
-    let mut all = Vec::new();
-    for of in [2, 3, 5] {
-        let request = request(producer(of, &json!({})));
-        let key = format!("run {of}");
-        let id = stack.producing.open(&stack.tracking, request, Some(&key)).await.unwrap().fanout.id;
+    for (of, duplicates) in [(2, 0), (3, 60), (5, 60)] {
+        let id = run(&stack, of).await;
         stack.drain().await;
-        let orders = tasks(&stack, id).await;
-        assert_eq!(orders.keys().cloned().collect::<Vec<_>>(), (0..60).map(name).collect::<Vec<_>>());
-        assert_eq!(stack.header(id).await.state, FanoutState::Completed);
-        all.extend(orders.into_values());
+        let fanout = stack.header(id).await;
+        assert_eq!((fanout.state, fanout.total, fanout.duplicates), (FanoutState::Completed, 60, duplicates));
+        assert_eq!(called(&stack), (0..60).map(name).collect::<Vec<_>>());
     }
-    stack.assert_settled(&all, 100).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_number_of_partitions_is_as_exact_beside_a_run_that_is_half_done() {
+    let stack = TestStack::with(json!({"key": "content.order", "scope": "kind"})).await;
+    stack.sources.answer(|ask| Ok(page(ask, 60, 4)));
+    // Of an invocation's turn each page takes an eighth.
+    stack.sources.take(std::time::Duration::from_secs(4));
+    let half = run(&stack, 2).await;
+    assert!(stack.deliver(QueueName::Produce).await > 0);
+    let read: Vec<u64> = partitions(&stack, half).await.iter().map(|it| it.rows).collect();
+    assert!(read.iter().any(|rows| (1..60).contains(rows)) && read.iter().all(|rows| *rows < 60), "{read:?}");
+    let other = run(&stack, 5).await;
+    stack.drain().await;
+    let ends = [stack.header(half).await, stack.header(other).await];
+    assert!(ends.iter().all(|end| (end.state, end.total) == (FanoutState::Completed, 60)), "{ends:?}");
+    assert_eq!(ends.iter().map(|end| end.duplicates).sum::<u64>(), 60);
+    assert_eq!(called(&stack), (0..60).map(name).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,11 @@ async fn a_task_that_had_its_turn_does_not_take_its_key_back() {
     for id in [1, 2] {
         assert_eq!(register(&stack, id, 7).await, Registration::Known);
     }
-    assert_eq!(register(&stack, 3, 7).await, Registration::Duplicate { of: single(2) }, "it was dropped, and stays so");
+    assert_eq!(
+        register(&stack, 3, 7).await,
+        Registration::Duplicate { of: single(2) },
+        "it is a duplicate, and stays so"
+    );
     assert_eq!(register(&stack, 4, 7).await, Registration::Registered);
     stack.drain().await;
     stack.assert_settled(&[single(1), single(2), single(4)], 10).await;
@@ -140,12 +144,12 @@ async fn a_released_key_goes_to_one() {
 /// A task that was dropped just when its key was released, and got it by an earlier read: the next task takes it over.
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_owner_was_dropped_is_free() {
-    use fanfold::store::tasks::{Duplicate, Key, KeyClaim};
+    use fanfold::store::tasks::{Duplicate, Key, KeyRequest};
     let stack = stack(json!({}), failed).await;
     let key = Key { scope: "parcel".to_owned(), value: "ORD-7".to_owned() };
     let dropped = Duplicate { id: single(2), lane: "parcel:0:117".parse().unwrap(), of: single(1) };
     stack.tasks.insert_duplicates(&[dropped]).await.unwrap();
-    stack.tasks.take_keys(&[KeyClaim { key, owner: single(2) }]).await.unwrap();
+    stack.tasks.take_keys(&[KeyRequest { key, owner: single(2) }]).await.unwrap();
     assert_eq!(register(&stack, 2, 7).await, Registration::Duplicate { of: single(1) });
     assert_eq!(register(&stack, 3, 7).await, Registration::Registered);
 }

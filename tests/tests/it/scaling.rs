@@ -4,7 +4,7 @@ use fanfold::limits::{
     BATCH_MEMBERS_MAX, CONTENTION_TRIES_MAX, GROUP_ITEMS_MAX, GROUPS_COUNTED_MAX, IN_FLIGHT_MAX, INDEX_SHARDS,
     ITEMS_PER_ADD_MAX, PARTITIONS_MAX, SWEEP_SEGMENTS, TASKS_PER_REQUEST_MAX,
 };
-use fanfold::store::gates::share;
+use fanfold::store::gates::places_max;
 use fanfold_local::Template;
 
 const PAGE: &str = include_str!("../../../docs/SCALING.md");
@@ -34,9 +34,9 @@ fn its_figures_are_those_of_the_code() {
         format!("up to {} members", written(BATCH_MEMBERS_MAX.into())),
         format!("up to {} tasks in a request", written(TASKS_PER_REQUEST_MAX as u64)),
         format!("after {CONTENTION_TRIES_MAX} tries"),
-        format!("| 20 (default) | {} |", share(20)),
-        format!("| 100 | {} |", share(100)),
-        format!("| 1,000 | {} |", share(1_000)),
+        format!("| 20 (default) | {} |", places_max(20)),
+        format!("| 100 | {} |", places_max(100)),
+        format!("| 1,000 | {} |", places_max(1_000)),
     ] {
         assert!(PAGE.contains(&said), "docs/SCALING.md does not say `{said}`");
     }

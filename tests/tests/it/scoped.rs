@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
-use fanfold::store::tasks::{Key, KeyClaim};
+use fanfold::store::tasks::{Key, KeyRequest};
 use fanfold::tracking::OpenRequest;
 use fanfold_batch_api::{Answer, CallError, Cause};
 use fanfold_register::Registration;
@@ -82,19 +82,18 @@ async fn a_scope_that_cannot_be_evaluated_is_a_fault_of_the_task() {
 }
 
 /// Sixty-four registrants bring the same orders at once, in an order of their own, each for a fan-out of its own.
-#[tokio::test(start_paused = true)]
-async fn registrants_that_race_share_the_orders_out() {
-    const ORDERS: usize = 100;
+async fn race(orders: usize, chunk: usize) {
     let stack = stack().await;
     let registrants = (0..64_usize).map(|n| {
         let stack = &stack;
         async move {
-            let (fanout, items) = opened(stack, &n.to_string(), ORDERS as u32).await;
+            let (fanout, items) = opened(stack, &n.to_string(), orders as u32).await;
             let (mut accepted, mut duplicates) = (0, 0);
-            let numbers: Vec<usize> = (0..ORDERS).map(|at| (at * (2 * n + 1) + n) % ORDERS).collect();
-            for (chunk, at) in numbers.chunks(10).zip(0..) {
+            let mut numbers: Vec<usize> = (0..orders).collect();
+            fastrand::Rng::with_seed(n as u64).shuffle(&mut numbers);
+            for (numbers, at) in numbers.chunks(chunk).zip(0..) {
                 let task = |(number, item): (&usize, &ItemId)| pushed(TaskId::Item(*item), "spring", *number);
-                let tasks: Vec<TaskRequest> = chunk.iter().zip(&items[at * 10..]).map(task).collect();
+                let tasks: Vec<TaskRequest> = numbers.iter().zip(&items[at * chunk..]).map(task).collect();
                 let request = format!("{n}-{at}");
                 for task in stack.insist(async || stack.register.register(tasks.clone(), &request).await).await {
                     match task.outcome {
@@ -109,12 +108,28 @@ async fn registrants_that_race_share_the_orders_out() {
     let registered = join_all(registrants).await;
     stack.drain().await;
     let called = called(&stack);
-    assert_eq!((called.len(), called.values().max()), (ORDERS, Some(&1)));
-    assert_eq!(registered.iter().map(|(_, accepted, _)| accepted).sum::<usize>(), ORDERS);
+    assert_eq!((called.len(), called.values().max()), (orders, Some(&1)));
+    assert_eq!(registered.iter().map(|(_, accepted, _)| accepted).sum::<usize>(), orders);
+    let mut all = 0;
     for (fanout, _, duplicates) in registered {
         let header = stack.header(fanout).await;
         assert!(header.complete() && header.duplicates == duplicates, "{header:?}");
+        all += duplicates;
     }
+    assert_eq!(all, 63 * orders as u64);
+    println!("64 registrants of the same {orders} keys: {} tasks, {all} duplicates", called.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn registrants_that_race_share_the_orders_out() {
+    race(100, 10).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "640,000 registrations take minutes: `just registrants`"]
+async fn registrants_that_race_share_many_orders_out() {
+    let orders = std::env::var("RACED_KEYS").map_or(10_000, |keys| keys.parse().unwrap());
+    race(orders, 100).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +160,7 @@ async fn what_lost_its_key_before_it_was_stored_takes_nothing_back() {
     let ((one, first), (two, second)) = (opened(&stack, "one", 1).await, opened(&stack, "two", 1).await);
     let (lost, other) = (TaskId::Item(first[0]), TaskId::Item(second[0]));
     let key = Key { scope: "parcel=spring".to_owned(), value: "ORD-1".to_owned() };
-    stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap();
+    stack.tasks.take_keys(&[KeyRequest { key, owner: lost }]).await.unwrap();
     stack.tracking.cancel(one).await.unwrap();
     assert_eq!(register(&stack, pushed(other, "spring", 1)).await, Registration::Registered);
     stack.tracking.cancel(two).await.unwrap();

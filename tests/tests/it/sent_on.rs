@@ -9,7 +9,7 @@ use fanfold::policy::{Destination, NoticesQueue};
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::{Gathering, OpenRequest};
 use fanfold_ack::Ack;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, delivery, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, deaths, delivery, policy};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -157,17 +157,10 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, run).await.len() > 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, run).await.len() > 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn loses_an_answer() {
-    assert!(at_every_request(Moment::AnswerLost, run).await.len() > 20);
-}
+deaths!(
+    run,
+    20,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+    loses_an_answer: AnswerLost,
+);

@@ -8,7 +8,6 @@ use fanfold::clock::World;
 use fanfold::config::Surroundings;
 use fanfold_local::{Engine, Template};
 use fanfold_stack::{Outside, Steps};
-use fanfold_tests::ScriptedApi;
 use serde_json::{Value, json};
 
 const TEXT: &str = include_str!("../../../template.yaml");
@@ -80,7 +79,7 @@ fn a_function_reads_no_queue_but_its_own() {
     let functions = resources("AWS::Serverless::Function");
     for source in template().event_sources() {
         let policies = functions[&source.function]["Policies"].as_array().unwrap();
-        let mut statements = policies.iter().flat_map(|policy| policy["Statement"].as_array().unwrap());
+        let mut statements = policies.iter().filter_map(|policy| policy["Statement"].as_array()).flatten();
         let denied = json!({
             "Effect": "Deny",
             "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"],
@@ -97,7 +96,7 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
     let mut granted = BTreeMap::new();
     for (name, function) in resources("AWS::Serverless::Function") {
         let policies = function["Policies"].as_array().cloned().unwrap_or_default();
-        for statement in policies.iter().flat_map(|policy| policy["Statement"].as_array().unwrap()) {
+        for statement in policies.iter().filter_map(|policy| policy["Statement"].as_array()).flatten() {
             let [condition, statement, otherwise] = match statement["Fn::If"].as_array().map(Vec::as_slice) {
                 Some([condition, statement, otherwise]) => [condition, statement, otherwise],
                 _ => continue,
@@ -129,6 +128,13 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         );
         assert_eq!(document["Parameters"][parameter]["Default"], "");
     }
+    let managed = resources("AWS::Serverless::Function").remove("HandleFunction").unwrap()["Policies"][0].clone();
+    assert_eq!(managed, json!({"Fn::If": ["CallsAws", {"Ref": "BatchApiPolicyArn"}, {"Ref": "AWS::NoValue"}]}));
+    let given = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": "BatchApiPolicyArn"}, ""]}]});
+    assert_eq!(
+        (&document["Conditions"]["CallsAws"], &document["Parameters"]["BatchApiPolicyArn"]["Default"]),
+        (&given, &json!(""))
+    );
     let given = json!({"Fn::Equals": [{"Ref": "NoticeTaskTokens"}, "yes"]});
     assert_eq!(document["Conditions"]["CallsBackTasks"], given);
     assert_eq!(document["Parameters"]["NoticeTaskTokens"]["Default"], "no");
@@ -185,7 +191,8 @@ async fn every_variable_that_the_code_reads_is_given_and_no_other() {
     };
     let webhooks = Arc::new(fanfold_notify::HttpWebhooks::from_environment(&surroundings("NotifyFunction")).unwrap());
     let sources = Arc::new(fanfold_produce::AllSources::from_environment(&surroundings("ProduceFunction")));
-    let outside = Outside { batch_apis: ScriptedApi::always_succeeds(), webhooks, sources, commands: false };
+    let batch_apis = Arc::new(fanfold_batch_api::Callers::deployed(&surroundings("HandleFunction")));
+    let outside = Outside { batch_apis, webhooks, sources, commands: false, call_by_call: false };
     let steps = Steps::new(surroundings, outside).unwrap();
     for function in template.functions() {
         // Those of AWS, which Lambda sets or an emulator has, are not the template's.

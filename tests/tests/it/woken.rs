@@ -7,7 +7,7 @@ use fanfold::masks::Masks;
 use fanfold::members::Members;
 use fanfold::messages::{GroupMessage, TaskRequest};
 use fanfold::policy::{HeadStart, Weight};
-use fanfold::store::tasks::{Key, KeyClaim, NewTask};
+use fanfold::store::tasks::{Key, KeyRequest, NewTask};
 use fanfold::waiting::Waiting;
 use fanfold_register::Registration;
 use fanfold_tests::{QueueName, TestStack, message, order};
@@ -25,7 +25,7 @@ async fn the_lane_of_a_keys_owner_that_a_duplicate_frees_is_woken() {
     let stack = TestStack::with(json!({"key": "content.order"})).await;
     let owner = TaskId::Single(Uuid::from_u128(1));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-0".to_owned() };
-    stack.tasks.take_keys(&[KeyClaim { key: key.clone(), owner }]).await.unwrap();
+    stack.tasks.take_keys(&[KeyRequest { key: key.clone(), owner }]).await.unwrap();
     let slots = ([owner].into_iter().collect(), Loads::default());
     let bundle = Bundle::filling(stack.world.uuid(), lane(), slots, stack.world.now());
     stack.tasks.begin_bundles(std::slice::from_ref(&bundle)).await.unwrap();

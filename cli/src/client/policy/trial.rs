@@ -1,5 +1,7 @@
 //! `fanfold policy try`.
 
+mod exchange;
+
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +16,7 @@ use fanfold::share::share;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::exchange::{Batches, Given};
 use super::super::connection::Connection;
 use super::super::print::print;
 use super::kind;
@@ -28,13 +31,17 @@ const REFUSED: u8 = 3;
 /// Bytes of a task that is spread over several lines.
 const SPREAD_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
 
-/// Shows where tasks belong by a policy, without registering them.
+/// Shows where tasks belong by a policy, without registering them. If the policy describes how its
+/// batch API is called, shows the requests, without a call.
 ///
 /// The contents of tasks are read from standard input, one JSON value per line; a single one
-/// may be spread over several.
+/// may be spread over several. Tasks of several lines make one batch, as far as their target and
+/// `max_batch` allow.
 ///
 ///   echo '{"depot": "117"}' | fanfold policy try parcel           by the stack's policy
 ///   echo '{"depot": "117"}' | fanfold policy try -f policy.yaml   without a stack
+///   fanfold policy try -f policy.yaml --answer answer.json < tasks.ndjson
+///                                                                 how an answer would be read
 ///
 /// The exit status is
 ///
@@ -51,6 +58,12 @@ pub(super) struct TryArgs {
     /// Files of policies, used instead of the stack's.
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// A file with the body of an answer: shows what it says of each task.
+    #[arg(long, value_name = "FILE")]
+    answer: Option<PathBuf>,
+    /// The status of the answer.
+    #[arg(long, value_name = "STATUS", default_value_t = 200, requires = "answer", value_parser = clap::value_parser!(u16).range(100..=599))]
+    status: u16,
     #[command(flatten)]
     connection: Connection,
 }
@@ -62,10 +75,17 @@ pub(super) async fn run(args: TryArgs) -> Result<ExitCode, Failure> {
     } else {
         of_files(&args.files, args.kind.as_deref())?
     };
-    let mut refused = false;
+    let answer = Given::read(args.answer.as_ref(), args.status)?;
+    let (mut refused, mut batches) = (false, Batches::default());
     let mut input = std::io::stdin().lock();
     each_content(&mut input, |line, content| {
-        let tried = content.and_then(|content| Tried::new(&policy, &content));
+        let tried = content.and_then(|content| {
+            let tried = Tried::new(&policy, &content)?;
+            let content =
+                serde_json::value::to_raw_value(&content).map_err(|error| (Some("content"), error.to_string()))?;
+            batches.add(&policy.policy, &tried.target, line, content);
+            Ok(tried)
+        });
         refused |= tried.is_err();
         let text = match (json, tried) {
             (true, Ok(tried)) => tried.document(line).to_string(),
@@ -76,6 +96,14 @@ pub(super) async fn run(args: TryArgs) -> Result<ExitCode, Failure> {
         };
         print(&text)
     })?;
+    let mapped = policy.policy.batch_api.request.is_some() || policy.policy.batch_api.response.is_some();
+    if mapped || answer.is_some() {
+        let (shown, unfit) = batches.show(&policy.policy, answer.as_ref())?;
+        refused |= unfit;
+        for shown in shown {
+            print(&if json { shown.json.to_string() } else { shown.text })?;
+        }
+    }
     Ok(if refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
 }
 

@@ -67,7 +67,7 @@ struct Summary {
     registered: u64,
     /// Stored before, under the same key or id.
     known: u64,
-    /// Dropped: other tasks have their keys.
+    /// Duplicates: other tasks have their keys.
     duplicates: u64,
     /// Not accepted.
     refused: u64,

@@ -64,9 +64,9 @@ class Fanfold:
 
         `mode`: `estimated` has counters instead of items: `total` begins at `items`, and `count` counts.
         `notify`: where Fanfold reports its end.
-        `notify_on`: which ends, and which shares of its items as progress, Fanfold reports:
+        `notify_on`: which ends, and which percentages of its items as progress, Fanfold reports:
         `{"ends": ["succeeded", "failed"], "progress": ["50%"]}`.
-        `tolerated_failures`: it fails when more items fail than this number, or share (`"5%"`).
+        `tolerated_failures`: it fails when more items fail than this number, or percentage (`"5%"`).
         `idle_limit`: it expires after this time without activity: `{"open": "7d", "sealed": "14d"}`.
         `parent`: an item of another fan-out. The end of this fan-out acks it.
         `then`: a task, `{"kind": ..., "content": {...}}`, that Fanfold registers when the fan-out has ended.

@@ -19,7 +19,7 @@ class ApiError(FanfoldError):
     def __init__(self, request: str, status: int, problem: dict[str, Any]) -> None:
         self.status = status
         self.code = str(problem.get("code", ""))
-        """The kind of problem; codes never change. Empty if something in front of Fanfold answered."""
+        """The problem's name; codes never change. Empty if something in front of Fanfold answered."""
         self.detail = str(problem.get("detail") or problem.get("message") or problem)
         self.errors: list[dict[str, Any]] = problem.get("errors") or []
         """The fields that cannot be used."""

@@ -52,6 +52,9 @@ struct BatchView {
     /// While members wait for another attempt: the last error of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
+    /// Once a call failed for all of its members: in how many parts those without an outcome are still to be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<usize>,
     /// Its members.
     members: Vec<MemberView>,
     /// The notice of its failed tasks, once its delivery has begun.
@@ -121,6 +124,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<B
         attempts: batch.attempts,
         retry_at: batch.retry_at.map(|at| at.0),
         last_error: batch.last_error.clone(),
+        parts: (!batch.parts.is_empty()).then(|| batch.parts.count(&batch.unsettled())),
         members,
         notice: batch.notice.begun().then(|| NoticeView::of(&batch.notice)),
         created_at: batch.created_at.0,

@@ -71,7 +71,7 @@ struct LaneView {
     /// The batch that is being formed, if there is one: it holds the lane's lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     leader: Option<Uuid>,
-    /// When the leader last gave a sign of life, in milliseconds since 1970.
+    /// When its leader got the lane, or when that leader's message was last sent again, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     leads_since: Option<u64>,
     /// The tasks that wait in it.

@@ -51,10 +51,10 @@ struct TaskView {
     partition: u32,
     /// Its status.
     status: TaskStatus,
-    /// What the batch API receives for it; absent for a duplicate that was dropped.
+    /// What the batch API receives for it; absent for a duplicate.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Value>,
-    /// For a duplicate that was dropped: the task that has its key.
+    /// For a duplicate: the task that has its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_of: Option<TaskId>,
     /// The batch that claimed it.
@@ -85,7 +85,7 @@ enum TaskStatus {
     Succeeded,
     /// It failed.
     Failed,
-    /// It was dropped, because another task has its key.
+    /// It is a duplicate: another task has its key.
     Duplicate,
     /// It was dropped, because its fan-out was cancelled, failed or expired.
     Dropped,

@@ -8,6 +8,7 @@ use super::{Batch, BatchStatus, Batches, Settlement};
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
+use crate::clock::Timestamp;
 use crate::limits::{ATTEMPT_MARGIN, CALL_WITHIN};
 use crate::pacing::Turns;
 
@@ -99,6 +100,7 @@ impl Batches {
                 && stands.succeeded == after.succeeded
                 && stands.failed == after.failed
                 && stands.silent == after.silent
+                && stands.parts == after.parts
         });
         Ok(match settled {
             Write::Refused(stands) if !mine => Write::Refused(stands),
@@ -107,27 +109,26 @@ impl Batches {
     }
 
     /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members,
-    /// and another key. Returns the batch as written, or the one that refused: another worker began an attempt meanwhile.
+    /// and other keys. Returns the batch as written, or the one that refused: another worker began an attempt meanwhile.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
     pub async fn drop_members(&self, batch: &Batch, slots: &Bits) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (mut dropped, mut silent) = (batch.dropped.clone(), batch.silent.clone());
         dropped.merge(slots);
-        if batch.lost_an_attempt() {
-            silent.merge(slots);
+        // The lost attempts were for the members that were to be called now, and for no others.
+        if batch.lost_in_a_row() > 0 {
+            silent.merge(&slots.and(&batch.called().into_iter().collect()));
         }
         let updated_at = self.table.world.now();
-        let after = Batch { dropped, silent, rounds: batch.rounds + 1, updated_at, ..batch.clone() };
+        let after = Batch { dropped, silent, updated_at, ..batch.clone() };
         let change = self.table.change("id", batch.id).differences(&batch.encode(), &after.encode());
         let change = change
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
         let written = change.send().await?.decode_refused(Batch::decode)?;
         // Perhaps this very write, whose answer was lost.
-        let mine = written.counts(|stands| {
-            stands.attempts == batch.attempts && stands.rounds == after.rounds && stands.dropped == after.dropped
-        });
+        let mine = written.counts(|stands| stands.attempts == batch.attempts && stands.dropped == after.dropped);
         Ok(match written {
             Write::Refused(stands) if !mine => Write::Refused(stands),
             _ => Write::Done(after),
@@ -142,7 +143,9 @@ impl Batches {
         let attempts = batch.attempts.saturating_sub(1);
         let status = if attempts == 0 { BatchStatus::Formed } else { BatchStatus::InProgress };
         let updated_at = self.table.world.now();
-        let after = Batch { status, attempts, lease_until: None, updated_at, ..batch.clone() };
+        // The part that is next now, as the members of the one before it were dropped, may have to wait.
+        let retry_at = Some(batch.parts.due(&batch.unsettled())).filter(|due| *due > Timestamp::default());
+        let after = Batch { status, attempts, lease_until: None, retry_at, updated_at, ..batch.clone() };
         let change = self
             .table
             .change("id", batch.id)

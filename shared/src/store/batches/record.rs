@@ -16,6 +16,7 @@ use crate::limits::{HELD_NOTED_EVERY, RETENTION};
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::pacing::Turns;
+use crate::parts::Parts;
 use crate::policy::Weight;
 use crate::store::notices::NoticeProgress;
 
@@ -36,10 +37,10 @@ pub struct Batch {
     pub attempts: u32,
     /// Attempts that ended; the others were lost with their workers, or one runs.
     pub ended: u32,
+    /// Attempts that were lost with their workers before the last one that ended.
+    pub lost: u32,
     /// Attempts that ended and do not count: the batch API refuses every call.
     pub refused: u32,
-    /// Rounds: attempts that settled some members but not all.
-    pub rounds: u32,
     /// While an attempt runs: until when no other should begin.
     pub lease_until: Option<Timestamp>,
     /// Between attempts: when the next one is due.
@@ -54,6 +55,8 @@ pub struct Batch {
     pub held_at: Option<Timestamp>,
     /// When `sweep` last kept its tasks for longer.
     pub kept_at: Option<Timestamp>,
+    /// The parts in which the members without an outcome are called, once a call failed for all of them.
+    pub parts: Parts,
     /// Slots that succeeded.
     pub succeeded: Bits,
     /// Slots that failed for good.
@@ -96,10 +99,17 @@ impl Batch {
         (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
     }
 
-    /// While an attempt runs: whether an earlier one was lost with its worker, so that the result of its call is unknown.
+    /// The slots of the next call: all without an outcome, or a part of them.
     #[must_use]
-    pub fn lost_an_attempt(&self) -> bool {
-        self.attempts > self.ended + 1
+    pub fn called(&self) -> Vec<usize> {
+        self.parts.next(&self.unsettled()).0
+    }
+
+    /// While an attempt runs: how many in a row before it were lost with their workers. They were for the same members, as only
+    /// the end of an attempt changes the parts, and the results of their calls are unknown.
+    #[must_use]
+    pub fn lost_in_a_row(&self) -> u32 {
+        self.attempts.saturating_sub(1).saturating_sub(self.ended).saturating_sub(self.lost)
     }
 
     /// Whether attempt number `attempt` could begin now. Only the conditional write decides.
@@ -149,8 +159,8 @@ impl Batch {
             bundles: Masks::default(),
             attempts: 0,
             ended: 0,
+            lost: 0,
             refused: 0,
-            rounds: 0,
             lease_until: None,
             retry_at: None,
             turns: Turns::default(),
@@ -158,6 +168,7 @@ impl Batch {
             woken_at: None,
             held_at: None,
             kept_at: None,
+            parts: Parts::default(),
             succeeded: Bits::default(),
             failed: Bits::default(),
             dropped: Bits::default(),
@@ -182,16 +193,17 @@ impl Batch {
             ("bundles", (!self.bundles.is_empty()).then(|| binary(&self.bundles.pack()))),
             ("attempts", count(self.attempts)),
             ("ended", count(self.ended)),
+            ("lost", count(self.lost)),
             ("refused", count(self.refused)),
-            ("rounds", count(self.rounds)),
             ("lease_until", self.lease_until.map(time)),
             ("retry_at", self.retry_at.map(time)),
             ("turn_lane", self.turns.lane.as_ref().map(text)),
             ("turn_kind", self.turns.kind.as_ref().map(text)),
             ("weight", count(self.weight.0)),
-            ("reminded_at", self.woken_at.map(time)),
+            ("woken_at", self.woken_at.map(time)),
             ("held_at", self.held_at.map(time)),
             ("kept_at", self.kept_at.map(time)),
+            ("parts", (!self.parts.is_empty()).then(|| binary(&self.parts.pack()))),
             ("succeeded", bits(&self.succeeded)),
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
@@ -227,15 +239,16 @@ impl Batch {
             bundles: Masks::unpack(reader.bytes("bundles")?).map_err(|error| reader.corrupt("bundles", error))?,
             attempts: reader.small("attempts")?,
             ended: reader.small("ended")?,
+            lost: reader.small("lost")?,
             refused: reader.small("refused")?,
-            rounds: reader.small("rounds")?,
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
             weight: Weight(reader.number("weight")?),
-            woken_at: reader.time("reminded_at")?,
+            woken_at: reader.time("woken_at")?,
             held_at: reader.time("held_at")?,
             kept_at: reader.time("kept_at")?,
+            parts: Parts::unpack(reader.bytes("parts")?).map_err(|error| reader.corrupt("parts", error))?,
             succeeded: reader.bits("succeeded")?,
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,

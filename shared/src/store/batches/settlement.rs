@@ -2,6 +2,7 @@
 
 use crate::bits::Bits;
 use crate::clock::Timestamp;
+use crate::parts::Parts;
 
 use super::{Batch, BatchStatus};
 
@@ -18,8 +19,10 @@ pub struct Settlement {
     pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
-    /// Rounds, this one counted if it settled some members but not all.
-    pub rounds: u32,
+    /// The parts in which the others are called; none: together.
+    pub parts: Parts,
+    /// Whether the members of this call are called in halves next. It is not stored.
+    pub split: bool,
     /// Why there is to be a next attempt, if there is one: the error of one of its members.
     pub last_error: Option<String>,
     /// When the next attempt is due; none: every member has its outcome.
@@ -42,10 +45,12 @@ impl Settlement {
             errors: self.errors,
             last_error: self.last_error,
             refused: self.refused,
-            rounds: self.rounds,
+            parts: self.parts,
             retry_at: self.retry_at,
             lease_until: None,
             ended: batch.ended + 1,
+            // Their members are marked as silent.
+            lost: batch.attempts.saturating_sub(batch.ended + 1),
             updated_at: now,
             ..batch
         }
@@ -78,7 +83,8 @@ mod tests {
             silent: Bits::from_iter([4]),
             refused: 1,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
-            rounds: 1,
+            parts: Parts::default(),
+            split: false,
             last_error: retry_at.map(|_| "429".to_owned()),
             retry_at,
         }
@@ -89,7 +95,10 @@ mod tests {
         let retry_at = Some(Timestamp(50));
         let batch = settlement(retry_at).applied_to(running(), Timestamp(8));
         assert_eq!((batch.status, batch.retry_at, batch.lease_until), (BatchStatus::InProgress, retry_at, None));
-        assert_eq!((batch.attempts, batch.ended, batch.refused, batch.rounds), (3, 2, 1, 1));
+        assert_eq!((batch.attempts, batch.ended, batch.lost, batch.refused), (3, 2, 1, 1));
+        let next = Batch { attempts: 4, ..batch.clone() };
+        assert_eq!(next.lost_in_a_row(), 0, "what was lost before an end does not count again");
+        assert_eq!((running().lost_in_a_row(), Batch { attempts: 6, ..next }.lost_in_a_row()), (1, 2));
         assert_eq!(batch.last_error.as_deref(), Some("429"));
 
         let batch = settlement(None).applied_to(running(), Timestamp(8));

@@ -7,7 +7,7 @@ use crate::store::groups::{Cleared, close};
 impl Fanout {
     /// Whether no item is left and no more come, so that it is to be ended.
     #[must_use]
-    pub fn drained(&self) -> bool {
+    pub fn nothing_left(&self) -> bool {
         let closed = self.state == FanoutState::Sealed || self.state.cut_short();
         let left = self.open_groups > 0 || (self.estimated() && self.outstanding() > 0);
         closed && !self.ended() && !left && self.inline.is_none()
@@ -27,19 +27,19 @@ impl Fanout {
 
     /// Whether it was cut short, and some of its items are in progress or still to be counted.
     #[must_use]
-    pub fn draining(&self) -> bool {
+    pub fn ending_early(&self) -> bool {
         self.state.cut_short() && !self.ended()
     }
 
     /// Whether a sweep looks at it, since a message about it may be lost: it is sealed and is to be completed, its failures are
-    /// to be judged, it drains, or its end has work left (an ack, a task, a notice). A small one is completed, or fails, by the
+    /// to be judged, it ends early, or its end has work left (an ack, a task, a notice). A small one is completed, or fails, by the
     /// write that clears its bits; only its progress may have to be reported.
     #[must_use]
     pub fn ending(&self) -> bool {
         let judged = self.state == FanoutState::Open && self.failures > 0;
         (self.state == FanoutState::Sealed && (self.inline.is_none() || self.reports_progress()))
             || judged
-            || self.draining()
+            || self.ending_early()
             || self.to_follow()
             || self.to_notify()
     }

@@ -66,14 +66,14 @@ impl Then {
 impl Fanout {
     /// Whether it has a parent item or a task that follows.
     #[must_use]
-    pub fn leads_on(&self) -> bool {
+    pub fn has_follow_up(&self) -> bool {
         self.parent.is_some() || self.then.is_some()
     }
 
     /// Whether the ack of its parent or the task that follows is still due.
     #[must_use]
     pub fn to_follow(&self) -> bool {
-        self.ended() && self.leads_on() && self.followed.is_none()
+        self.ended() && self.has_follow_up() && self.followed.is_none()
     }
 
     /// The task that follows from its end, once it has ended.

@@ -7,8 +7,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
 use super::idle::IDLE;
-use super::share::ALL;
-use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressShare, ReportedEnd};
+use super::percentage::ALL;
+use super::{Fanout, FanoutState, Fanouts, Missing, NotifyOn, ProgressPercentage, ReportedEnd};
 use crate::aws::attributes::{Reader, flag, json, number, text, time};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
@@ -26,26 +26,26 @@ pub struct NoticeFacts {
     pub missing: Option<Missing>,
 }
 
-/// How far a fan-out had come when it was found to have reached a share of its items.
+/// How far a fan-out had come when it was found to have reached a percentage of its items.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
     /// The share.
-    pub share: ProgressShare,
+    pub share: ProgressPercentage,
     /// When, epoch milliseconds.
     pub at: u64,
     /// Items that were done: of a large fan-out, those of the groups that had ended.
     pub done: u64,
     /// Those of them that failed.
     pub failed: u64,
-    /// Those of them that were dropped as duplicates.
+    /// Those of them that are duplicates.
     pub duplicates: u64,
 }
 
 /// What a fan-out's notice reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report<'a> {
-    /// A share of its items is done.
-    Share(&'a Reached),
+    /// A percentage of its items is done.
+    Progress(&'a Reached),
     /// It ended.
     End(ReportedEnd),
 }
@@ -74,7 +74,7 @@ impl NoticeFacts {
 
 impl Fanout {
     /// The shares at which its progress is reported; none if no destination is given.
-    fn shares(&self) -> Option<&BTreeSet<ProgressShare>> {
+    fn shares(&self) -> Option<&BTreeSet<ProgressPercentage>> {
         self.notify.as_ref()?;
         Some(&self.notice_facts.on.progress).filter(|shares| !shares.is_empty())
     }
@@ -101,7 +101,7 @@ impl Fanout {
     #[must_use]
     pub fn report(&self) -> Option<Report<'_>> {
         match (self.state, &self.notice_facts.reached) {
-            (FanoutState::Sealed, Some(reached)) => Some(Report::Share(reached)),
+            (FanoutState::Sealed, Some(reached)) => Some(Report::Progress(reached)),
             _ => self.reported_as().map(Report::End),
         }
     }
@@ -122,7 +122,7 @@ impl Fanout {
     #[must_use]
     pub fn undelivered_since(&self) -> Option<Timestamp> {
         Some(match self.undelivered()? {
-            Report::Share(reached) => Timestamp(reached.at),
+            Report::Progress(reached) => Timestamp(reached.at),
             Report::End(_) => self.updated_at,
         })
     }
@@ -141,7 +141,7 @@ impl Fanout {
 }
 
 /// The change that the notice of a share reports.
-fn change(share: ProgressShare) -> u64 {
+fn change(share: ProgressPercentage) -> u64 {
     share.ten_thousandths().into()
 }
 
@@ -164,7 +164,7 @@ impl Fanouts {
         }
     }
 
-    /// Notes that a share of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted
+    /// Notes that a percentage of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted
     /// another share, or its end is decided.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl Fanouts {
 
 #[cfg(test)]
 pub(super) fn any_notice_facts(at: Timestamp, done: u64) -> NoticeFacts {
-    let shares = ProgressShare::new(2_500);
+    let shares = ProgressPercentage::new(2_500);
     let reached = shares.map(|share| Reached { share, at: at.0, done, failed: 1, duplicates: 2 });
     let on = NotifyOn { ends: Some([ReportedEnd::Failed].into()), progress: shares.into_iter().collect() };
     let mut missing = Missing::default();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Fanout, FanoutState, ProgressShare};
+use super::{Fanout, FanoutState, ProgressPercentage};
 use crate::limits::PROGRESS_SHARES_MAX;
 use crate::policy::{Destination, FieldError, PolicyError};
 
@@ -18,11 +18,11 @@ pub struct NotifyOn {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::ends"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<BTreeSet<ReportedEnd>>,
-    /// Shares of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is judged once the
+    /// Percentages of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is judged once the
     /// fan-out is sealed.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_shares"))]
     #[serde(default, deserialize_with = "shares", skip_serializing_if = "BTreeSet::is_empty")]
-    pub progress: BTreeSet<ProgressShare>,
+    pub progress: BTreeSet<ProgressPercentage>,
 }
 
 /// An end of a fan-out, as its notice reports it.
@@ -62,8 +62,8 @@ impl ReportedEnd {
 }
 
 /// A list of shares, in any order.
-fn shares<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressShare>, D::Error> {
-    let shares = Option::<Vec<ProgressShare>>::deserialize(reader)?.unwrap_or_default();
+fn shares<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressPercentage>, D::Error> {
+    let shares = Option::<Vec<ProgressPercentage>>::deserialize(reader)?.unwrap_or_default();
     if shares.len() > PROGRESS_SHARES_MAX {
         let problem = format!("has {} shares, at most {PROGRESS_SHARES_MAX} are allowed", shares.len());
         return Err(serde::de::Error::custom(problem));

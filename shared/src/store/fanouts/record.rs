@@ -27,7 +27,7 @@ pub struct Inline {
     pub pending: Bits,
     /// Items that failed.
     pub failed: Bits,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     pub duplicates: Bits,
     /// Items that were not done when the fan-out ended.
     pub missing: Bits,
@@ -56,7 +56,7 @@ pub struct Fanout {
     pub done: u64,
     /// Items that failed, of the groups that ended.
     pub failed: u64,
-    /// Items that were dropped as duplicates, of the groups that ended.
+    /// Items that are duplicates, of the groups that ended.
     pub duplicates: u64,
     /// Items that were not done when the fan-out ended, of the groups that ended.
     pub missing: u64,
@@ -76,7 +76,7 @@ pub struct Fanout {
     pub then_due: Option<Timestamp>,
     /// When all that follows from its end was done, except the notice.
     pub followed: Option<Timestamp>,
-    /// The state of the notice of its end, and before that of a share of its items.
+    /// The state of the notice of its end, and before that of a percentage of its items.
     pub notice: NoticeProgress,
     /// How many items may fail before it fails itself.
     pub tolerated: Option<Tolerance>,
@@ -289,7 +289,7 @@ mod tests {
                         then_due: look_at,
                         followed: ended_at,
                         notice,
-                        tolerated: ended_at.map(|_| Tolerance::Share(25)),
+                        tolerated: ended_at.map(|_| Tolerance::Percentage(25)),
                         producer: look_at.map(|_| any_producer()),
                         failures,
                         idle_limit: IdleLimit { open: ended_at.map(|_| Span::from_secs(60)), sealed: None },

@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::share::Share;
+use super::percentage::Percentage;
 use super::{Fanout, FanoutState};
 use crate::limits::TOLERATED_FAILURES_MAX;
 
-/// How many items may fail: a number, or a share of all items.
+/// How many items may fail: a number, or a percentage of all items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tolerance {
     /// This number.
     Count(u64),
     /// This share of all items, in ten-thousandths.
-    Share(u16),
+    Percentage(u16),
 }
 
 impl Tolerance {
@@ -22,7 +22,7 @@ impl Tolerance {
     pub(crate) fn exceeded(self, failures: u64, total: u64) -> bool {
         match self {
             Self::Count(most) => failures > most,
-            Self::Share(share) => Share(share).compare(failures, total).is_gt(),
+            Self::Percentage(share) => Percentage(share).compare(failures, total).is_gt(),
         }
     }
 }
@@ -31,7 +31,7 @@ impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(most) => most.fmt(f),
-            Self::Share(share) => Share(*share).fmt(f),
+            Self::Percentage(share) => Percentage(*share).fmt(f),
         }
     }
 }
@@ -40,7 +40,7 @@ impl Serialize for Tolerance {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Count(most) => serializer.serialize_u64(*most),
-            Self::Share(_) => serializer.collect_str(self),
+            Self::Percentage(_) => serializer.collect_str(self),
         }
     }
 }
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Tolerance {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(
                     f,
-                    "`tolerated_failures` as a whole number up to {TOLERATED_FAILURES_MAX}, or a share of `0%` to `100%` with at \
+                    "`tolerated_failures` as a whole number up to {TOLERATED_FAILURES_MAX}, or a percentage of `0%` to `100%` with at \
                      most two decimals"
                 )
             }
@@ -83,8 +83,8 @@ impl<'de> Deserialize<'de> for Tolerance {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Tolerance, E> {
-                match Share::read(text) {
-                    Some(Share(share)) => Ok(Tolerance::Share(share)),
+                match Percentage::read(text) {
+                    Some(Percentage(share)) => Ok(Tolerance::Percentage(share)),
                     None => Err(E::invalid_value(Unexpected::Str(text), &self)),
                 }
             }
@@ -117,10 +117,10 @@ mod tests {
         for (json, tolerance) in [
             ("0", Tolerance::Count(0)),
             ("7.0", Tolerance::Count(7)),
-            ("\"5%\"", Tolerance::Share(500)),
-            ("\"0.5%\"", Tolerance::Share(50)),
-            ("\"0.05%\"", Tolerance::Share(5)),
-            ("\"100.0%\"", Tolerance::Share(10_000)),
+            ("\"5%\"", Tolerance::Percentage(500)),
+            ("\"0.5%\"", Tolerance::Percentage(50)),
+            ("\"0.05%\"", Tolerance::Percentage(5)),
+            ("\"100.0%\"", Tolerance::Percentage(10_000)),
         ] {
             let read: Tolerance = serde_json::from_str(json).unwrap();
             assert_eq!(read, tolerance, "{json}");
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn as_many_as_tolerated_are_not_too_many() {
         assert!(!Tolerance::Count(2).exceeded(2, 9) && Tolerance::Count(2).exceeded(3, 9));
-        assert!(!Tolerance::Share(500).exceeded(5, 100) && Tolerance::Share(500).exceeded(6, 100));
-        assert!(Tolerance::Share(500).exceeded(5, 99), "5 of 99 are more than 5 %");
-        assert!(!Tolerance::Share(0).exceeded(0, 9) && Tolerance::Share(0).exceeded(1, 9));
-        assert!(!Tolerance::Share(10_000).exceeded(9, 9));
+        assert!(!Tolerance::Percentage(500).exceeded(5, 100) && Tolerance::Percentage(500).exceeded(6, 100));
+        assert!(Tolerance::Percentage(500).exceeded(5, 99), "5 of 99 are more than 5 %");
+        assert!(!Tolerance::Percentage(0).exceeded(0, 9) && Tolerance::Percentage(0).exceeded(1, 9));
+        assert!(!Tolerance::Percentage(10_000).exceeded(9, 9));
     }
 }

@@ -166,7 +166,7 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn resume(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
+    pub async fn go_on(&self, place: &Place, notice_at: Option<Timestamp>) -> Result<bool, StoreError> {
         let change = self.goes_on(self.0.if_held(place)).remove([MY_PLACE]).when_present(STOPPED_AT);
         Ok(noticed(change, notice_at).send().await?.is_done())
     }

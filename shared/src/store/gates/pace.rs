@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{Gate, Gates, Place, key};
 use crate::aws::{Change, StoreError, Write};
 use crate::clock::Timestamp;
-use crate::pacing::{Ask, Bucket, Micros, Slot};
+use crate::pacing::{Ask, Bucket, CallTime, Micros};
 use crate::store::pace::{self, Paced};
 use crate::store::places::ID;
 
@@ -40,9 +40,15 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn later_time(&self, kind: &str, slot: Option<&Slot>, ask: &Ask, by: Uuid) -> Result<Paced, StoreError> {
-        match slot {
-            Some(slot) => pace::again(|| self.paced(kind), slot, ask, by).await,
+    pub async fn later_time(
+        &self,
+        kind: &str,
+        given: Option<&CallTime>,
+        ask: &Ask,
+        by: Uuid,
+    ) -> Result<Paced, StoreError> {
+        match given {
+            Some(given) => pace::again(|| self.paced(kind), given, ask, by).await,
             None => pace::take(|| self.paced(kind), ask, by).await,
         }
     }
@@ -51,8 +57,8 @@ impl Gates {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn release_time(&self, kind: &str, slot: &Slot) -> Result<(), StoreError> {
-        pace::release(self.paced(kind), slot).await
+    pub async fn release_time(&self, kind: &str, given: &CallTime) -> Result<(), StoreError> {
+        pace::release(self.paced(kind), given).await
     }
 
     fn paced(&self, kind: &str) -> Change<'_> {

@@ -34,7 +34,7 @@ pub struct GroupRecord {
     pub pending: Bits,
     /// Items that failed.
     pub failed: Bits,
-    /// Items that were dropped as duplicates.
+    /// Items that are duplicates.
     pub duplicates: Bits,
     /// Items that were not done when the fan-out ended.
     pub missing: Bits,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::Locks;
 use crate::aws::{Change, StoreError};
 use crate::lane::Lane;
-use crate::pacing::{Ask, Bucket, Micros, Slot};
+use crate::pacing::{Ask, Bucket, CallTime, Micros};
 use crate::store::pace::{self, Paced};
 use crate::store::places::ID;
 
@@ -30,16 +30,16 @@ impl Locks {
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
-    pub async fn later_time(&self, lane: &Lane, slot: &Slot, ask: &Ask, by: Uuid) -> Result<Paced, StoreError> {
-        pace::again(|| self.paced(lane), slot, ask, by).await
+    pub async fn later_time(&self, lane: &Lane, given: &CallTime, ask: &Ask, by: Uuid) -> Result<Paced, StoreError> {
+        pace::again(|| self.paced(lane), given, ask, by).await
     }
 
     /// Releases a time that will not be used for a call.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn release_time(&self, lane: &Lane, slot: &Slot) -> Result<(), StoreError> {
-        pace::release(self.paced(lane), slot).await
+    pub async fn release_time(&self, lane: &Lane, given: &CallTime) -> Result<(), StoreError> {
+        pace::release(self.paced(lane), given).await
     }
 
     /// Begins a change of a lock that exists, as it does while a batch is in flight.

@@ -26,7 +26,7 @@ pub struct Lock {
     pub lane: Lane,
     /// The leader: the batch that is being formed.
     pub holder: Option<Uuid>,
-    /// When the leader last gave a sign of life.
+    /// When the leader got the lane, or when its message was last sent again.
     pub acquired_at: Option<Timestamp>,
     /// Counts the leaders of this lane.
     pub epoch: u64,

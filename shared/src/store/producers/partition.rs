@@ -75,7 +75,7 @@ pub struct Partition {
     pub bad: u64,
     /// What is wrong with the first of these.
     pub bad_rows: Vec<BadRow>,
-    /// Those whose tasks were dropped, because another one has their key.
+    /// Those whose tasks are duplicates: another one has their key.
     pub duplicates: u64,
     /// Failed tries in a row.
     pub tries: u32,
@@ -214,7 +214,7 @@ impl Partition {
             ("due", self.due.map(time)),
             ("error", self.error.as_ref().map(text)),
             ("worker", self.worker.map(crate::aws::attributes::id)),
-            ("reminded_at", self.woken_at.map(time)),
+            ("woken_at", self.woken_at.map(time)),
             (UNFINISHED, self.unfinished().then(|| shard(self.key()))),
             ("updated_at", Some(time(self.updated_at))),
             ("ttl", Some(expiry(self.updated_at, PARTITION_RETENTION))),
@@ -240,7 +240,7 @@ impl Partition {
             due: reader.time("due")?,
             error: reader.optional_text("error")?.map(str::to_owned),
             worker: if reader.has("worker") { Some(reader.id("worker")?) } else { None },
-            woken_at: reader.time("reminded_at")?,
+            woken_at: reader.time("woken_at")?,
             closed: state == PartitionState::Done && !reader.has(UNFINISHED),
             updated_at: Timestamp(reader.number("updated_at")?),
         })

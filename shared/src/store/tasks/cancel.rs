@@ -52,6 +52,13 @@ fn note(id: Uuid, tasks: &Members, created_at: Timestamp, closed: Option<Timesta
     ])
 }
 
+/// What a record says of a note.
+fn read_note(item: &Item) -> Result<CancelNote, StoreError> {
+    let reader = Reader::new("tasks", ID, item);
+    let tasks = Members::unpack(reader.bytes(MEMBERS)?).map_err(|error| reader.corrupt(MEMBERS, error))?;
+    Ok(CancelNote { tasks, created_at: Timestamp(reader.number(RANK)?) })
+}
+
 impl Tasks {
     /// Writes down tasks that are going to be cancelled.
     ///
@@ -71,9 +78,7 @@ impl Tasks {
     pub async fn cancelling(&self, id: Uuid) -> Result<Option<CancelNote>, StoreError> {
         let items = self.table.get_many(ID, &[format!("{PREFIX}{id}")], &[], true).await?;
         let Some(item) = items.first().filter(|item| item.contains_key(PENDING)) else { return Ok(None) };
-        let reader = Reader::new("tasks", ID, item);
-        let tasks = Members::unpack(reader.bytes(MEMBERS)?).map_err(|error| reader.corrupt(MEMBERS, error))?;
-        Ok(Some(CancelNote { tasks, created_at: Timestamp(reader.number(RANK)?) }))
+        read_note(item).map(Some)
     }
 
     /// Closes a note: everything is done.
@@ -186,5 +191,29 @@ impl Tasks {
             (before, after)
         };
         self.table.change_each("keeping tasks", &[ID], ids.iter().map(keep).collect()).await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::testing::{any_id, any_task, any_time};
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            id in any_id(),
+            tasks in prop::collection::vec(any_task(), 0..9),
+            (created_at, closed) in (any_time(), prop::option::of(any_time())),
+        ) {
+            let noted = CancelNote { tasks: Members::new(tasks), created_at };
+            let item = note(id, &noted.tasks, created_at, closed);
+            prop_assert_eq!(note_in(&item).unwrap(), Some(id));
+            prop_assert_eq!(read_note(&item).unwrap(), noted);
+            prop_assert_eq!(item.contains_key(PENDING), closed.is_none());
+        }
     }
 }

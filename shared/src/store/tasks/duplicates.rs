@@ -1,4 +1,4 @@
-//! Records of dropped duplicates, each of which names the task that it duplicates. They are in the same table as the tasks and
+//! Records of duplicates, each of which names the task that it duplicates. They are in the same table as the tasks and
 //! have ids of tasks, but no batch claims them.
 
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::limits::RETENTION;
 use crate::policy::HeadStart;
 
-/// A task that is dropped, because another one has its key.
+/// A duplicate: another task has its key.
 #[derive(Clone, Debug)]
 pub struct Duplicate {
     /// Its id.
@@ -35,7 +35,7 @@ pub enum Stored {
         /// How it waits; none, if a batch has claimed it, it was cancelled, or its bundle still fills.
         waits: Option<Waits>,
     },
-    /// It was dropped as a duplicate of this task.
+    /// It is a duplicate of this task.
     Duplicate(TaskId),
 }
 
@@ -62,7 +62,7 @@ pub enum Waits {
 }
 
 impl Tasks {
-    /// Notes that tasks are dropped; a record that exists under their ids stays as it is. Returns the positions of those.
+    /// Notes that tasks are duplicates; a record that exists under their ids stays as it is. Returns the positions of those.
     ///
     /// # Errors
     /// The table cannot be written.

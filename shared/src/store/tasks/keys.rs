@@ -69,9 +69,9 @@ impl KeyRecord {
     }
 }
 
-/// A key that a task claims.
+/// A key that a task asks for.
 #[derive(Clone, Debug)]
-pub struct KeyClaim {
+pub struct KeyRequest {
     /// The key.
     pub key: Key,
     /// The task that would own it.
@@ -112,7 +112,7 @@ impl Tasks {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn take_keys(&self, claims: &[KeyClaim]) -> Result<Vec<Holding>, StoreError> {
+    pub async fn take_keys(&self, claims: &[KeyRequest]) -> Result<Vec<Holding>, StoreError> {
         let now = self.table.world.now();
         let ttl = Some(now.plus(KEY_RETENTION).seconds());
         // If two claims in one call have the same key, the first is written, and both get its owner.
@@ -133,7 +133,7 @@ impl Tasks {
             let holding = record.holding(now);
             first.insert(record.id, holding);
         }
-        let holding = |claim: &KeyClaim| first.get(&claim.key.record_id()).copied();
+        let holding = |claim: &KeyRequest| first.get(&claim.key.record_id()).copied();
         Ok(claims.iter().map(|claim| holding(claim).unwrap_or(Holding::taken(claim.owner))).collect())
     }
 

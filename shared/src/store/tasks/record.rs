@@ -51,7 +51,7 @@ const BUNDLE: &str = "bundle";
 const BATCH: &str = "batch";
 const OF: &str = "of";
 
-/// Status of a task that was dropped, because another one has its key.
+/// Status of a duplicate: another task has its key.
 pub const DUPLICATE: &str = "duplicate";
 
 /// A stored task.
@@ -63,9 +63,9 @@ pub struct Task {
     pub lane: Lane,
     /// The batch that claimed it.
     pub batch: Option<Uuid>,
-    /// Its content, JSON; none, if it was dropped.
+    /// Its content, JSON; none of a duplicate.
     pub content: Option<String>,
-    /// The task that it was dropped as a duplicate of.
+    /// The task that it is a duplicate of.
     pub duplicate_of: Option<TaskId>,
     /// It was cancelled before a batch claimed it.
     pub cancelled: bool,
@@ -93,7 +93,7 @@ pub(super) enum State {
     Bundled(Uuid),
     /// It waited on its own, and this batch has claimed it.
     Batched(Uuid),
-    /// It was dropped as a duplicate of this task.
+    /// It is a duplicate of this task.
     Duplicate(TaskId),
     /// It waited on its own, and was cancelled.
     Cancelled,
@@ -170,7 +170,7 @@ impl Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TaskRecord {
     pub(super) standing: Standing,
-    /// None, if it was dropped.
+    /// None of a duplicate.
     pub(super) content: Option<String>,
     /// The record id of its key.
     pub(super) key: Option<String>,
@@ -204,7 +204,7 @@ impl TaskRecord {
 }
 
 impl Content {
-    /// The content of a task, with its id; none, if it was dropped.
+    /// The content of a task, with its id; none of a duplicate.
     pub(super) fn decode(item: &Item) -> Result<Option<(TaskId, Self)>, StoreError> {
         let reader = reader(item);
         let Some(json) = reader.optional_text(CONTENT)? else { return Ok(None) };

@@ -56,7 +56,7 @@ impl Tasks {
                 return RequestNote::decode(item);
             }
         }
-        Err(StoreError::Contended { what: format!("noting {id}") })
+        Err(StoreError::Contended { what: format!("storing the request {id}") })
     }
 }
 

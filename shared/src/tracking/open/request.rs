@@ -32,10 +32,10 @@ pub struct OpenRequest {
     /// Where Fanfold reports its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Destination>,
-    /// Which ends Fanfold reports there, and at which shares of its items its progress.
+    /// Which ends Fanfold reports there, and at which percentages of its items its progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify_on: Option<NotifyOn>,
-    /// How many items may fail: a number, or a share of all items as text such as `5%`, which is judged once it is sealed. If more fail,
+    /// How many items may fail: a number, or a percentage of all items as text such as `5%`, which is judged once it is sealed. If more fail,
     /// the fan-out is `failed`, and no more calls begin for it. By default any number may fail.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::tolerance"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]

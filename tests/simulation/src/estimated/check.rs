@@ -23,7 +23,7 @@ fn exceeded(asked: &EstimatedModel, failed: u64, total: u64) -> bool {
     match asked.tolerated {
         None => false,
         Some(Tolerance::Count(most)) => failed > most,
-        Some(Tolerance::Share(share)) => failed * 10_000 > total * u64::from(share),
+        Some(Tolerance::Percentage(share)) => failed * 10_000 > total * u64::from(share),
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn rested(engine: &Engine, sim: &Sim, model: &Model) -> Result<
             continue;
         };
         let mut problems = vec![wrong_end(asked, &fanout), wrong_counts(asked, &fanout)];
-        problems.push((fanout.drained() || fanout.to_fail()).then_some("is still to be ended"));
+        problems.push((fanout.nothing_left() || fanout.to_fail()).then_some("is still to be ended"));
         problems.push((asked.cancelled && fanout.state != FanoutState::Cancelled).then_some("was cancelled"));
         problems.push(wrong_notice(model, *id, asked, &fanout));
         for problem in problems.into_iter().flatten() {

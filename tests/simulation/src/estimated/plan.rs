@@ -76,7 +76,7 @@ impl EstimatedPlan {
             webhook: dice.pick(&[None, None, Some(RECEIVERS[0]), Some(RECEIVERS[1])]),
             tolerated: dice.chance(3_000).then(|| {
                 let share = dice.chance(3_000);
-                if share { Tolerance::Share(2_500) } else { Tolerance::Count(dice.pick(&[0, 0, 1, 2])) }
+                if share { Tolerance::Percentage(2_500) } else { Tolerance::Count(dice.pick(&[0, 0, 1, 2])) }
             }),
             idle_limit: dice.chance(2_000).then(|| IdleLimit { open: limit(), sealed: limit() }),
             cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),

@@ -1,11 +1,13 @@
 //! What must hold of fan-outs that fetch their tasks themselves, in the end.
 
 use fanfold::ids::TaskId;
+use fanfold::limits::BAD_ROWS_SHOWN_MAX;
 use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts};
 use fanfold::store::producers::{Partition, PartitionState, Producers};
 use fanfold_local::Engine;
+use serde_json::Value;
 
-use super::Produced;
+use super::{NOBODY, Produced};
 use crate::check::table;
 use crate::model::Model;
 use crate::sim::Sim;
@@ -25,7 +27,7 @@ pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(
     Ok(())
 }
 
-/// Every row is one item's task; of a fan-out that was cut short, at most one's.
+/// Every row but bad ones is one item's task; of a fan-out that was cut short, at most one's.
 fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
     let mut seen = vec![0; produced.rows.len()];
     for item in model.fanouts.get(&fanout.id)?.items.iter() {
@@ -37,8 +39,16 @@ fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
         *times += 1;
     }
     let least = usize::from(!fanout.state.cut_short());
-    let wrong = seen.iter().position(|times| !(least..=1).contains(times))?;
+    let right = |row: &Value, times: &usize| match is_bad(row) {
+        true => *times == 0,
+        false => (least..=1).contains(times),
+    };
+    let wrong = seen.iter().zip(&produced.rows).position(|(times, row)| !right(row, times))?;
     Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
+}
+
+fn is_bad(row: &Value) -> bool {
+    row["kind"] == NOBODY
 }
 
 /// All partitions ended, and count what there is.
@@ -50,10 +60,14 @@ fn ended(produced: &Produced, fanout: &Fanout, partitions: &[Partition]) -> Opti
         return None;
     }
     let sum = |count: fn(&Partition) -> u64| partitions.iter().map(count).sum::<u64>();
-    let (rows, dropped) = (sum(|it| it.rows), sum(|it| it.dropped));
-    let read = produced.rows.len() * if produced.picks { 1 } else { produced.partitions as usize };
+    let (rows, dropped, bad) = (sum(|it| it.rows), sum(|it| it.dropped), sum(|it| it.bad));
+    let times = if produced.picks { 1 } else { produced.partitions as usize };
+    let read = produced.rows.len() * times;
+    // Whose a bad row is cannot be told.
     let right = rows == read as u64
-        && rows - dropped == fanout.total
+        && bad == (produced.rows.iter().filter(|row| is_bad(row)).count() * times) as u64
+        && partitions.iter().all(|it| it.bad_rows.len() == (it.bad as usize).min(BAD_ROWS_SHOWN_MAX))
+        && rows - dropped - bad == fanout.total
         && (fanout.state != FanoutState::Completed || sum(|it| it.duplicates) == fanout.duplicates)
         && partitions.iter().all(|it| it.state == PartitionState::Done);
     (!right).then(|| format!("partitions of {read} rows to read count wrongly"))

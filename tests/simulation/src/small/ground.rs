@@ -69,6 +69,7 @@ impl Ground {
             targets: 1,
             keys: 1,
             doomed: 0,
+            poison: 0,
             mood: Mood::default(),
         };
         let client = engine.dynamodb();

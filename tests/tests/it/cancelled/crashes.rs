@@ -42,22 +42,16 @@ async fn run(crash: Crash, small: bool) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, async |crash| run(crash, false).await).await.len() > 30);
-}
+deaths!(
+    async |crash| run(crash, false).await,
+    30,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+    loses_an_answer: AnswerLost,
+);
 
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, async |crash| run(crash, false).await).await.len() > 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn loses_an_answer() {
-    assert!(at_every_request(Moment::AnswerLost, async |crash| run(crash, false).await).await.len() > 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_small_one_dies_at_a_request() {
-    assert!(at_every_request(Moment::After, async |crash| run(crash, true).await).await.len() > 30);
-}
+deaths!(
+    async |crash| run(crash, true).await,
+    30,
+    a_small_one_dies_at_a_request: After,
+);

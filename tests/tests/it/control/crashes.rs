@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fanfold::control::Scope;
 use fanfold::ids::TaskId;
 use fanfold::store::fanouts::FanoutState;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, order, policy};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, deaths, order, policy};
 use serde_json::json;
 
 use super::{drain, kind, lane, pause, resume};
@@ -106,17 +106,10 @@ async fn loses_an_answer() {
     switches_at(Moment::AnswerLost, Scope::All, true).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cancellation_dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, cancelled).await.len() > 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancellation_dies_after_a_request() {
-    assert!(at_every_request(Moment::After, cancelled).await.len() > 30);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancellation_loses_an_answer() {
-    assert!(at_every_request(Moment::AnswerLost, cancelled).await.len() > 30);
-}
+deaths!(
+    cancelled,
+    30,
+    a_cancellation_dies_before_a_request: Before,
+    a_cancellation_dies_after_a_request: After,
+    a_cancellation_loses_an_answer: AnswerLost,
+);

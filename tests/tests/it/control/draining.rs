@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fanfold::control::{Scope, SwitchState};
+use fanfold::limits::POLICY_CACHE_MAX;
 use fanfold_tests::{QueueName, TestStack};
 use serde_json::json;
 
@@ -22,6 +23,19 @@ async fn leaders_that_linger_form_their_batches_at_once() {
         settled(&stack, &tasks).await;
         assert_eq!(stack.api.seen().len(), 1, "the message for which the leader lingered finds its batch formed");
     }
+}
+
+/// Nor does a worker wait for them, where the request makes the leader itself.
+#[tokio::test(start_paused = true)]
+async fn what_comes_meanwhile_waits_in_no_worker() {
+    let stack = TestStack::with(json!({"linger": "900ms"})).await;
+    drain(&stack, &kind()).await;
+    tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
+    let begun = stack.world.now();
+    let tasks = stack.register_orders("117", 0..3).await;
+    assert_eq!(stack.deliver(QueueName::Group).await, 1, "the request makes the leader");
+    assert_eq!((stack.claimed(&tasks).await, stack.world.now().since(begun)), (3, Duration::ZERO));
+    settled(&stack, &tasks).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -115,7 +115,7 @@ async fn it_has_no_items() {
     assert_eq!(stack.tracking.groups_of(&header, None, 10).await.unwrap(), GroupPage::default());
     for group in [fanout, Uuid::from_u128(9)] {
         let answer = stack.ack.apply(&done(&[ItemId { fanout, group, index: 0 }])).await.unwrap();
-        assert!(answer.nothing && answer.refused[0].problem.contains("is estimated, it has no items"), "{answer:?}");
+        assert!(answer.nothing && answer.refused[0].problem.contains("is estimated and has no items"), "{answer:?}");
     }
     let before = stack.usage().dynamodb_requests;
     let (_, progress) = stack.tracking.progress(header).await.unwrap();

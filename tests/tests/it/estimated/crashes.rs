@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanfold::policy::Span;
 use fanfold::store::fanouts::{FanoutState, IdleLimit, Tolerance};
 use fanfold::tracking::{OpenRequest, TrackingError};
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, policy};
+use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, deaths, policy};
 use serde_json::json;
 
 use super::{beginning, counted, stands};
@@ -57,20 +57,13 @@ async fn run(crash: Crash, tolerated: bool) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, async |crash| run(crash, false).await).await.len() > 10);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, async |crash| run(crash, false).await).await.len() > 10);
-}
-
-#[tokio::test(start_paused = true)]
-async fn loses_an_answer() {
-    assert!(at_every_request(Moment::AnswerLost, async |crash| run(crash, false).await).await.len() > 10);
-}
+deaths!(
+    async |crash| run(crash, false).await,
+    10,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+    loses_an_answer: AnswerLost,
+);
 
 #[tokio::test(start_paused = true)]
 async fn one_whose_failures_are_judged_dies_at_a_request() {

@@ -79,7 +79,7 @@ async fn more_failures_than_tolerated_end_it() {
     counted(&stack, last, [0, 1, 0]).await.unwrap();
     assert_eq!(stands(&counted(&stack, last, [0, 0, 1]).await.unwrap()), (FanoutState::Failed, [2, 2, 1]));
     // A share is judged once it is sealed, of what is counted by then.
-    let share = open(&stack, tolerating(Tolerance::Share(2_500), 4, false)).await;
+    let share = open(&stack, tolerating(Tolerance::Percentage(2_500), 4, false)).await;
     assert_eq!(stands(&counted(&stack, share, [0, 0, 2]).await.unwrap()), (FanoutState::Open, [4, 2, 2]));
     counted(&stack, share, [4, 0, 0]).await.unwrap();
     assert_eq!(stands(&stack.tracking.seal(share).await.unwrap()), (FanoutState::Sealed, [8, 2, 2]));
@@ -122,7 +122,7 @@ async fn counts_seal_cancel_and_failures_race() {
     let (mut ends, mut refused) = (std::collections::BTreeSet::new(), 0);
     for seed in 0..40 {
         let stack = stack().await;
-        let tolerance = if seed % 3 == 0 { Tolerance::Share(2_000) } else { Tolerance::Count(3) };
+        let tolerance = if seed % 3 == 0 { Tolerance::Percentage(2_000) } else { Tolerance::Count(3) };
         let request = if seed % 2 == 0 { tolerating(tolerance, 20, false) } else { beginning(20, false) };
         let fanout = open(&stack, request).await;
         let mut counts: Vec<[u32; 3]> = (0..20).map(|n| if n % 4 == 0 { [0, 0, 1] } else { [0, 1, 0] }).collect();

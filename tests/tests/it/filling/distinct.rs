@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::messages::TaskRequest;
 use fanfold_register::RegisterError;
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, changed, policy};
+use fanfold_tests::{Crash, ScriptedApi, TestStack, changed, deaths, policy};
 use serde_json::{Value, json};
 
 use super::{calls, heal, parcel, register, register_each};
@@ -86,12 +86,9 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, run).await.len() > 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, run).await.len() > 20);
-}
+deaths!(
+    run,
+    20,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+);

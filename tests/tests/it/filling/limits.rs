@@ -10,7 +10,7 @@ use fanfold::members::Members;
 use fanfold::policy::{HeadStart, Weight};
 use fanfold::store::tasks::NewTask;
 use fanfold_register::RegisterError;
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, changed, policy};
+use fanfold_tests::{Crash, ScriptedApi, TestStack, changed, deaths, policy};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -169,12 +169,9 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, run).await.len() > 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, run).await.len() > 20);
-}
+deaths!(
+    run,
+    20,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+);

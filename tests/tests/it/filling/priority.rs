@@ -14,7 +14,7 @@ use fanfold::policy::HeadStart;
 use fanfold::store::tasks::NewTask;
 use fanfold_local::{Fate, Interceptor, ServiceAnswer, ServiceRequest};
 use fanfold_register::RegisterError;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, deaths, policy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -295,12 +295,9 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, run).await.len() > 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, run).await.len() > 20);
-}
+deaths!(
+    run,
+    20,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+);

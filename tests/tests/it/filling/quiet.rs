@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::POLICY_CACHE_MAX;
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, changed, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, changed, deaths, policy};
 use serde_json::{Value, json};
 
 use super::{assert_batched, calls, heal, parcel, register};
@@ -116,12 +116,9 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, run).await.len() > 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, run).await.len() > 20);
-}
+deaths!(
+    run,
+    20,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+);

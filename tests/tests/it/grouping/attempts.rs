@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold::limits::LOST_ATTEMPTS_MAX;
 use fanfold::messages::HandleMessage;
-use fanfold_batch_api::{Answer, CallError};
+use fanfold_batch_api::{Answer, CallError, Cause};
 use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, policy};
 use futures::future::join_all;
 use serde_json::json;
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
 async fn attempts_are_counted_and_end() {
-    let api = ScriptedApi::new(|_| Err(CallError::again("503")));
+    let api = ScriptedApi::new(|_| Err(CallError::new(Cause::Silence, "no answer in time")));
     let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let tasks = stack.register_orders("117", 0..2).await;
     stack.drain().await;
@@ -60,7 +60,8 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
         failed: fanfold::bits::Bits::ones(2),
         errors: vec![("too late".to_owned(), fanfold::bits::Bits::ones(2))],
         refused: 0,
-        rounds: 0,
+        parts: fanfold::parts::Parts::default(),
+        split: false,
         last_error: None,
         retry_at: None,
     };

@@ -204,7 +204,8 @@ async fn forged_messages_change_nothing() {
         epoch: 3,
         waiting: stack.waiting(&tasks).await,
         lingers: false,
-        lingered: 0,
+        lingered_ms: 0,
+        worker_waits: 0,
         hurries: false,
     };
     let bodies = [

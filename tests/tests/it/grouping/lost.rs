@@ -72,7 +72,7 @@ async fn a_sweep_goes_on_past_a_record_that_it_cannot_read() {
     assert_eq!(stack.claimed(&tasks).await, 2, "tasks of another kind wait for ever");
 }
 
-/// A queue that is an hour behind must not get a message a minute for each of its batches.
+/// A queue that is an hour behind must not get a message per minute for each of its batches.
 #[tokio::test(start_paused = true)]
 async fn sweeps_do_not_pile_up_messages_for_one_batch() {
     let stack = TestStack::with(json!({})).await;

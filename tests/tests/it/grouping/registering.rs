@@ -3,7 +3,7 @@
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
 use fanfold::messages::TaskRequest;
-use fanfold::store::tasks::{Found, Key, KeyClaim};
+use fanfold::store::tasks::{Found, Key, KeyRequest};
 use fanfold::waiting::Waiting;
 use fanfold_register::Registration;
 use fanfold_tests::{QueueName, TestStack, delivery, order, policy};
@@ -50,7 +50,7 @@ async fn a_duplicate_stands_in_for_a_task_that_was_never_stored() {
     let stack = TestStack::with(json!({"key": "content.order"})).await;
     let lost = TaskId::Single(Uuid::from_u128(1));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-1".to_owned() };
-    assert_eq!(stack.tasks.take_keys(&[KeyClaim { key, owner: lost }]).await.unwrap()[0].owner, lost);
+    assert_eq!(stack.tasks.take_keys(&[KeyRequest { key, owner: lost }]).await.unwrap()[0].owner, lost);
     let registered = stack.register.register(vec![order(None, "117", 1)], "b").await.unwrap();
     assert_eq!(registered[0].outcome, Registration::Duplicate { of: lost });
     stack.drain().await;
@@ -64,7 +64,7 @@ async fn an_owner_behind_its_duplicate_is_stored_as_itself() {
     let (duplicate, owner) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let key = Key { scope: "parcel".to_owned(), value: "ORD-7".to_owned() };
     // The invocation that took the key died; its two messages come again in another order.
-    stack.tasks.take_keys(&[KeyClaim { key, owner: TaskId::Single(owner) }]).await.unwrap();
+    stack.tasks.take_keys(&[KeyRequest { key, owner: TaskId::Single(owner) }]).await.unwrap();
     let task = |id, depot: &str| TaskRequest { id: Some(TaskId::Single(id)), ..order(None, depot, 7) };
     stack.register.register(vec![task(duplicate, "117"), task(owner, "900")], "r").await.unwrap();
     let stored = stack.tasks.get(&TaskId::Single(owner)).await.unwrap().unwrap();

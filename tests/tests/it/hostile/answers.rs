@@ -16,7 +16,7 @@ async fn first_answer(answer: Script) -> Batch {
         if call.attempt > 1 {
             return Ok(Answer::AllSucceeded);
         }
-        fanfold_batch_api::Answer::read(answer([&ids[0], &ids[1], &ids[2]]).as_bytes())
+        fanfold_batch_api::Answer::read(answer([&ids[0], &ids[1], &ids[2]]).as_bytes(), call)
     });
     let stack = TestStack::new(policy(json!({})), api, Crash::never()).await;
     let (_, ids) = stack.open(3, true).await;
@@ -32,6 +32,10 @@ type Script = fn([&str; 3]) -> String;
 
 fn members(members: serde_json::Value) -> String {
     json!({ "members": members }).to_string()
+}
+
+fn failures(entries: serde_json::Value) -> String {
+    json!({ "batchItemFailures": entries }).to_string()
 }
 
 /// Answers without an outcome for any member: all three wait for the next one.
@@ -51,6 +55,10 @@ fn unclear() -> Vec<(&'static str, Script)> {
         ("another outcome", |[a, ..]| members(json!([{"id": a, "outcome": "FAILED"}]))),
         ("no outcome", |[a, ..]| members(json!([{"id": a}]))),
         ("an outcome of another type", |[a, ..]| members(json!([{"id": a, "outcome": 1}]))),
+        ("a status that is none", |ids| members(json!(ids.map(|id| json!({"id": id, "status": 99}))))),
+        ("failures that name nobody", |[a, ..]| failures(json!([{"itemIdentifier": a}, {"itemIdentifier": ""}]))),
+        ("failures that name a stranger", |_| failures(json!([{"itemIdentifier": Uuid::max()}]))),
+        ("failures under another name", |[a, ..]| failures(json!([{"itemIdentifer": a}]))),
     ]
 }
 
@@ -64,9 +72,10 @@ async fn an_answer_that_is_not_clear_counts_for_no_member() {
 
 /// Each member has the first outcome that is given for it; the others wait for the next answer.
 #[tokio::test(start_paused = true)]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn odd_answers_count_where_they_are_clear() {
     // The answer, how many attempts it takes, and which slots fail.
-    let answers: [(&str, Script, u32, &[usize]); 8] = [
+    let answers: [(&str, Script, u32, &[usize]); 11] = [
         (
             "one failed, one missing",
             |[a, b, _]| members(json!([{"id": a, "outcome": "failed"}, {"id": b, "outcome": "succeeded"}])),
@@ -94,6 +103,16 @@ async fn odd_answers_count_where_they_are_clear() {
             1,
             &[0, 1, 2],
         ),
+        (
+            "statuses",
+            |[a, b, c]| {
+                members(json!([{"id": a, "status": 422}, {"id": b, "status": "201"}, {"id": c, "status": 503}]))
+            },
+            2,
+            &[0],
+        ),
+        ("a failure as SQS knows it", |[a, ..]| failures(json!([{"itemIdentifier": a}])), 2, &[]),
+        ("no failure as SQS knows it", |_| failures(json!(null)), 1, &[]),
         (
             "an error that is no text",
             |[a, ..]| members(json!([{"id": a, "outcome": "failed", "error": {"code": 1}}])),

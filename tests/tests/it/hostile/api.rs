@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use fanfold::clock::Timestamp;
 use fanfold::policy::{BatchApi, Span, Way};
-use fanfold_batch_api::Callers;
-use fanfold_batch_api::{Answer, Call, CallError, Caller};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Callers, Request};
 use fanfold_handle::Handle;
 use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::json;
@@ -21,10 +20,15 @@ pub(super) const PATIENT: Duration = Duration::from_secs(60);
 const IMPATIENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
-    let batch_api = BatchApi { way: Way::Url(url.to_owned()), timeout: Span(timeout) };
+    let batch_api = BatchApi::new(Way::Url(url.to_owned()), Span(timeout));
+    let call = no_members();
+    Callers::local(|_| None).call(&batch_api, Request::new(&batch_api, &call).unwrap()).await
+}
+
+/// A call without members, for answers whose members do not matter.
+pub(super) fn no_members() -> Call {
     let (kind, target) = ("parcel".to_owned(), "117".to_owned());
-    let call = Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() };
-    Callers::new().call(&batch_api, "key", &call).await
+    Call { batch_id: Uuid::nil(), kind, attempt: 1, target, members: Vec::new() }
 }
 
 /// An answer that never ends.
@@ -135,7 +139,8 @@ pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration)
         "batch_api": {"url": server.url, "timeout": Span(timeout)}
     });
     let mut stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
-    stack.handle = Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::new())).unwrap());
+    stack.handle =
+        Arc::new(Handle::from_environment(stack.surroundings(), Arc::new(Callers::local(|_| None))).unwrap());
     stack
 }
 
@@ -163,7 +168,9 @@ async fn recovers(bad: impl Fn(usize, &Heard) -> Deed + Send + Sync + 'static, t
     assert_eq!((ends.len(), ends[0].succeeded, ends[0].failed), (1, 5, 0));
     let heard = server.heard();
     assert!(heard.len() > 3, "{} calls", heard.len());
-    assert!(heard.iter().all(|call| call.key == heard[0].key && call.body["members"] == heard[0].body["members"]));
+    assert!(heard.iter().all(|call| call.key == heard[0].key && call.bytes == heard[0].bytes));
+    let attempts: Vec<String> = heard.iter().map(|call| call.attempt.clone()).collect();
+    assert_eq!(attempts, (1..=heard.len()).map(|attempt| attempt.to_string()).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ async fn refusal(stack: &TestStack, queue: QueueName, body: impl ToString) -> St
 }
 
 /// What is wrong with a message, and words that have to be logged.
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn typical() -> Vec<(QueueName, Value, Vec<&'static str>)> {
     use QueueName::{Ack, Elect, Group, Handle, Notify, Register};
     let names = |count: u128| Members::new((0..count).map(|n| fanfold::ids::TaskId::Single(Uuid::from_u128(n))));

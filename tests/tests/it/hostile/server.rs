@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 /// What the server does to a call that it has read.
 #[derive(Clone, Debug)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// Writes these bytes and ends the connection.
     Say(Vec<u8>),
     /// Writes the first bytes, then the others again and again, as long as it is listened to.
@@ -25,7 +25,7 @@ pub(super) enum Deed {
 
 impl Deed {
     /// An answer with a status, further headers and a body.
-    pub(super) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
         Self::Say([head.as_bytes(), body].concat())
@@ -34,22 +34,28 @@ impl Deed {
 
 /// A call as the server saw it.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
-    pub(super) key: String,
-    pub(super) body: Value,
+pub(crate) struct Heard {
+    pub(crate) key: String,
+    /// The header `Fanfold-Attempt`.
+    pub(crate) attempt: String,
+    /// The request's first line and its headers.
+    pub(crate) head: String,
+    pub(crate) bytes: Vec<u8>,
+    /// The body, if it is one JSON value.
+    pub(crate) body: Value,
 }
 
 type Script = dyn Fn(usize, &Heard) -> Deed + Send + Sync;
 
-pub(super) struct Server {
-    pub(super) url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     heard: Arc<Mutex<Vec<Heard>>>,
     task: JoinHandle<()>,
 }
 
 impl Server {
     /// Listens; the script gets the call and its number, from 0.
-    pub(super) async fn start(script: impl Fn(usize, &Heard) -> Deed + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(script: impl Fn(usize, &Heard) -> Deed + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/trucks", listener.local_addr().unwrap());
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -64,7 +70,7 @@ impl Server {
     }
 
     /// The calls so far.
-    pub(super) fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().unwrap().clone()
     }
 }
@@ -118,7 +124,9 @@ async fn read(stream: &mut TcpStream) -> Option<Heard> {
         if bytes.len() < end + 4 + length {
             continue;
         }
-        let body = serde_json::from_slice(&bytes[end + 4..]).ok()?;
-        return Some(Heard { key: header("idempotency-key")?, body });
+        let bytes = bytes[end + 4..].to_vec();
+        let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        let (key, attempt) = (header("idempotency-key")?, header("fanfold-attempt")?);
+        return Some(Heard { key, attempt, head, bytes, body });
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use super::api::{PATIENT, call, outcomes, stack};
+use super::api::{PATIENT, call, no_members, outcomes, stack};
 use super::server::{Deed, Server};
 
 fn compressed(body: &[u8]) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn compressed(body: &[u8]) -> Vec<u8> {
 async fn an_answer_may_be_packed_and_marked() {
     let body = json!({"members": [{"id": Uuid::max(), "outcome": "failed", "error": "é"}]}).to_string();
     let marked = [b"\xef\xbb\xbf", body.as_bytes()].concat();
-    let plain = fanfold_batch_api::Answer::read(body.as_bytes()).unwrap();
+    let plain = Answer::read(body.as_bytes(), &no_members()).unwrap();
     for (name, headers, body) in [
         ("marked", "", marked.clone()),
         ("compressed", "Content-Encoding: gzip\r\n", compressed(body.as_bytes())),
@@ -40,6 +40,17 @@ async fn an_answer_may_be_packed_and_marked() {
 }
 
 #[tokio::test]
+async fn an_answer_207_names_outcomes() {
+    let body = json!({"members": [{"id": Uuid::max(), "status": 422}]}).to_string();
+    let plain = Answer::read(body.as_bytes(), &no_members()).unwrap();
+    let server = Server::start(move |_, _| Deed::answer("207 Multi-Status", "", &body)).await;
+    assert_eq!(call(&server.url, PATIENT).await, Ok(plain));
+    let server = Server::start(|_, _| Deed::answer("207 Multi-Status", "", b"")).await;
+    let error = call(&server.url, PATIENT).await.unwrap_err();
+    assert!(error.cause == Cause::BadAnswer && error.message.contains("207"), "{error}");
+}
+
+#[tokio::test]
 async fn a_small_answer_that_holds_a_large_one_is_refused() {
     let bomb = compressed(&vec![b' '; 60 * 1_024 * 1_024]);
     let server = Server::start(move |_, _| Deed::answer("200 OK", "Content-Encoding: gzip\r\n", &bomb)).await;
@@ -48,6 +59,7 @@ async fn a_small_answer_that_holds_a_large_one_is_refused() {
 }
 
 #[tokio::test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn what_is_no_answer_is_shown() {
     let page = "<!DOCTYPE html>\n<html>\n  <title>404\tNot Found</title>\u{1b}[31m";
     let shown = "<!DOCTYPE html> <html> <title>404 Not Found</title>\\u{1b}[31m";

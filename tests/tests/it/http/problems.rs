@@ -44,6 +44,7 @@ fn refused(code: &str, template: &str) -> Value {
 }
 
 /// The answer of a request that asks for a problem.
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> HttpAnswer {
     let fanout = server.post("/fanouts", json!({"items": 1})).await.ok(201)["id"].as_str().unwrap().to_owned();
     let id = if code.starts_with("unknown_") { NOBODY } else { &fanout };

@@ -15,6 +15,7 @@ fn policy(field: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 async fn json_of_a_wrong_shape_is_refused_by_its_field() {
     let server = Server::start().await;
     let items = format!("/fanouts/{NOBODY}/items");

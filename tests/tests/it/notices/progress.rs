@@ -3,14 +3,14 @@
 use fanfold::ids::derived;
 use fanfold::notice::{Event, FanoutProgress, Notice};
 use fanfold::policy::NoticesQueue;
-use fanfold::store::fanouts::{Fanout, NotifyOn, ProgressShare};
+use fanfold::store::fanouts::{Fanout, NotifyOn, ProgressPercentage};
 use fanfold_tests::QueueName;
 
 use super::*;
 
 /// Progress at these shares, in hundredths, and every end.
 pub(super) fn at(shares: &[u16]) -> Option<NotifyOn> {
-    let progress = shares.iter().map(|share| ProgressShare::new(share * 100).unwrap()).collect();
+    let progress = shares.iter().map(|share| ProgressPercentage::new(share * 100).unwrap()).collect();
     Some(NotifyOn { ends: None, progress })
 }
 

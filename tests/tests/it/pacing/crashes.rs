@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfold_batch_api::{Answer, CallError};
 use fanfold_tests::{
-    Counted, Crash, Moment, QueueName, ScriptedApi, Seen, TestStack, at_every_request, members, order, policy,
+    Counted, Crash, Moment, QueueName, ScriptedApi, Seen, TestStack, at_every_request, deaths, members, order, policy,
 };
 use serde_json::{Value, json};
 
@@ -48,20 +48,13 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    assert!(at_every_request(Moment::Before, run).await.len() > 40);
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    assert!(at_every_request(Moment::After, run).await.len() > 40);
-}
-
-#[tokio::test(start_paused = true)]
-async fn loses_an_answer() {
-    assert!(at_every_request(Moment::AnswerLost, run).await.len() > 40);
-}
+deaths!(
+    run,
+    40,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+    loses_an_answer: AnswerLost,
+);
 
 /// A worker that gets to its call late misses its time, and asks for another.
 #[tokio::test(start_paused = true)]

@@ -208,7 +208,7 @@ async fn the_end_of_a_source_decides_that_too_many_failed() {
         Some(8) => Ok(json!({"tasks": []})),
         _ => Ok(json!({"tasks": page(ask, 8, 8)["tasks"], "cursor": 8})),
     });
-    let tolerated = Some(Tolerance::Share(1_000));
+    let tolerated = Some(Tolerance::Percentage(1_000));
     let request = OpenRequest { tolerated_failures: tolerated, ..request(producer(1, &json!({}))) };
     let id = stack.producing.open(&stack.tracking, request, Some("open")).await.unwrap().fanout.id;
     for _ in 0..20 {

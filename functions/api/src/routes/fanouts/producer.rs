@@ -61,7 +61,7 @@ struct PartitionView {
     dropped: u64,
     /// Those of them that are not acceptable tasks.
     bad: u64,
-    /// Those of them whose tasks were dropped, because another task has their key.
+    /// Those of them whose tasks are duplicates: another task has their key.
     duplicates: u64,
     /// The first bad rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -14,17 +14,17 @@ pub(super) async fn refusal(api: &Api, request: &OpenRequest) -> Result<Option<F
     let Some(then) = &request.then else { return Ok(None) };
     // What cannot be a kind cannot be looked up.
     let policy = if is_kind(&then.kind) { api.policies.get(&then.kind).await? } else { None };
-    let refused = place(then, policy.as_deref(), &sample(request)).err();
+    let refused = assign(then, policy.as_deref(), &sample(request)).err();
     Ok(refused.map(|(field, problem)| FieldError { field: format!("then.{field}"), problem }))
 }
 
-/// Tries to place the task as if the fan-out had ended so.
-fn place(then: &Then, policy: Option<&Policy>, end: &FanoutEnded) -> Result<(), (&'static str, String)> {
+/// Tries to assign the task to its lane as if the fan-out had ended so.
+fn assign(then: &Then, policy: Option<&Policy>, end: &FanoutEnded) -> Result<(), (&'static str, String)> {
     let policy = policy.ok_or_else(|| ("kind", unknown_kind(&then.kind)))?;
     let compiled = CompiledPolicy::new(policy.clone()).map_err(|error| ("kind", error.to_string()))?;
     let task = then.request(end);
-    let placed = compiled.place(&task.content, &then.task(end.fanout).to_string());
-    placed
+    let assigned = compiled.assign(&task.content, &then.task(end.fanout).to_string());
+    assigned
         .map(|_| ())
         .map_err(|(of, error)| ("content", format!("gives no usable `{of}` by the policy of its kind: {error}")))
 }

@@ -30,7 +30,7 @@ pub(super) struct FanoutView {
     done: u64,
     /// Those of them that failed.
     failed: u64,
-    /// Those of them that were dropped, because another task has their key.
+    /// Those of them that are duplicates: another task has their key.
     duplicates: u64,
     /// Those of them that succeeded.
     succeeded: u64,

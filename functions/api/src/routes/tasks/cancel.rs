@@ -69,7 +69,7 @@ async fn cancel(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<J
     }
     let why = match (task.batch, task.duplicate_of) {
         (Some(batch), _) => format!("batch {batch} has claimed it"),
-        (None, Some(of)) => format!("it was dropped as a duplicate of {of}"),
+        (None, Some(of)) => format!("it is a duplicate of {of}"),
         (None, None) => "it is being registered; repeat the request later".to_owned(),
     };
     Err(Problem::new(Code::TaskNotWaiting, format!("task {id} cannot be cancelled: {why}")))

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::ids::ItemId;
 use crate::pacing::Turn;
+use crate::parts::tests::any_parts;
 use crate::store::notices::any_notice;
 use crate::store::testing::{any_bits, any_id, any_time};
 
@@ -15,11 +16,11 @@ fn any_batch() -> impl Strategy<Value = Batch> {
         prop::array::uniform5(prop::option::of(any_time())),
         prop::array::uniform4(any_bits()),
         (errors, prop::option::of(".{0,9}"), any_notice()),
-        (prop::array::uniform2(any_time()), any_turns(), any::<u64>()),
+        (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
     )
-        .prop_map(|(named, counts, times, slots, said, (dates, turns, weight))| {
+        .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
             let (id, lane, status, (fanout, group, items)) = named;
-            let [attempts, ended, refused, rounds] = counts;
+            let [attempts, ended, lost, refused] = counts;
             let [lease_until, retry_at, woken_at, held_at, kept_at] = times;
             let [succeeded, failed, dropped, silent] = slots;
             let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
@@ -30,11 +31,11 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 lane,
                 status,
                 members,
-                bundles: [(group, Bits::ones(rounds as usize % 9 + 1))].into_iter().collect(),
+                bundles: [(group, Bits::ones(ended as usize % 9 + 1))].into_iter().collect(),
                 attempts,
                 ended,
+                lost,
                 refused,
-                rounds,
                 lease_until,
                 retry_at,
                 turns,
@@ -42,6 +43,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 woken_at,
                 held_at,
                 kept_at,
+                parts,
                 succeeded,
                 failed,
                 dropped,

@@ -51,7 +51,9 @@ fn count(stage: &Stage, counts: [u32; 3]) -> Actor {
             let mut model = lock(&hands.sim.model);
             let Some(asked) = model.estimated.get_mut(&fanout()) else { return false };
             match answer {
-                Some(Ok(fanout)) if !fanout.ended() && !fanout.drained() => asked.least = plus(asked.least, counts),
+                Some(Ok(fanout)) if !fanout.ended() && !fanout.nothing_left() => {
+                    asked.least = plus(asked.least, counts)
+                }
                 Some(Err(TrackingError::CountedOut { .. })) if check::may_be_over(asked) => {}
                 Some(Ok(_) | Err(TrackingError::Store(_))) => {}
                 other => {

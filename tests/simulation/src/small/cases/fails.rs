@@ -67,7 +67,7 @@ pub(super) const CASES: &[Case] = &[
         policy: plain,
         prepare: |stage| {
             async move {
-                let items = two_groups(stage, Tolerance::Share(0)).await?;
+                let items = two_groups(stage, Tolerance::Percentage(0)).await?;
                 Ok(vec![ack_as(stage, "failed", &items[..1], true), seal(stage)])
             }
             .boxed()

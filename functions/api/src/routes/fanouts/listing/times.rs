@@ -23,43 +23,31 @@ fn schema() -> serde_json::Value {
     serde_json::json!({"type": "integer", "minimum": 0, "maximum": LISTED_MILLIS_MAX})
 }
 
-impl QueryParameter for OpenedAfter {
-    const NAME: &str = "opened_after";
-    const ABOUT: &str = "Only fan-outs opened later than this, in milliseconds since 1970.";
-    type Value = u64;
+macro_rules! time_parameter {
+    ($parameter:ident, $name:literal, $about:literal) => {
+        impl QueryParameter for $parameter {
+            const NAME: &str = $name;
+            const ABOUT: &str = $about;
+            type Value = u64;
 
-    fn read(text: &str) -> Option<u64> {
-        time(text)
-    }
+            fn read(text: &str) -> Option<u64> {
+                time(text)
+            }
 
-    fn allowed() -> String {
-        allowed()
-    }
+            fn allowed() -> String {
+                allowed()
+            }
 
-    #[cfg(feature = "openapi")]
-    fn schema() -> serde_json::Value {
-        schema()
-    }
+            #[cfg(feature = "openapi")]
+            fn schema() -> serde_json::Value {
+                schema()
+            }
+        }
+    };
 }
 
-impl QueryParameter for OpenedBefore {
-    const NAME: &str = "opened_before";
-    const ABOUT: &str = "Only fan-outs opened earlier than this, in milliseconds since 1970.";
-    type Value = u64;
-
-    fn read(text: &str) -> Option<u64> {
-        time(text)
-    }
-
-    fn allowed() -> String {
-        allowed()
-    }
-
-    #[cfg(feature = "openapi")]
-    fn schema() -> serde_json::Value {
-        schema()
-    }
-}
+time_parameter!(OpenedAfter, "opened_after", "Only fan-outs opened later than this, in milliseconds since 1970.");
+time_parameter!(OpenedBefore, "opened_before", "Only fan-outs opened earlier than this, in milliseconds since 1970.");
 
 #[cfg(test)]
 mod tests {

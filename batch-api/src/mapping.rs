@@ -1,0 +1,195 @@
+//! Calls and answers as a policy describes them: the body of a request, its headers and its query, and the outcomes in an answer.
+//! No I/O.
+
+mod items;
+mod names;
+mod read;
+
+use fanfold::mapping::{
+    CompiledRequest, CompiledResponse, HttpMethod, Member, Render, RequestMapping, Scope, Sign, Text, Variable,
+};
+use fanfold::policy::BatchApi;
+use fanfold_http_client::aws::percent_encoded;
+use serde_json::{Map, Value};
+
+pub use self::read::{Reading, Readings};
+use crate::{Call, CallError, Cause};
+
+/// How one call is written, and how its answer is read.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    values: Values,
+    request: CompiledRequest,
+    response: Option<CompiledResponse>,
+    /// The method.
+    pub method: HttpMethod,
+    /// How it is signed.
+    pub sign: Option<Sign>,
+    /// The positions in the call of the members that are in the request, in order.
+    pub sent: Vec<usize>,
+    /// The body, if there is a template for it. Without one it is that of any batch API.
+    pub(crate) body: Option<Vec<u8>>,
+    /// Members that cannot be in a request: their position in the call, and why.
+    pub unfit: Vec<(usize, String)>,
+}
+
+/// The values that are the same for all members.
+#[derive(Clone, Debug)]
+struct Values {
+    kind: Value,
+    target: Value,
+    batch_id: Value,
+    with: Value,
+}
+
+impl Values {
+    fn scope(&self) -> Scope<'_> {
+        let scope = Scope::default().with(Variable::Kind, &self.kind).with(Variable::Target, &self.target);
+        scope.with(Variable::BatchId, &self.batch_id).with(Variable::With, &self.with)
+    }
+}
+
+impl Mapping {
+    /// The mapping of a batch API for a call, with the body of the request. None: it is called as any batch API is.
+    ///
+    /// # Errors
+    /// The request would be too large (this counts as refused by a status 413), or it cannot be written whatever the members are.
+    pub fn of(batch_api: &BatchApi, call: &Call) -> Result<Option<Self>, CallError> {
+        if batch_api.request.is_none() && batch_api.response.is_none() {
+            return Ok(None);
+        }
+        let not_made = |field: &str, problem: &str| {
+            CallError::new(Cause::NotMade, format!("the request cannot be written: `{field}` {problem}"))
+        };
+        let mut wrong = None;
+        let mut report = |field: &str, problem: String| {
+            wrong.get_or_insert_with(|| not_made(field, &problem));
+        };
+        let given = batch_api.request.clone().unwrap_or_default();
+        let request = given.compile("batch_api.request", &mut report);
+        let response = batch_api.response.as_ref().map(|response| response.compile("batch_api.response", &mut report));
+        // A stored policy was checked; an older one may be against newer rules.
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        let values = Values {
+            kind: call.kind.clone().into(),
+            target: call.target.clone().into(),
+            batch_id: call.batch_id.to_string().into(),
+            with: Value::Object(batch_api.with.clone()),
+        };
+        let RequestMapping { method, sign, .. } = given;
+        let method = method.unwrap_or_default();
+        let sent = (0..call.members.len()).collect();
+        let mut mapping = Self { values, request, response, method, sign, sent, body: None, unfit: Vec::new() };
+        mapping.body = mapping.write(call)?;
+        Ok(Some(mapping))
+    }
+
+    /// Writes the body, if there is a template for it.
+    fn write(&mut self, call: &Call) -> Result<Option<Vec<u8>>, CallError> {
+        let Some(template) = &self.request.body else { return Ok(None) };
+        let member = |member: &'_ crate::CallMember| Value::String(member.id.to_string());
+        let ids: Vec<Value> = call.members.iter().map(member).collect();
+        let members: Vec<Member<'_>> =
+            call.members.iter().zip(ids).map(|(member, id)| Member { id, content: &member.content }).collect();
+        let render = Render {
+            batch: self.values.scope(),
+            members: &members,
+            format: self.request.format,
+            most: self.request.most,
+        };
+        match template.render(&render) {
+            Ok(Ok(rendered)) => {
+                (self.sent, self.unfit) = (rendered.sent, rendered.unfit);
+                Ok(Some(rendered.body))
+            }
+            Ok(Err(problem)) => Err(CallError::new(
+                Cause::NotMade,
+                format!("the request cannot be written: `batch_api.request.body` {problem}"),
+            )),
+            Err(too_large) => Err(CallError::new(
+                Cause::Status(413),
+                format!("{too_large}, which `batch_api.request` allows; it was not sent"),
+            )),
+        }
+    }
+
+    /// Whether answers are read by the mapping.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        self.response.is_some()
+    }
+
+    /// The media type of the body.
+    #[must_use]
+    pub fn media_type(&self) -> &'static str {
+        if self.request.body.is_some() { self.request.format.media_type() } else { "application/json" }
+    }
+
+    /// The names of the secrets that its headers and its query refer to.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        let texts = self.request.headers.iter().chain(&self.request.query);
+        // Names were checked with the policy.
+        texts.flat_map(|(_, text)| text.secrets().unwrap_or_default()).map(str::to_owned).collect()
+    }
+
+    /// The name of the secret that it is signed with.
+    #[must_use]
+    pub fn signing_secret(&self) -> Option<&str> {
+        match &self.sign {
+            Some(Sign::Webhook(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Headers and the query, with the values of these secrets.
+    ///
+    /// # Errors
+    /// One cannot be written. The error does not show the value of a secret.
+    pub fn head(&self, key: &str, secrets: Map<String, Value>) -> Result<Head, CallError> {
+        let (key, secrets) = (Value::String(key.to_owned()), Value::Object(secrets));
+        let scope = self.values.scope().with(Variable::IdempotencyKey, &key).with(Variable::Secret, &secrets);
+        let all = |field: &str, texts: &[(String, Text)]| -> Result<Vec<(String, String)>, CallError> {
+            let written = |(name, text): &(String, Text)| match text.join(&scope) {
+                Ok(value) => Ok((name.clone(), value)),
+                Err(error) => {
+                    let message = format!("the request cannot be written: `batch_api.request.{field}.{name}`: {error}");
+                    Err(CallError::new(Cause::NotMade, message))
+                }
+            };
+            texts.iter().map(written).collect()
+        };
+        Ok(Head { headers: all("headers", &self.request.headers)?, query: all("query", &self.request.query)? })
+    }
+}
+
+/// What is sent beside the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// What is added to the query, not encoded yet.
+    pub query: Vec<(String, String)>,
+}
+
+impl Head {
+    /// A URL with the query.
+    #[must_use]
+    pub fn url(&self, url: &str) -> String {
+        let part = |(name, value): &(String, String)| {
+            format!("{}={}", percent_encoded(name, b""), percent_encoded(value, b""))
+        };
+        let query = self.query.iter().map(part).collect::<Vec<_>>().join("&");
+        match (query.is_empty(), url.contains('?')) {
+            (true, _) => url.to_owned(),
+            (false, true) => format!("{url}&{query}"),
+            (false, false) => format!("{url}?{query}"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

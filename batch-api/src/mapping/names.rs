@@ -1,0 +1,93 @@
+//! To which member an item belongs.
+
+use std::collections::HashMap;
+
+use fanfold::limits::ENTRY_BYTES_MAX;
+use fanfold::mapping::{CompiledResponse, Match, Scope, Term, Variable};
+use fanfold::text::beginning;
+use serde_json::Value;
+
+use crate::Call;
+
+/// The members of a request, by what items name them with.
+pub(super) enum Names {
+    /// By their order.
+    Order,
+    /// By their positions.
+    Positions(usize),
+    /// By these texts. None: several members have it.
+    Texts(HashMap<String, Option<usize>>),
+}
+
+impl Names {
+    /// The names of the members that were sent.
+    ///
+    /// # Errors
+    /// A member has no name.
+    pub(super) fn of(
+        response: &CompiledResponse,
+        call: &Call,
+        sent: &[usize],
+        scope: &Scope<'_>,
+    ) -> Result<Self, String> {
+        match (response.matching, &response.member) {
+            (Match::Exceptions, _) => return Ok(Self::Positions(sent.len())),
+            (Match::Id | Match::Echo, Some(term)) => {
+                let mut names = HashMap::with_capacity(sent.len());
+                for (index, at) in sent.iter().enumerate() {
+                    let name = name_of_member(term, call, *at, index, scope)?;
+                    names.entry(name).and_modify(|taken| *taken = None).or_insert(Some(index));
+                }
+                return Ok(Self::Texts(names));
+            }
+            _ => {}
+        }
+        Ok(Self::Order)
+    }
+
+    /// The position in the request of the member that an item names. `order`: the item's place among all items.
+    ///
+    /// # Errors
+    /// It names none. The text goes on from "its item …".
+    pub(super) fn member(&self, term: Option<&Term>, item: &Scope<'_>, order: usize) -> Result<usize, String> {
+        let value = match (self, term) {
+            (Self::Order, _) | (_, None) => return Ok(order),
+            (_, Some(term)) => term.value(item).map_err(|error| format!("names no member: {error}"))?,
+        };
+        let shown = || beginning(value.to_string().as_bytes(), ENTRY_BYTES_MAX);
+        match self {
+            Self::Positions(members) => {
+                let position = value.as_u64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
+                let position = position.and_then(|position| usize::try_from(position).ok());
+                position.filter(|position| position < members).ok_or_else(|| {
+                    format!("names the position {}, and there are {members} members, from 0 on", shown())
+                })
+            }
+            Self::Texts(names) => match names.get(&text(&value)) {
+                Some(Some(index)) => Ok(*index),
+                Some(None) => Err(format!("names {}, which several members have", shown())),
+                None => Err(format!("names {}, which no member has", shown())),
+            },
+            Self::Order => Ok(order),
+        }
+    }
+}
+
+fn name_of_member(term: &Term, call: &Call, at: usize, index: usize, scope: &Scope<'_>) -> Result<String, String> {
+    let Some(member) = call.members.get(at) else { return Ok(String::new()) };
+    let (id, index) = (Value::String(member.id.to_string()), Value::from(index));
+    let content = if term.reads_content() { serde_json::from_str(member.content.get()) } else { Ok(Value::Null) };
+    let content = content.map_err(|error| error.to_string())?;
+    let scope = scope.with(Variable::Id, &id).with(Variable::Index, &index).with(Variable::Content, &content);
+    let scope = scope.with_raw(member.content.get());
+    let value = term.value(&scope).map_err(|error| format!("`batch_api.response.member`: {error}"))?;
+    Ok(text(&value))
+}
+
+/// What names are compared by: a number and the same number as a text are one name. Fields of objects are in the order of their names.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Reading an answer by its mapping. What the answer does not say is never guessed.
+
+use std::collections::HashMap;
+
+use fanfold::ids::TaskId;
+use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
+use fanfold::mapping::{CompiledResponse, Match, Scope, Term, Variable};
+use fanfold::text::{BYTE_ORDER_MARK, beginning};
+use serde_json::Value;
+
+use super::names::Names;
+use super::{Mapping, items};
+use crate::{Answer, Call, CallError, CallMember, Cause, MemberAnswer, MemberOutcome};
+
+/// What an answer says of one member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The outcome.
+    pub outcome: MemberOutcome,
+    /// Why, if it did not succeed.
+    pub error: Option<String>,
+    /// What it brought, if it succeeded and the mapping says where that is.
+    pub result: Option<Value>,
+}
+
+/// What an answer says of the members of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Readings {
+    /// Of each member of the call, in order. None: nothing.
+    pub members: Vec<Option<Reading>>,
+    /// What cannot be read.
+    pub problem: Option<String>,
+}
+
+impl Readings {
+    /// The same as the answer to a call.
+    #[must_use]
+    pub fn into_answer(self, call: &Call) -> Answer {
+        let answer = |(member, reading): (&CallMember, Option<Reading>)| {
+            reading.map(|Reading { outcome, error, .. }| MemberAnswer { id: member.id, outcome, error })
+        };
+        let members = call.members.iter().zip(self.members).filter_map(answer).collect();
+        match self.problem {
+            None => Answer::Members(members),
+            Some(problem) => Answer::Unclear { members, problem },
+        }
+    }
+}
+
+/// An answer.
+struct Said<'a> {
+    status: u16,
+    text: &'a str,
+    /// Its body, if it is JSON.
+    body: Option<Value>,
+}
+
+impl Said<'_> {
+    fn success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    fn shown(&self) -> String {
+        beginning(self.text.as_bytes(), EXCERPT_BYTES_MAX)
+    }
+}
+
+impl Mapping {
+    /// What is known without a call: that members cannot be in a request.
+    #[must_use]
+    pub fn uncalled(&self, call: &Call) -> Readings {
+        let mut members = vec![None; call.members.len()];
+        for (at, problem) in &self.unfit {
+            let error = format!("the request cannot be written for it: {problem}");
+            if let Some(place) = members.get_mut(*at) {
+                *place = Some(Reading { outcome: MemberOutcome::Failed, error: Some(error), result: None });
+            }
+        }
+        Readings { members, problem: None }
+    }
+
+    /// An answer that was read as any batch API's, with the failures of members that were not in the request: it cannot be about
+    /// these.
+    #[must_use]
+    pub fn complete(&self, answer: Answer, call: &Call) -> Answer {
+        if self.unfit.is_empty() {
+            return answer;
+        }
+        let uncalled = self.uncalled(call).members;
+        let succeeded =
+            |member: &CallMember| MemberAnswer { id: member.id, outcome: MemberOutcome::Succeeded, error: None };
+        let (mut members, problem) = match answer {
+            Answer::AllSucceeded => (call.members.iter().map(succeeded).collect(), None),
+            Answer::Members(members) => (members, None),
+            Answer::Unclear { members, problem } => (members, Some(problem)),
+        };
+        let failed: HashMap<TaskId, Reading> =
+            call.members.iter().zip(uncalled).filter_map(|(member, reading)| Some((member.id, reading?))).collect();
+        members.retain(|member: &MemberAnswer| !failed.contains_key(&member.id));
+        let failed = failed.into_iter().map(|(id, Reading { outcome, error, .. })| MemberAnswer { id, outcome, error });
+        members.extend(failed);
+        match problem {
+            None => Answer::Members(members),
+            Some(problem) => Answer::Unclear { members, problem },
+        }
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// It says that the call failed as a whole, or it cannot be read. `reason`: the status in words.
+    pub fn read(&self, call: &Call, status: u16, reason: &str, body: &[u8]) -> Result<Readings, CallError> {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
+        let said = Said { status, text, body: serde_json::from_str(text).ok() };
+        let mut readings = self.uncalled(call);
+        let Some(response) = &self.response else { return Ok(readings) };
+        let status = Value::from(said.status);
+        let scope = self.values.scope().with(Variable::Status, &status);
+        if !said.success() && !response.statuses.contains(&said.status) {
+            return Err(whole(response, &said, reason, &scope));
+        }
+        if said.success() && failed_as_a_whole(response, &said, &scope)? {
+            return Err(whole(response, &said, reason, &scope));
+        }
+        let read = self.of_members(response, call, &said, &scope).map_err(|problem| {
+            // A status that is no success says something even if the items cannot be read.
+            if !said.success() {
+                return whole(response, &said, reason, &scope);
+            }
+            CallError::new(Cause::BadAnswer, format!("the answer {problem}: {}", said.shown()))
+        })?;
+        for (at, reading) in self.sent.iter().zip(read.members) {
+            if let Some(place) = readings.members.get_mut(*at) {
+                *place = reading;
+            }
+        }
+        Ok(Readings { problem: read.problem, ..readings })
+    }
+
+    /// What an answer says of the members that were sent.
+    fn of_members(
+        &self,
+        response: &CompiledResponse,
+        call: &Call,
+        said: &Said<'_>,
+        scope: &Scope<'_>,
+    ) -> Result<Readings, String> {
+        let items = match (&said.body, said.text.is_empty()) {
+            _ if response.matching == Match::None => Vec::new(),
+            (Some(body), _) => items::of(response, body, scope)?,
+            (None, true) if response.matching.lists_exceptions() => Vec::new(),
+            (None, true) => return Err("is empty".to_owned()),
+            (None, false) => return Err("is no JSON".to_owned()),
+        };
+        if response.matching == Match::Index && items.len() != self.sent.len() {
+            return Err(format!(
+                "has {} items for {} members, so no item is known to be of a member",
+                items.len(),
+                self.sent.len()
+            ));
+        }
+        let names = Names::of(response, call, &self.sent, scope)?;
+        let mut members: Vec<Option<Reading>> = vec![None; self.sent.len()];
+        let mut strange: Vec<String> = Vec::new();
+        for (order, (from, item)) in items.into_iter().enumerate() {
+            let from = Value::String(from.to_owned());
+            let scope = scope.with(Variable::Item, item).with(Variable::From, &from);
+            match names.member(response.name.as_ref(), &scope, order) {
+                Ok(index) => {
+                    let reading = reading(response, item, &scope);
+                    if let Some(place) = members.get_mut(index) {
+                        *place = Some(place.take().map_or(reading.clone(), |first| both(first, reading)));
+                    }
+                }
+                Err(problem) => strange.push(problem),
+            }
+        }
+        // Only where every item is known to be of a member does silence about the others say something.
+        if response.matching.lists_exceptions() && said.success() && strange.is_empty() {
+            let succeeded = Reading { outcome: MemberOutcome::Succeeded, error: None, result: None };
+            members.iter_mut().filter(|place| place.is_none()).for_each(|place| *place = Some(succeeded.clone()));
+        }
+        let others = if strange.len() > 1 {
+            format!(", and {} others name none either", strange.len() - 1)
+        } else {
+            String::new()
+        };
+        let problem = strange.first().map(|first| format!("an item of it {first}{others}"));
+        Ok(Readings { members, problem })
+    }
+}
+
+/// What an item says of its member.
+fn reading(response: &CompiledResponse, item: &Value, scope: &Scope<'_>) -> Reading {
+    let unclear = |error: String| Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None };
+    match response.ok.as_ref().map_or(Ok(false), |term| term.flag(scope)) {
+        Ok(true) => {
+            let result =
+                response.result.as_ref().and_then(|term| term.value(scope).ok()).map(|value| value.into_owned());
+            return Reading { outcome: MemberOutcome::Succeeded, error: None, result };
+        }
+        Ok(false) => {}
+        Err(error) => return unclear(format!("`batch_api.response.ok`: {error}; the item is {}", shown(item))),
+    }
+    let error = response.error.as_ref().and_then(|term| said_by(term, scope));
+    let error = error.unwrap_or_else(|| beginning(item.to_string().as_bytes(), ERROR_BYTES_MAX));
+    let again = response.retry.as_ref().map_or(Ok(response.matching == Match::Echo), |term| term.flag(scope));
+    match again {
+        Ok(true) => Reading { outcome: MemberOutcome::Retry, error: Some(error), result: None },
+        Ok(false) => Reading { outcome: MemberOutcome::Failed, error: Some(error), result: None },
+        Err(problem) => unclear(format!("`batch_api.response.retry`: {problem}; the item is {}", shown(item))),
+    }
+}
+
+fn shown(item: &Value) -> String {
+    beginning(item.to_string().as_bytes(), ENTRY_BYTES_MAX)
+}
+
+/// An error as a term gives it: a text, or any other JSON. None: it gives nothing.
+fn said_by(term: &Term, scope: &Scope<'_>) -> Option<String> {
+    match term.value(scope).ok()?.as_ref() {
+        Value::Null => None,
+        Value::String(text) if text.trim().is_empty() => None,
+        Value::String(text) => Some(beginning(text.as_bytes(), ERROR_BYTES_MAX)),
+        other => Some(beginning(other.to_string().as_bytes(), ERROR_BYTES_MAX)),
+    }
+}
+
+/// Two items about one member: if they differ, which of them holds is not known.
+fn both(first: Reading, second: Reading) -> Reading {
+    if first.outcome == second.outcome {
+        return first;
+    }
+    let error = "the answer has several outcomes for it".to_owned();
+    Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None }
+}
+
+fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, scope: &Scope<'_>) -> Result<bool, CallError> {
+    let Some(term) = &response.whole_failed else { return Ok(false) };
+    let body = said.body.clone().unwrap_or_default();
+    term.flag(&scope.with(Variable::Body, &body)).map_err(|error| {
+        let message = format!("the answer is unclear, `batch_api.response.whole.failed`: {error}: {}", said.shown());
+        CallError::new(Cause::BadAnswer, message)
+    })
+}
+
+/// The error of a call that failed as a whole.
+fn whole(response: &CompiledResponse, said: &Said<'_>, reason: &str, scope: &Scope<'_>) -> CallError {
+    let body = said.body.as_ref().unwrap_or(&Value::Null);
+    let scope = scope.with(Variable::Body, body);
+    let why = response.whole_error.as_ref().and_then(|term| said_by(term, &scope)).unwrap_or_else(|| said.shown());
+    let why = if why.is_empty() { why } else { format!(": {why}") };
+    let error = CallError::new(Cause::Status(said.status), format!("the batch API answered {reason}{why}"));
+    // A term that has no value leaves it to the status: many errors have no body.
+    let again = response.whole_retry.as_ref().and_then(|term| term.flag(&scope).ok());
+    CallError { retriable: again.unwrap_or(error.retriable), ..error }
+}

@@ -1,0 +1,205 @@
+//! The request that tasks would make, and how an answer to it would be read.
+
+use std::path::PathBuf;
+
+use fanfold::ids::TaskId;
+use fanfold::policy::{Policy, Way};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, MemberOutcome, Reading, Request};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::client::view::shown;
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+/// Tasks that could be in one batch.
+#[derive(Debug)]
+pub(super) struct Batch {
+    target: String,
+    members: Vec<(u64, Box<RawValue>)>,
+}
+
+/// Tasks by batches, in the order of their lines.
+#[derive(Debug, Default)]
+pub(super) struct Batches(Vec<Batch>);
+
+impl Batches {
+    /// Adds the task of a line.
+    pub(super) fn add(&mut self, policy: &Policy, target: &str, line: u64, content: Box<RawValue>) {
+        let most = policy.max_batch() as usize;
+        let room = |batch: &&mut Batch| batch.target == target && batch.members.len() < most;
+        match self.0.iter_mut().find(room) {
+            Some(batch) => batch.members.push((line, content)),
+            None => self.0.push(Batch { target: target.to_owned(), members: vec![(line, content)] }),
+        }
+    }
+
+    /// What is shown of them: the requests and, if there is one, how the answer would be read. True: a task cannot be in a request.
+    pub(super) fn show(&self, policy: &Policy, answer: Option<&Given>) -> Result<(Vec<Shown>, bool), Failure> {
+        if let (Some(_), false) = (answer, self.0.len() == 1) {
+            let problem =
+                format!("the tasks make {} batches, and an answer is to one; give tasks of one batch", self.0.len());
+            return Err(Fault::new("--answer", problem).into());
+        }
+        let (mut all, mut unfit) = (Vec::new(), false);
+        for batch in &self.0 {
+            let call = batch.call(&policy.kind);
+            match Request::new(&policy.batch_api, &call) {
+                Ok(request) => {
+                    unfit |= request.mapping.as_ref().is_some_and(|mapping| !mapping.unfit.is_empty());
+                    all.push(batch.request(policy, &request)?);
+                    all.extend(answer.map(|answer| batch.answer(&request, answer)));
+                }
+                Err(error) => {
+                    unfit = true;
+                    all.push(Shown {
+                        json: json!({"request": null, "problem": error.message}),
+                        text: format!("no request: {error}"),
+                    });
+                }
+            }
+        }
+        Ok((all, unfit))
+    }
+}
+
+/// An answer to be read.
+#[derive(Debug)]
+pub(super) struct Given {
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Given {
+    pub(super) fn read(file: Option<&PathBuf>, status: u16) -> Result<Option<Self>, Failure> {
+        let Some(file) = file else { return Ok(None) };
+        let body = std::fs::read(file).map_err(|error| Fault::new(file.display(), error))?;
+        Ok(Some(Self { status, body }))
+    }
+}
+
+/// Something shown, as JSON and for people.
+pub(super) struct Shown {
+    pub(super) json: Value,
+    pub(super) text: String,
+}
+
+impl Batch {
+    fn call(&self, kind: &str) -> Call {
+        // Ids that show which line each is of.
+        let member = |(line, content): &(u64, Box<RawValue>)| CallMember {
+            id: TaskId::Single(Uuid::from_u128(u128::from(*line))),
+            content: content.clone(),
+        };
+        let members = self.members.iter().map(member).collect();
+        Call { batch_id: Uuid::nil(), kind: kind.to_owned(), attempt: 1, target: self.target.clone(), members }
+    }
+
+    fn request(&self, policy: &Policy, request: &Request<'_>) -> Result<Shown, Failure> {
+        let unusable = |error: CallError| Failure::from(Fault::new("the request", error));
+        let lines: Vec<u64> = self.members.iter().map(|(line, _)| *line).collect();
+        let (mut method, mut headers, mut url) = ("POST", Vec::new(), policy.batch_api.way.field().to_owned());
+        if let Way::Url(given) = &policy.batch_api.way {
+            url.clone_from(given);
+            headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+        }
+        if let Some(mapping) = &request.mapping {
+            let hidden = |name: String| (name.clone(), Value::String(format!("[secret {name}]")));
+            let secrets: Map<String, Value> = mapping.secrets().into_iter().map(hidden).collect();
+            let head = mapping.head(&request.key, secrets).map_err(unusable)?;
+            (method, url) = (mapping.method.name(), head.url(&url));
+            headers = head.headers;
+            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                headers.push(("Content-Type".to_owned(), mapping.media_type().to_owned()));
+            }
+        }
+        headers.push(("Idempotency-Key".to_owned(), request.key.clone()));
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        let mut text = format!("request\n  {method} {url}");
+        headers.iter().for_each(|(name, value)| text.push_str(&format!("\n  {name}: {value}")));
+        text.push('\n');
+        body.lines().for_each(|line| text.push_str(&format!("\n  {line}")));
+        if let Some(mapping) = &request.mapping {
+            for (at, problem) in &mapping.unfit {
+                text.push_str(&format!("\n  without line {}: {problem}", lines.get(*at).copied().unwrap_or_default()));
+            }
+        }
+        let headers: Map<String, Value> = headers.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let request = json!({"method": method, "url": url, "headers": headers, "body": body});
+        Ok(Shown { json: json!({"lines": lines, "request": request}), text })
+    }
+
+    fn answer(&self, request: &Request<'_>, given: &Given) -> Shown {
+        let (call, status) = (request.call, given.status);
+        let read = match &request.mapping {
+            Some(mapping) if mapping.reads() => mapping
+                .read(call, status, &status.to_string(), &given.body)
+                .map(|readings| (readings.members, readings.problem)),
+            _ if (200..300).contains(&status) => Answer::read(&given.body, call).map(|answer| {
+                let answer = match &request.mapping {
+                    Some(mapping) => mapping.complete(answer, call),
+                    None => answer,
+                };
+                as_any_batch_api(answer, call)
+            }),
+            _ => {
+                let cause = fanfold_batch_api::Cause::Status(status);
+                Err(CallError::new(cause, format!("the batch API answered {status}")))
+            }
+        };
+        let (members, problem) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let then = if error.retriable { "the call is repeated" } else { "its members fail" };
+                let json = json!({"answer": {"status": status, "failed": error.message, "retried": error.retriable}});
+                return Shown { json, text: format!("answer {status}\n  {}; {then}", error.message) };
+            }
+        };
+        let mut text = format!("answer {status}");
+        let mut list = Vec::new();
+        for ((line, _), reading) in self.members.iter().zip(members) {
+            let (outcome, said) =
+                reading.map_or(("no outcome", String::new()), |reading| (name(reading.outcome), said(&reading)));
+            text.push_str(format!("\n  line {line:<6}{outcome:<12}{}", shown(&said)).trim_end());
+            list.push(json!({"line": line, "outcome": outcome, "said": said}));
+        }
+        if let Some(problem) = &problem {
+            text.push_str(&format!("\n  {problem}; members without an outcome are tried again"));
+        }
+        Shown { json: json!({"answer": {"status": status, "members": list, "problem": problem}}), text }
+    }
+}
+
+/// An answer as any batch API gives it, by member.
+fn as_any_batch_api(answer: Answer, call: &Call) -> (Vec<Option<Reading>>, Option<String>) {
+    let reading = |outcome, error| Reading { outcome, error, result: None };
+    let (named, problem) = match answer {
+        Answer::AllSucceeded => {
+            return (call.members.iter().map(|_| Some(reading(MemberOutcome::Succeeded, None))).collect(), None);
+        }
+        Answer::Members(members) => (members, None),
+        Answer::Unclear { members, problem } => (members, Some(problem)),
+    };
+    let find = |member: &CallMember| {
+        let found = named.iter().find(|named| named.id == member.id);
+        found.map(|found| reading(found.outcome, found.error.clone()))
+    };
+    (call.members.iter().map(find).collect(), problem)
+}
+
+fn name(outcome: MemberOutcome) -> &'static str {
+    match outcome {
+        MemberOutcome::Succeeded => "succeeded",
+        MemberOutcome::Failed => "failed",
+        MemberOutcome::Retry => "retry",
+        MemberOutcome::Unclear => "unclear",
+    }
+}
+
+/// The error of a member, or its result.
+fn said(reading: &Reading) -> String {
+    let result =
+        || reading.result.as_ref().map(|result| result.as_str().map_or_else(|| result.to_string(), str::to_owned));
+    reading.error.clone().or_else(result).unwrap_or_default()
+}

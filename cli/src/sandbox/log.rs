@@ -1,0 +1,40 @@
+//! The sandbox's log: a line of JSON per call.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+
+use fanfold::clock::World;
+use serde_json::json;
+
+use super::ledger::Reply;
+use crate::failure::Failure;
+
+/// A file to which lines are appended.
+#[derive(Debug)]
+pub(super) struct CallLog(Mutex<File>);
+
+impl CallLog {
+    /// Opens the file, or makes it.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let file = File::options().append(true).create(true).open(path);
+        file.map(|file| Self(Mutex::new(file))).map_err(|error| Failure::io(path.display(), error))
+    }
+
+    /// Appends what a call was and what it got.
+    pub(super) fn note(&self, key: Option<&str>, attempt: Option<&str>, members: &[String], reply: &Reply) {
+        let line = json!({
+            "at": World::system().now().rfc3339(),
+            "key": key,
+            "attempt": attempt,
+            "members": members,
+            "status": reply.status,
+            "because": reply.because,
+        });
+        let Ok(mut file) = self.0.lock() else { return };
+        if let Err(error) = writeln!(file, "{line}") {
+            tracing::warn!(%error, "a line of the log is missing");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! What follows from attempts.
+
+use super::*;
+use fanfold::bits::Bits;
+use fanfold::ids::TaskId;
+use fanfold::limits::ERRORS_PER_BATCH_MAX;
+use fanfold::members::Members;
+use fanfold::store::batches::BatchStatus;
+use fanfold_batch_api::{MemberAnswer, MemberOutcome, RetryAfter};
+use proptest::prelude::*;
+use std::time::Duration;
+use uuid::Uuid;
+
+fn id(number: usize) -> TaskId {
+    TaskId::Single(Uuid::from_u128(number as u128))
+}
+
+fn batch(size: usize, attempts: u32) -> Batch {
+    let members = Members::new((0..size).map(id));
+    let batch = Batch::intended(Uuid::nil(), "parcel:0:NY".parse().unwrap(), members, Timestamp(0));
+    Batch {
+        status: BatchStatus::InProgress,
+        attempts,
+        ended: attempts.saturating_sub(1),
+        lease_until: Some(Timestamp(1)),
+        ..batch
+    }
+}
+
+fn policy(max_attempts: u32) -> Policy {
+    serde_json::from_value(serde_json::json!({
+        "kind": "parcel", "target": "content.state", "batch_api": {"command": ["x"]},
+        "max_attempts": max_attempts, "backoff": {"base": 2, "max": 10}
+    }))
+    .unwrap()
+}
+
+fn member(number: usize, outcome: MemberOutcome, error: Option<&str>) -> MemberAnswer {
+    MemberAnswer { id: id(number), outcome, error: error.map(str::to_owned) }
+}
+
+fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
+    let ended = Ended { result, gone: BTreeSet::new(), put_off: None };
+    settle(batch, ended, &policy(3), Timestamp(1_000), 0)
+}
+
+#[test]
+fn an_empty_answer_ends_the_batch() {
+    let settlement = run(&batch(3, 1), Ok(Answer::AllSucceeded));
+    assert_eq!((settlement.succeeded.count(), settlement.retry_at), (3, None));
+    assert_eq!(settlement.last_error, None);
+}
+
+#[test]
+fn each_member_gets_its_own_outcome() {
+    let answer = Answer::Members(vec![
+        member(0, MemberOutcome::Succeeded, None),
+        member(1, MemberOutcome::Failed, Some("too heavy")),
+        member(2, MemberOutcome::Retry, None),
+        member(9, MemberOutcome::Failed, Some("of another batch")),
+        member(0, MemberOutcome::Failed, Some("reported twice")),
+    ]);
+    let settlement = run(&batch(4, 1), Ok(answer));
+    assert_eq!(settlement.succeeded.iter().collect::<Vec<_>>(), [0]);
+    assert_eq!(settlement.failed.iter().collect::<Vec<_>>(), [1]);
+    assert_eq!(settlement.errors.len(), 1);
+    assert!(settlement.retry_at.is_some());
+    assert_eq!(settlement.last_error.as_deref(), Some("failed, without an error message"));
+}
+
+#[test]
+fn a_refused_batch_waits_as_long_as_it_was_asked_to() {
+    let day = 24 * 3_600;
+    for (asked, waited) in [(7, 7), (3_600, 3_600), (day, day), (2 * day, day)] {
+        let retry_after = Some(RetryAfter::Delay(Duration::from_secs(asked)));
+        let error = CallError { retry_after, ..CallError::new(Cause::Status(429), "429") };
+        let settlement = run(&batch(2, 1), Err(error));
+        assert_eq!(settlement.retry_at, Some(Timestamp(1_000 + waited * 1_000)), "{asked}");
+        assert_eq!(settlement.succeeded.count(), 0);
+    }
+    // The policy's own pause is the least.
+    let error = CallError { retry_after: Some(RetryAfter::At(Timestamp(1_500))), ..CallError::again("503") };
+    assert_eq!(run(&batch(2, 1), Err(error)).retry_at, Some(Timestamp(2_000)));
+}
+
+#[test]
+fn who_failed_without_a_clear_answer_is_known() {
+    let silent = |batch: &Batch, result| run(batch, result).silent.iter().collect::<Vec<_>>();
+    let unanswered = || CallError::new(Cause::Silence, "time-out");
+    // Failed by silence, and by an answer.
+    assert_eq!(silent(&batch(2, 3), Err(unanswered())), [0, 1]);
+    assert!(silent(&batch(2, 3), Err(CallError::again("500"))).is_empty());
+    assert!(silent(&batch(2, 1), Err(CallError::for_good("400"))).is_empty());
+    // After silence, an answer for the whole batch does not show that the first call did nothing; one for a member does.
+    let before = Batch { silent: Bits::ones(3), ..batch(3, 3) };
+    assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1, 2]);
+    let answer = vec![member(0, MemberOutcome::Failed, None), member(1, MemberOutcome::Succeeded, None)];
+    assert_eq!(silent(&before, Ok(Answer::Members(answer))), [2]);
+    let answer = (0..3).map(|slot| member(slot, MemberOutcome::Retry, None)).collect();
+    assert_eq!(silent(&before, Ok(Answer::Members(answer))), [0, 1, 2]);
+    assert!(silent(&before, Ok(Answer::AllSucceeded)).is_empty());
+    // A worker was lost: the result of its call is unknown.
+    let before = Batch { ended: 1, ..batch(2, 3) };
+    assert_eq!(silent(&before, Err(CallError::for_good("400"))), [0, 1]);
+}
+
+#[test]
+fn the_last_attempt_fails_what_is_left() {
+    for (members, error) in [
+        (1, CallError::again("500")),
+        (2, CallError::new(Cause::Status(503), "500")),
+        (2, CallError::new(Cause::Silence, "500")),
+    ] {
+        let settlement = run(&batch(members, 3), Err(error));
+        assert_eq!((settlement.failed.count() as usize, settlement.retry_at), (members, None));
+        assert_eq!(settlement.errors[0].0, "gave up after 3 attempts: 500");
+        assert!(settlement.parts.is_empty());
+    }
+    assert_eq!(run(&batch(1, 1), Err(CallError::for_good("400"))).failed.count(), 1);
+    assert_eq!(run(&batch(2, 1), Err(CallError::new(Cause::Status(404), "404"))).failed.count(), 2);
+    assert_eq!(run(&batch(2, 1), Err(CallError::new(Cause::NotMade, "no"))).failed.count(), 2);
+}
+
+/// The batch after an attempt, and the next attempt of it.
+fn next(batch: Batch, result: Result<Answer, CallError>) -> Batch {
+    let settlement = run(&batch, result);
+    Batch {
+        succeeded: settlement.succeeded,
+        failed: settlement.failed,
+        silent: settlement.silent,
+        errors: settlement.errors,
+        parts: settlement.parts,
+        lost: batch.attempts - (batch.ended + 1),
+        attempts: batch.attempts + 1,
+        ended: batch.ended + 1,
+        retry_at: settlement.retry_at,
+        ..batch
+    }
+}
+
+#[test]
+fn a_batch_that_is_refused_is_called_in_halves_at_once() {
+    let refused = || Err(CallError::for_good("422"));
+    let first = next(batch(4, 1), refused());
+    assert_eq!((first.called(), first.retry_at), (vec![0, 1], Some(Timestamp(1_000))));
+    assert!(first.failed.is_zero() && first.succeeded.is_zero());
+    // The first half works, so the second has the bad one: it is not called as a whole.
+    let second = next(first, Ok(Answer::AllSucceeded));
+    assert_eq!(second.called(), [2]);
+    let last = next(next(second, refused()), Ok(Answer::AllSucceeded));
+    assert_eq!(last.succeeded.iter().collect::<Vec<_>>(), [0, 1, 3]);
+    assert_eq!((last.error(2), last.retry_at, last.parts.is_empty()), (Some("422"), None, true));
+}
+
+#[test]
+fn a_fault_splits_when_attempts_are_used_up_and_counts_again_for_one_alone() {
+    let fault = || Err(CallError::again("500"));
+    let mut tried = batch(2, 1);
+    for attempt in 1..3 {
+        tried = next(tried, fault());
+        assert!(tried.parts.is_empty() && tried.called() == [0, 1], "{attempt}");
+    }
+    // Each alone is called as often as the batch was, in turns.
+    tried = next(tried, fault());
+    for slot in [0, 1, 0, 1, 0, 1] {
+        assert_eq!(tried.called(), [slot]);
+        tried = next(tried, fault());
+    }
+    assert_eq!((tried.failed.count(), tried.retry_at, tried.ended), (2, None, 9));
+    assert_eq!(tried.errors[0].0, "gave up after 3 attempts: 500");
+}
+
+#[test]
+fn a_retry_after_holds_up_the_halves_too() {
+    let retry_after = Some(RetryAfter::Delay(Duration::from_secs(60)));
+    let error = CallError { retry_after, ..CallError::for_good("413") };
+    let split = next(batch(4, 1), Err(error));
+    assert_eq!((split.called(), split.retry_at), (vec![0, 1], Some(Timestamp(61_000))));
+}
+
+#[test]
+fn a_half_without_an_answer_is_repeated_and_then_fails_alone() {
+    let silence = || Err(CallError::new(Cause::Silence, "nothing"));
+    let mut split = next(batch(4, 1), Err(CallError::for_good("400")));
+    for _ in 0..2 {
+        split = next(split, silence());
+        assert_eq!(split.called(), [0, 1]);
+        assert!(split.retry_at >= Some(Timestamp(2_000)), "the batch waits");
+    }
+    split = next(split, silence());
+    assert_eq!((split.called(), split.failed.count(), split.silent.count()), (vec![2, 3], 2, 2));
+    split = next(split, Ok(Answer::AllSucceeded));
+    assert_eq!((split.succeeded.count(), split.silent.count(), split.retry_at), (2, 2, None));
+}
+
+/// A worker that was lost in the call of one part says nothing about the members of others.
+#[test]
+fn a_lost_worker_may_have_done_what_it_called_and_nothing_else() {
+    let refused = || Err(CallError::for_good("400"));
+    let lost = |batch: Batch, workers| Batch { attempts: batch.attempts + workers, ..batch };
+    let first = lost(next(batch(4, 1), refused()), 1);
+    let second = next(next(first.clone(), refused()), Ok(Answer::AllSucceeded));
+    assert_eq!((second.called(), second.silent.iter().collect::<Vec<_>>()), (vec![1], vec![1]));
+    let last = next(next(second, Ok(Answer::AllSucceeded)), refused());
+    assert!(last.silent.is_zero(), "the others were never called by it: {last:?}");
+    // Too many in a row fail those that they called.
+    let killed = CallError { retriable: false, ..CallError::new(Cause::Silence, "workers were lost") };
+    let killed = next(lost(first, 31), Err(killed));
+    assert_eq!((killed.failed.iter().collect::<Vec<_>>(), killed.called()), (vec![0, 1], vec![2, 3]));
+    assert_eq!(killed.lost_in_a_row(), 0);
+}
+
+#[test]
+fn what_may_have_worked_is_not_called_in_halves_after_a_fault() {
+    let silence = || Err(CallError::new(Cause::Silence, "nothing"));
+    let fault = || Err(CallError::again("500"));
+    let tried = next(next(next(batch(4, 1), silence()), fault()), fault());
+    assert_eq!((tried.failed.count(), tried.silent.count(), tried.retry_at), (4, 4, None));
+    let lost = Batch { attempts: 4, ended: 2, ..batch(4, 3) };
+    assert_eq!((run(&lost, fault()).failed.count(), run(&lost, fault()).silent.count()), (4, 4));
+    // A half, too, is called again as it is.
+    let half = next(next(batch(4, 1), Err(CallError::for_good("400"))), silence());
+    let half = next(half, fault());
+    assert_eq!((half.called(), half.failed.count()), (vec![0, 1], 0));
+    let half = next(half, fault());
+    assert_eq!((half.called(), half.failed.count(), half.silent.count()), (vec![2, 3], 2, 2));
+    // After an answer that is final there is nothing to repeat.
+    let tried = next(next(batch(4, 1), silence()), Err(CallError::for_good("400")));
+    assert_eq!((tried.called(), tried.silent.count()), (vec![0, 1], 4));
+}
+
+#[test]
+fn after_a_fault_halves_wait_and_a_single_attempt_has_none() {
+    let fault = || Err(CallError::again("500"));
+    let split = next(batch(4, 3), fault());
+    assert!(split.called() == [0, 1] && split.retry_at >= Some(Timestamp(2_000)), "{split:?}");
+    let split = next(split, fault());
+    assert!(split.called() == [0] && split.retry_at >= Some(Timestamp(2_000)), "{split:?}");
+    let ended = Ended { result: fault(), gone: BTreeSet::new(), put_off: None };
+    let single = settle(&batch(4, 1), ended, &policy(1), Timestamp(1_000), 0);
+    assert_eq!((single.failed.count(), single.split, single.retry_at), (4, false, None));
+    let ended = Ended { result: Err(CallError::for_good("400")), gone: BTreeSet::new(), put_off: None };
+    assert!(settle(&batch(4, 1), ended, &policy(1), Timestamp(1_000), 0).split);
+}
+
+#[test]
+fn what_is_too_large_is_called_in_both_halves() {
+    let split = next(batch(4, 1), Err(CallError::new(Cause::Status(413), "413")));
+    assert_eq!(next(split, Ok(Answer::AllSucceeded)).called(), [2, 3]);
+}
+
+#[test]
+fn only_calls_that_failed_count_as_split() {
+    assert!(run(&batch(4, 1), Err(CallError::for_good("400"))).split);
+    let half = next(batch(4, 1), Err(CallError::for_good("400")));
+    let busy = Answer::Members(vec![member(0, MemberOutcome::Succeeded, None), member(1, MemberOutcome::Retry, None)]);
+    assert!(!run(&half, Ok(busy)).split, "the second half is halved, but no call was");
+    assert!(!run(&batch(1, 1), Err(CallError::for_good("400"))).split);
+}
+
+#[test]
+fn a_refusal_of_every_call_leaves_the_parts_as_they_are() {
+    let split = next(batch(4, 1), Err(CallError::for_good("400")));
+    let put_off = Some(Timestamp(9_000));
+    let busy = CallError::new(Cause::Status(429), "429");
+    let ended = Ended { result: Err(busy), gone: BTreeSet::new(), put_off };
+    let settlement = settle(&split, ended, &policy(3), Timestamp(1_000), 0);
+    assert_eq!((&settlement.parts, settlement.refused), (&split.parts, 1));
+    assert!(settlement.retry_at >= put_off);
+    // Nothing can be called, or not for days: that concerns all parts.
+    assert_eq!(next(split, Err(CallError::new(Cause::NotMade, "no"))).failed.count(), 4);
+}
+
+#[test]
+fn members_of_an_unclear_answer_say_what_was_unclear() {
+    let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
+    let members = vec![member(0, MemberOutcome::Failed, None), unclear];
+    let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
+    let settlement = run(&batch(3, 3), Ok(answer));
+    let errors: BTreeSet<&str> = settlement.errors.iter().map(|(error, _)| error.as_str()).collect();
+    assert!(errors.contains("gave up after 3 attempts: `DONE`"), "{errors:?}");
+    let unreported = "gave up after 3 attempts: the answer has no outcome for it, and its entry 7 names no task";
+    assert!(errors.contains(unreported), "{errors:?}");
+    assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [1, 2], "they may have worked");
+
+    let stranger = Answer::Members(vec![member(9, MemberOutcome::Succeeded, None)]);
+    let settlement = run(&batch(1, 3), Ok(stranger));
+    let error = &settlement.errors[0].0;
+    assert!(error.ends_with(&format!("but one for {}, which is no member", id(9))), "{error}");
+    assert!(settlement.silent.is_zero());
+}
+
+#[test]
+fn long_and_many_errors_are_bounded() {
+    let answer = (0..100).map(|n| member(n, MemberOutcome::Failed, Some(&format!("é{n:0>300}")))).collect();
+    let settlement = run(&batch(100, 1), Ok(Answer::Members(answer)));
+    assert!(settlement.errors.len() <= ERRORS_PER_BATCH_MAX + 1);
+    assert!(settlement.errors.iter().all(|(error, _)| error.len() <= ERROR_BYTES_MAX));
+    assert_eq!(settlement.errors.iter().map(|(_, slots)| slots.count()).sum::<u64>(), 100);
+}
+
+proptest! {
+    /// Whatever the answers, every member ends in one outcome within the attempts allowed, and none changes it.
+    #[test]
+    fn every_member_ends_once(size in 1_usize..40, answers in prop::collection::vec(
+        prop::option::of(prop::collection::vec((0_usize..45, 0_u8..4), 0..60)), 1..7), faults in prop::collection::vec(0_u8..3, 1..7)
+    ) {
+        let mut batch = batch(size, 0);
+        let mut faults = faults.iter().cycle();
+        let mut answers = answers.iter().cycle();
+        while !batch.unsettled().is_empty() {
+            prop_assert!(batch.attempts < 3 * 2 * 40, "calls end");
+            batch.attempts += 1;
+            batch.ended = batch.attempts - 1;
+            let result = match answers.next().unwrap() {
+                None => Err(match faults.next().unwrap() {
+                    0 => CallError::again("500"),
+                    1 => CallError::for_good("400"),
+                    _ => CallError::new(Cause::Silence, "nothing"),
+                }),
+                Some(members) => Ok(Answer::Members(members.iter().map(|(number, outcome)| {
+                    let outcome = match outcome {
+                        0 => MemberOutcome::Succeeded,
+                        1 => MemberOutcome::Failed,
+                        _ => MemberOutcome::Retry,
+                    };
+                    member(*number, outcome, None)
+                }).collect())),
+            };
+            let called: BTreeSet<usize> = batch.called().into_iter().collect();
+            prop_assert!(called.iter().all(|slot| batch.unsettled().contains(slot)) && !called.is_empty());
+            let settlement = run(&batch, result);
+            prop_assert_eq!(settlement.succeeded.and(&batch.succeeded).count(), batch.succeeded.count());
+            prop_assert_eq!(settlement.failed.and(&batch.failed).count(), batch.failed.count());
+            prop_assert!(settlement.succeeded.and(&settlement.failed).is_zero());
+            let new = settlement.succeeded.iter().chain(settlement.failed.iter());
+            let others = new.filter(|slot| batch.unsettled().contains(slot) && !called.contains(slot)).count();
+            prop_assert_eq!(others, 0, "only who was called gets an outcome");
+            (batch.succeeded, batch.failed, batch.errors) = (settlement.succeeded, settlement.failed, settlement.errors);
+            (batch.silent, batch.parts) = (settlement.silent, settlement.parts);
+            prop_assert_eq!(settlement.retry_at.is_none(), batch.unsettled().is_empty());
+        }
+        let explained: u64 = batch.errors.iter().map(|(_, slots)| slots.count()).sum();
+        prop_assert_eq!(explained, batch.failed.count());
+        prop_assert!(batch.parts.is_empty());
+    }
+}

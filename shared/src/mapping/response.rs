@@ -1,0 +1,343 @@
+//! How an answer names the outcomes of members.
+
+use serde::{Deserialize, Serialize};
+
+use super::template::{Compiler, OF_MEMBER, Report, Text};
+use super::term::{Term, Variable};
+use crate::limits::{LISTS_MAX, MAPPING_BYTES_MAX};
+
+/// How an answer names the outcomes of members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ResponseMapping {
+    /// JSON Pointers to the lists of items: one or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Pointers>,
+    /// How items belong to members.
+    #[serde(default, rename = "match", skip_serializing_if = "Option::is_none")]
+    pub matching: Option<Match>,
+    /// Expression over `item`: the position of its member in the request, from 0. With `match: exceptions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
+    /// Expression over `item`: what is compared with `member`. With `match: id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Expression over `item`: the value that was sent, which is compared with `member`. With `match: echo`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<String>,
+    /// Expression over a member (`id`, `content`, `index`): what an item's `id` or `echo` is compared with. By default `id` or `content`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// Expression over `item`, true or false: whether the member succeeded. By default those listed under `exceptions` and `echo` did
+    /// not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok: Option<String>,
+    /// Expression over `item`, true or false: whether a member that did not succeed is tried again. By default those under `echo` are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+    /// Expression over `item`: why the member did not succeed. By default the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Expression over `item`: what a member that succeeded brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Statuses besides 2xx whose answers have items.
+    #[cfg_attr(feature = "openapi", schemars(inner(range(min = 300, max = 599))))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<u16>,
+    /// What answers say of the call as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeMapping>,
+}
+
+/// What answers say of the call as a whole. The expressions are over `status` and `body`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WholeMapping {
+    /// Whether the call failed as a whole although the status is 2xx.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Whether a failed call is repeated: true, false, or null for what the status means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+    /// Why it failed. By default the beginning of the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One JSON Pointer, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "a JSON Pointer such as `/items`, or a list of them, is expected")]
+pub enum Pointers {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+impl Pointers {
+    fn all(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Several(several) => several,
+        }
+    }
+}
+
+/// How items belong to members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    /// There is one item per member, in the order of the request.
+    Index,
+    /// Items name the members that did not succeed, by their positions. The others succeeded, if the status is 2xx.
+    Exceptions,
+    /// Items name members by an id.
+    Id,
+    /// Items are what was sent of the members that did not succeed. The others succeeded, if the status is 2xx.
+    Echo,
+    /// There are no items: all succeeded, or none.
+    None,
+}
+
+impl Match {
+    /// Whether members that no item names succeeded.
+    #[must_use]
+    pub fn lists_exceptions(self) -> bool {
+        matches!(self, Self::Exceptions | Self::Echo | Self::None)
+    }
+}
+
+/// A response mapping, ready to be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompiledResponse {
+    /// The lists of items, each as it is called in `from`, and the steps to it.
+    pub lists: Vec<(String, Vec<Text>)>,
+    /// How items belong to members.
+    pub matching: Match,
+    /// What names the item's member, unless that is its position: with [`Match::Exceptions`] a position.
+    pub name: Option<Term>,
+    /// What it is compared with.
+    pub member: Option<Term>,
+    /// Whether the member succeeded.
+    pub ok: Option<Term>,
+    /// Whether it is tried again.
+    pub retry: Option<Term>,
+    /// Why it did not succeed.
+    pub error: Option<Term>,
+    /// What it brought.
+    pub result: Option<Term>,
+    /// Statuses besides 2xx whose answers have items.
+    pub statuses: Vec<u16>,
+    /// Whether the call failed although the status is 2xx.
+    pub whole_failed: Option<Term>,
+    /// Whether a failed call is repeated.
+    pub whole_retry: Option<Term>,
+    /// Why it failed.
+    pub whole_error: Option<Term>,
+}
+
+/// Variables of terms about an item. The body is none of them: each term is evaluated for each of thousands of items.
+const OF_ITEM: [Variable; 6] =
+    [Variable::Item, Variable::From, Variable::Status, Variable::With, Variable::Kind, Variable::Target];
+
+/// Variables of terms about a whole answer.
+const OF_ANSWER: [Variable; 5] = [Variable::Status, Variable::Body, Variable::With, Variable::Kind, Variable::Target];
+
+/// Variables of pointers.
+const OF_POINTER: [Variable; 3] = [Variable::With, Variable::Kind, Variable::Target];
+
+impl ResponseMapping {
+    /// This one, and where it says nothing, the other.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let whole = match (self.whole, other.whole) {
+            (Some(own), Some(other)) => Some(WholeMapping {
+                failed: own.failed.or(other.failed),
+                retry: own.retry.or(other.retry),
+                error: own.error.or(other.error),
+            }),
+            (own, other) => own.or(other),
+        };
+        Self {
+            items: self.items.or(other.items),
+            matching: self.matching.or(other.matching),
+            index: self.index.or(other.index),
+            id: self.id.or(other.id),
+            echo: self.echo.or(other.echo),
+            member: self.member.or(other.member),
+            ok: self.ok.or(other.ok),
+            retry: self.retry.or(other.retry),
+            error: self.error.or(other.error),
+            result: self.result.or(other.result),
+            statuses: if self.statuses.is_empty() { other.statuses } else { self.statuses },
+            whole,
+        }
+    }
+
+    /// Compiles it, and reports what is wrong. `path`: the field that holds it.
+    pub fn compile(&self, path: &str, report: Report<'_>) -> CompiledResponse {
+        self.check(path, report);
+        let mut compiler = Compiler::new(report);
+        let mut term = |field: &str, source: Option<&String>, allowed: &[Variable]| {
+            source.and_then(|source| compiler.term(&format!("{path}.{field}"), source, allowed))
+        };
+        let matching = self.matching.unwrap_or(Match::None);
+        let (name, default) = match matching {
+            Match::Exceptions => (term("index", self.index.as_ref(), &OF_ITEM), None),
+            Match::Id => (term("id", self.id.as_ref(), &OF_ITEM), Some("id".to_owned())),
+            Match::Echo => (term("echo", self.echo.as_ref(), &OF_ITEM), Some("content".to_owned())),
+            Match::Index | Match::None => (None, None),
+        };
+        let member = default.map(|default| self.member.clone().unwrap_or(default));
+        let member = term("member", member.as_ref(), &OF_MEMBER);
+        let ok = term("ok", self.ok.as_ref(), &OF_ITEM);
+        let retry = term("retry", self.retry.as_ref(), &OF_ITEM);
+        let error = term("error", self.error.as_ref(), &OF_ITEM);
+        let result = term("result", self.result.as_ref(), &OF_ITEM);
+        let whole = self.whole.clone().unwrap_or_default();
+        let whole_failed = term("whole.failed", whole.failed.as_ref(), &OF_ANSWER);
+        let whole_retry = term("whole.retry", whole.retry.as_ref(), &OF_ANSWER);
+        let whole_error = term("whole.error", whole.error.as_ref(), &OF_ANSWER);
+        let pointers = self.items.as_ref().map_or(&[][..], Pointers::all);
+        let steps = |pointer: &String| {
+            let step = |step: &str| {
+                compiler.text(&format!("{path}.items"), &step.replace("~1", "/").replace("~0", "~"), &OF_POINTER)
+            };
+            (pointer.clone(), pointer.split('/').skip(1).map(step).collect())
+        };
+        CompiledResponse {
+            lists: pointers.iter().map(steps).collect(),
+            matching,
+            name,
+            member,
+            ok,
+            retry,
+            error,
+            result,
+            statuses: self.statuses.clone(),
+            whole_failed,
+            whole_retry,
+            whole_error,
+        }
+    }
+
+    fn check(&self, path: &str, report: Report<'_>) {
+        let mut report = |field: &str, problem: &str| report(&format!("{path}.{field}"), problem.to_owned());
+        let Some(matching) = self.matching else {
+            return report("match", "is missing, one of index, exceptions, id, echo, none is needed");
+        };
+        let of_items = [
+            ("items", self.items.is_some()),
+            ("ok", self.ok.is_some()),
+            ("retry", self.retry.is_some()),
+            ("error", self.error.is_some()),
+            ("result", self.result.is_some()),
+        ];
+        if matching == Match::None {
+            for (field, _) in of_items.iter().filter(|(_, given)| *given) {
+                report(field, "is about items, and with `match: none` an answer has none");
+            }
+        } else if self.items.is_none() {
+            report(
+                "items",
+                "is missing, the JSON Pointer to a list is needed, such as `/items`; `\"\"` is the whole answer",
+            );
+        }
+        for (field, given, needed) in [
+            ("index", self.index.is_some(), matching == Match::Exceptions),
+            ("id", self.id.is_some(), matching == Match::Id),
+            ("echo", self.echo.is_some(), matching == Match::Echo),
+        ] {
+            match (given, needed) {
+                (false, true) => {
+                    report(field, "is missing: an expression is needed that names the member of an `item`")
+                }
+                (true, false) => report(field, "does not belong to this `match`"),
+                _ => {}
+            }
+        }
+        if self.member.is_some() && !matches!(matching, Match::Id | Match::Echo) {
+            report("member", "does not belong to this `match`; it is for `id` and `echo`");
+        }
+        if self.ok.is_none() && matches!(matching, Match::Index | Match::Id) {
+            report("ok", "is missing: an expression is needed that is true if the member of an `item` succeeded");
+        }
+        self.check_lists(matching, &mut report);
+    }
+
+    fn check_lists(&self, matching: Match, report: &mut dyn FnMut(&str, &str)) {
+        let pointers = self.items.as_ref().map_or(&[][..], Pointers::all);
+        if pointers.len() > LISTS_MAX || self.items.is_some() && pointers.is_empty() {
+            report("items", &format!("names {} lists, 1 to {LISTS_MAX} are allowed", pointers.len()));
+        }
+        if matching == Match::Index && pointers.len() > 1 {
+            report("items", "names several lists; with `match: index` there is one");
+        }
+        if let Some(wrong) = pointers.iter().find(|pointer| !pointer.is_empty() && !pointer.starts_with('/')) {
+            report("items", &format!("is `{wrong}`, a JSON Pointer begins with `/`"));
+        }
+        if let Some(wrong) = self.statuses.iter().find(|status| !(300..=599).contains(*status)) {
+            report("statuses", &format!("has {wrong}, 300 to 599 are allowed (2xx are read in any case)"));
+        }
+        if serde_json::to_vec(self).map_or(usize::MAX, |json| json.len()) > MAPPING_BYTES_MAX {
+            report(
+                "match",
+                &format!("stands in a mapping of more than {MAPPING_BYTES_MAX} bytes as JSON, which is not allowed"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn faults(mapping: Value) -> Vec<(String, String)> {
+        let mapping: ResponseMapping = serde_json::from_value(mapping).unwrap();
+        let mut faults = Vec::new();
+        mapping.compile("response", &mut |field, problem| faults.push((field.to_owned(), problem)));
+        faults
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_named() {
+        let id = |changes: Value| {
+            let mut mapping = json!({"items": "/i", "match": "id", "id": "item.id", "ok": "item.ok"});
+            mapping.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            mapping
+        };
+        assert_eq!(faults(id(json!({"member": "content.n", "statuses": [400]}))), Vec::new());
+        for (mapping, field, problem) in [
+            (json!({}), "response.match", "is missing"),
+            (json!({"match": "none", "ok": "true"}), "response.ok", "with `match: none` an answer has none"),
+            (json!({"match": "index", "ok": "true"}), "response.items", "is missing"),
+            (json!({"match": "index", "items": ""}), "response.ok", "is missing"),
+            (json!({"match": "exceptions", "items": ""}), "response.index", "is missing"),
+            (id(json!({"echo": "item"})), "response.echo", "does not belong to this `match`"),
+            (
+                json!({"match": "index", "items": "", "ok": "true", "member": "id"}),
+                "response.member",
+                "it is for `id` and `echo`",
+            ),
+            (json!({"match": "index", "items": ["/a", "/b"], "ok": "true"}), "response.items", "names several lists"),
+            (id(json!({"items": []})), "response.items", "names 0 lists, 1 to 8 are allowed"),
+            (id(json!({"items": "i"})), "response.items", "begins with `/`"),
+            (id(json!({"items": "/${item}"})), "response.items", "refers to `item`"),
+            (id(json!({"ok": "body.x"})), "response.ok", "refers to `body`"),
+            (id(json!({"member": "item.x"})), "response.member", "refers to `item`"),
+            (id(json!({"whole": {"retry": "item.x"}})), "response.whole.retry", "refers to `item`"),
+            (id(json!({"statuses": [200]})), "response.statuses", "has 200, 300 to 599 are allowed"),
+        ] {
+            let found = faults(mapping.clone());
+            assert!(found.iter().any(|(at, what)| at == field && what.contains(problem)), "{mapping}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Pauses, as workers have to know of them: those that began some time after the response to a pause send no message about its
+//! lanes, and intend no batch of them. And who wakes a lane that is resumed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use fanfold::control::Scope;
+use fanfold::lane::Lane;
+use fanfold::limits::POLICY_CACHE_MAX;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::faults::Fault;
+use crate::lock;
+use crate::order::intended;
+use crate::request::{Request, queue_of};
+use crate::wire::Line;
+
+/// Who begins this much later than the response to a pause knows of it: what is cached is not older.
+const KNOWN_WITHIN: Duration = Duration::from_secs(POLICY_CACHE_MAX.as_secs() + 1);
+
+/// What invocations know, and what they sent.
+#[derive(Debug, Default)]
+pub(crate) struct Heeding {
+    /// When an invocation made its first request.
+    begun: BTreeMap<String, Instant>,
+    /// Those that could not read switches, for which nothing is paused then.
+    blind: BTreeSet<String>,
+    /// When the last election was asked for, by lane.
+    woken: BTreeMap<Lane, Instant>,
+}
+
+impl Heeding {
+    /// A request of an invocation is to meet this fault.
+    pub(crate) fn read_with(&mut self, request: &Request, fault: Fault, who: &str) {
+        let harmless = matches!(fault, Fault::None | Fault::CrashBefore | Fault::CrashAfter);
+        if !harmless && request.table() == "PoliciesTable" {
+            self.blind.insert(who.to_owned());
+        }
+    }
+
+    /// Whether an election was asked for in a lane.
+    pub(crate) fn woken_since(&self, lane: &Lane, then: Instant) -> bool {
+        self.woken.get(lane).is_some_and(|at| *at >= then)
+    }
+}
+
+impl Line {
+    /// Looks at a request before it is made.
+    pub(crate) fn heeds(&self, request: &Request, who: &str, step: &str) {
+        let begun = *lock(&self.sim.heeding).begun.entry(who.to_owned()).or_insert_with(Instant::now);
+        let lanes = match (queue_of(&request.body), step) {
+            (queue @ ("ElectQueue" | "GroupQueue"), _) => {
+                let lanes = lanes_in(request);
+                if queue == "ElectQueue" {
+                    let now = Instant::now();
+                    lock(&self.sim.heeding).woken.extend(lanes.iter().map(|lane| (lane.clone(), now)));
+                }
+                if matches!(step, "register" | "produce" | "elect") { lanes } else { Vec::new() }
+            }
+            (_, "group") => {
+                let intended = intended(request).filter(|(_, _, members)| !members.is_empty());
+                intended.and_then(|(_, lane, _)| lane.parse().ok()).into_iter().collect()
+            }
+            _ => return,
+        };
+        if lock(&self.sim.heeding).blind.contains(who) {
+            return;
+        }
+        for (lane, scope) in self.paused_before(&lanes, begun) {
+            self.sim.violate(format!("{who} works on lane {lane}, although {scope} is paused: {}", request.names));
+        }
+    }
+
+    /// The lanes that an invocation must know to be paused.
+    fn paused_before(&self, lanes: &[Lane], begun: Instant) -> Vec<(Lane, Scope)> {
+        let model = lock(&self.sim.model);
+        let paused = |scope: &Scope| model.control.paused.get(scope).is_some_and(|since| *since + KNOWN_WITHIN < begun);
+        let paused = |lane: &Lane| Some((lane.clone(), Scope::of(lane).into_iter().find(paused)?));
+        lanes.iter().filter_map(paused).collect()
+    }
+}
+
+/// The lanes that messages are about.
+fn lanes_in(request: &Request) -> Vec<Lane> {
+    let entries = request.body["Entries"].as_array().into_iter().flatten();
+    let lane = |entry: &Value| {
+        let body: Value = serde_json::from_str(entry["MessageBody"].as_str()?).ok()?;
+        body["lane"].as_str()?.parse().ok()
+    };
+    entries.filter_map(lane).collect()
+}
