@@ -36,7 +36,7 @@ fn policy(max_attempts: u32) -> Policy {
 }
 
 fn member(number: usize, outcome: MemberOutcome, error: Option<&str>) -> MemberAnswer {
-    MemberAnswer { id: id(number), outcome, error: error.map(str::to_owned) }
+    MemberAnswer { error: error.map(str::to_owned), ..MemberAnswer::new(id(number), outcome) }
 }
 
 fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
@@ -273,7 +273,7 @@ fn a_refusal_of_every_call_leaves_the_parts_as_they_are() {
 
 #[test]
 fn members_of_an_unclear_answer_say_what_was_unclear() {
-    let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
+    let unclear = MemberAnswer { error: Some("`DONE`".to_owned()), ..MemberAnswer::new(id(1), MemberOutcome::Unclear) };
     let members = vec![member(0, MemberOutcome::Failed, None), unclear];
     let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
     let settlement = run(&batch(3, 3), Ok(answer));
