@@ -1,16 +1,21 @@
 //! Results are written before the outcomes that they belong to, and count only with them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
+use fanfold::messages::HandleMessage;
+use fanfold::parts::Parts;
 use fanfold::results::Kept;
-use fanfold::store::batches::{Batch, BatchStatus};
+use fanfold::store::batches::{Batch, BatchStatus, Settlement};
 use fanfold_batch_api::{Answer, Call, CallMember, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, policy};
+use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, policy};
 use serde_json::{Value, json};
+
+/// That of a call.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What was returned for each member, by attempt.
 type Returned = Arc<Mutex<BTreeMap<TaskId, BTreeMap<u32, String>>>>;
@@ -90,27 +95,38 @@ async fn records(stack: &TestStack) -> usize {
     stack.scan("BatchesTable").await.iter().filter(|item| item["id"].as_s().unwrap().contains(':')).count()
 }
 
+/// A worker that wakes up late writes its results, and its outcomes are refused.
 #[tokio::test(start_paused = true)]
 async fn a_result_without_a_recorded_success_is_never_shown() {
-    let between = AtomicUsize::new(0);
-    at_every_request(Moment::After, async |crash| {
-        let (_, api) = labels();
-        let stack = TestStack::new(keeping(json!({})), api, crash).await;
-        let tasks = stack.register_orders("117", 0..1).await;
-        stack.drain().await;
-        // The worker may be dead, and nobody followed it yet.
-        if let Some(batch) = stack.all_batches().await.pop() {
-            let succeeded = batch.succeeded.get(0);
-            between.fetch_add(usize::from(records(&stack).await > 0 && !succeeded), Ordering::Relaxed);
-            assert_eq!(results(&stack, &batch).await[0].is_some(), succeeded, "{batch:?}");
-        }
-        stack.sweep().await;
-        stack.drain().await;
-        stack.assert_settled(&tasks, 10).await;
-        stack.crash.struck()
-    })
-    .await;
-    assert!(between.into_inner() > 0, "no worker died between the two writes");
+    let (_, api) = labels();
+    let stack = TestStack::new(keeping(json!({})), api, Crash::never()).await;
+    let tasks = stack.register_orders("117", 0..2).await;
+    stack.pass(&[QueueName::Elect, QueueName::Group]).await;
+    let message: HandleMessage =
+        serde_json::from_str(&stack.receive(QueueName::Handle).await[0].body.clone().unwrap()).unwrap();
+    let asleep = stack.batches.begin(message.batch, message.attempt, TIMEOUT).await.unwrap().done().unwrap();
+    let late = Settlement {
+        succeeded: Bits::ones(2),
+        failed: Bits::default(),
+        silent: Bits::default(),
+        errors: Vec::new(),
+        codes: Vec::new(),
+        results: vec![(0, "\"late\"".to_owned()), (1, "\"late\"".to_owned())],
+        refused: 0,
+        parts: Parts::default(),
+        split: false,
+        last_error: None,
+        retry_at: None,
+    };
+    tokio::time::sleep(Duration::from_secs(130)).await;
+    stack.handle_message(message).await;
+    assert!(!stack.batches.settle(&asleep, late).await.unwrap().is_done(), "the late outcomes are refused");
+    assert_eq!(records(&stack).await, 2, "the late results are written, and those that count");
+    stack.drain().await;
+    let batch = stack.assert_settled(&tasks, 10).await.remove(&tasks[0]).unwrap();
+    for kept in results(&stack, &batch).await {
+        assert!(matches!(kept, Some(Kept::Result(kept)) if kept.contains("\"attempt\":2")), "{batch:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,12 +158,7 @@ async fn results_of_a_batch_that_waits_are_kept_for_longer() {
     let (_, api) = labels();
     let stack = TestStack::new(keeping(json!({"backoff": {"base": "1day", "max": "1day"}})), api, Crash::never()).await;
     stack.register_orders("117", 0..2).await;
-    for _ in 0..20 {
-        stack
-            .pass(&[fanfold_tests::QueueName::Elect, fanfold_tests::QueueName::Group, fanfold_tests::QueueName::Handle])
-            .await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle]).await;
     let expires = async || -> u64 {
         let items = stack.scan("BatchesTable").await;
         let item = items.iter().find(|item| item["id"].as_s().unwrap().contains(':')).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::http::Request;
-use fanfold::limits::{RESULT_BYTES_MAX, RESULTS_PAGE_BYTES_MAX};
+use fanfold::limits::RESULT_BYTES_MAX;
 use fanfold_batch_api::{Answer, CallMember, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, ScriptedApi, TestStack};
 use serde_json::{Value, json};
@@ -91,8 +91,7 @@ async fn they_are_paged_by_number_and_by_bytes() {
     let (fanout, ids) = handled(&server, 20).await;
     let (found, pages) = server.pages(&format!("/fanouts/{fanout}/results"), "results").await;
     let expected: Vec<Value> = ids.iter().enumerate().map(|(n, id)| expected(n, id, bytes)).collect();
-    assert!(found == expected && pages == 3, "{} in {pages} pages", found.len());
-    assert!(RESULTS_PAGE_BYTES_MAX / bytes == 8);
+    assert!(found == expected && pages == 2, "{} in {pages} pages", found.len());
     let task = server.get(&format!("/tasks/{}", ids[1])).await.ok(200);
     let batch = format!("/batches/{}/results", task["batch"].as_str().unwrap());
     assert_eq!(server.pages(&batch, "results").await.0.len(), 20);
@@ -111,9 +110,11 @@ async fn groups_that_were_added_are_listed_too() {
         let server = &server;
         async move { super::ids(&server.pages(&format!("/fanouts/{fanout}/results{after}"), "results").await.0) }
     };
+    // Groups that were added are in the order of their ids.
+    ids[1..6].sort_unstable();
     let done: Vec<String> = ids[1..6].iter().map(ToString::to_string).collect();
     assert_eq!(page(String::new()).await, done);
-    assert_eq!(page(format!("?after={}", ids[2])).await, done[2..]);
+    assert_eq!(page(format!("?after={}", done[1])).await, done[2..]);
     assert_eq!(page(format!("?after={}", done[3].replace(':', "%3A"))).await, done[4..]);
     let stranger = server.get(&format!("/fanouts/{fanout}/results?after={fanout}")).await;
     assert_eq!(stranger.status, 400);
