@@ -164,7 +164,7 @@ impl Kept {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -242,6 +242,3 @@ mod tests {
         (any::<u32>(), names).prop_map(|(bytes, records)| ResultList { bytes: bytes as usize, records })
     }
 }
-
-#[cfg(test)]
-pub(crate) use self::tests::any_results;

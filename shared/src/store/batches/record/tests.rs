@@ -4,7 +4,7 @@ use super::*;
 use crate::ids::ItemId;
 use crate::pacing::Turn;
 use crate::parts::tests::any_parts;
-use crate::results::any_results;
+use crate::results::tests::any_results;
 use crate::store::notices::any_notice;
 use crate::store::testing::{any_bits, any_id, any_time};
 
