@@ -8,7 +8,9 @@
 
 mod record;
 
-use crate::limits::{RESULT_BYTES_MAX, RESULT_RECORDS_MAX, RESULTS_PER_BATCH_BYTES_MAX, RESULTS_PER_RECORD_BYTES_MAX};
+use crate::limits::{
+    RESULT_BYTES_MAX, RESULT_DEPTH_MAX, RESULT_RECORDS_MAX, RESULTS_PER_BATCH_BYTES_MAX, RESULTS_PER_RECORD_BYTES_MAX,
+};
 
 pub use self::record::{ResultRecord, ResultsError, unpack};
 
@@ -109,6 +111,11 @@ impl ResultList {
                 format!("the result has {bytes} bytes as JSON, at most {RESULT_BYTES_MAX} are kept: {advice}");
             return Kept::LeftOut(problem);
         }
+        if depth(&json) > RESULT_DEPTH_MAX {
+            let problem =
+                format!("the result is nested deeper than the {RESULT_DEPTH_MAX} levels that are kept: {advice}");
+            return Kept::LeftOut(problem);
+        }
         if self.bytes + bytes > RESULTS_PER_BATCH_BYTES_MAX {
             return Kept::LeftOut(format!(
                 "the results of its batch have more than {RESULTS_PER_BATCH_BYTES_MAX} bytes as JSON, which is as much as is \
@@ -150,6 +157,25 @@ impl ResultList {
         let records = names.chunks(NAME_BYTES).enumerate().map(name).collect::<Result<_, _>>()?;
         Ok(Self { bytes: number(head) as usize, records })
     }
+}
+
+/// How deep JSON is nested.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 impl Kept {
@@ -211,6 +237,20 @@ pub(crate) mod tests {
         assert!(note.contains("more than 16777216 bytes") && note.contains("`max_batch`"), "{note}");
         let (list, records) = list.with(2, vec![(70, of(9))]);
         assert!(matches!(&found(&list, &records, 70)[..], [Kept::LeftOut(_)]), "it counts what was kept before");
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_left_out() {
+        for (json, levels) in
+            [("7", 0), ("[]", 1), (r#"{"a": [{}], "b": []}"#, 3), (r#""[[\"[[""#, 0), (r#"["\\", []]"#, 2)]
+        {
+            assert_eq!(depth(json), levels, "{json}");
+        }
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let results = vec![(0, deep(RESULT_DEPTH_MAX)), (1, deep(RESULT_DEPTH_MAX + 1))];
+        let (list, records) = ResultList::default().with(1, results);
+        assert_eq!(found(&list, &records, 0), [Kept::Result(deep(RESULT_DEPTH_MAX))]);
+        assert!(matches!(&found(&list, &records, 1)[..], [Kept::LeftOut(note)] if note.contains("100 levels")));
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub const RESULTS_PER_BATCH_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 /// DynamoDB may be (400 KB).
 pub const RESULTS_PER_RECORD_BYTES_MAX: usize = 300 * 1_024;
 
+/// How deep a result that is kept may be nested: readers of JSON allow 128 levels, and lists of results add some.
+pub const RESULT_DEPTH_MAX: usize = 100;
+
 /// Records of results of a batch: each call that brings some has its own. Their list takes at most 16 KiB of the batch's record.
 pub const RESULT_RECORDS_MAX: usize = 2_048;
 
