@@ -12,6 +12,7 @@ mod open;
 mod policy;
 mod print;
 mod refusal;
+mod results;
 mod scope;
 mod seal;
 mod status;
@@ -36,6 +37,7 @@ pub(crate) enum ClientCommand {
     Status(status::StatusArgs),
     Wait(wait::WaitArgs),
     Items(items::ItemsArgs),
+    Results(results::ResultsArgs),
     Open(open::OpenArgs),
     Add(add::AddArgs),
     Seal(seal::SealArgs),
@@ -57,6 +59,7 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Status(args) => status::run(args).await,
         ClientCommand::Wait(args) => wait::run(args).await,
         ClientCommand::Items(args) => items::run(args).await,
+        ClientCommand::Results(args) => results::run(args).await,
         ClientCommand::Open(args) => open::run(args).await,
         ClientCommand::Add(args) => add::run(args).await,
         ClientCommand::Seal(args) => seal::run(args).await,

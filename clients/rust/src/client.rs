@@ -14,7 +14,7 @@ use crate::compact::Entry;
 use crate::error::ClientError;
 use crate::http::{Http, Signer};
 use crate::ids::{Item, ItemGroup, expand_ranges};
-use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode};
+use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode, TaskResult};
 
 /// Items that one request may add; for more, `add` sends several requests.
 const ITEMS_PER_ADD_MAX: u64 = 709_632;
@@ -200,6 +200,12 @@ impl Fanfold {
             .try_flatten()
     }
 
+    /// Lists what became of a fan-out's tasks, page by page: those that succeeded or failed.
+    pub fn results(&self, fanout: Uuid) -> impl Stream<Item = Result<TaskResult, ClientError>> {
+        let results = self.pages::<Results>(format!("/fanouts/{fanout}/results"));
+        results.map_ok(|page| stream::iter(page.results.into_iter().map(Ok))).try_flatten()
+    }
+
     /// Acks items in one request. `refused` of the result lists items that do not exist. For many items use
     /// [`AckBuffer`](crate::AckBuffer).
     ///
@@ -253,6 +259,18 @@ struct Items {
 }
 
 impl Page for Items {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<TaskResult>,
+    next: Option<String>,
+}
+
+impl Page for Results {
     fn next(&self) -> Option<String> {
         self.next.clone()
     }

@@ -24,7 +24,7 @@ pub use ids::{GROUP_ITEMS_MAX, GroupName, Item, ItemGroup, NoItem, expand, expan
 pub use list::ListFanouts;
 pub use models::{
     AckAnswer, AckedFanout, AddedItems, Count, CountAnswer, CountedFanout, Fanout, ItemsState, Mode, Refused,
-    RefusedCount, State,
+    RefusedCount, State, TaskResult,
 };
 pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};
 pub use tasks::{NewTask, Streamed};

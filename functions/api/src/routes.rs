@@ -7,6 +7,7 @@ mod health;
 mod index;
 mod lanes;
 mod policies;
+mod results;
 mod tasks;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod record;
+mod results;
 mod settlement;
 mod status;
 
@@ -16,6 +17,7 @@ use crate::members::Members;
 use crate::policy::Weight;
 
 pub use self::record::Batch;
+pub use self::results::ResultReader;
 pub use self::settlement::Settlement;
 pub use self::status::BatchStatus;
 

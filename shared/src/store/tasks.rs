@@ -188,6 +188,30 @@ impl Tasks {
         Ok(self.table.get(ID, id.to_string(), true).await?.is_some())
     }
 
+    /// The batches that claimed tasks, strongly consistent. Tasks without one, and unknown ones, are left out.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn batches_of(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Uuid>, StoreError> {
+        let (mut claimed, mut bundled) = (HashMap::with_capacity(ids.len()), Vec::new());
+        for Standing { id, state, .. } in self.standings(ids, true).await? {
+            match state {
+                State::Batched(batch) => drop(claimed.insert(id, batch)),
+                State::Bundled(bundle) => bundled.push((id, bundle)),
+                State::Created | State::Cancelled | State::Duplicate(_) => {}
+            }
+        }
+        let bundles: Vec<Uuid> = bundled.iter().map(|(_, bundle)| *bundle).collect();
+        let bundles = self.bundles(&bundles, true).await?;
+        let holder = |(id, bundle): (TaskId, Uuid)| {
+            let bundle = bundles.get(&bundle)?;
+            let holder = bundle.claims.holder(bundle.members.slot(&id)?)?;
+            (holder != NO_BATCH).then_some((id, holder))
+        };
+        claimed.extend(bundled.into_iter().filter_map(holder));
+        Ok(claimed)
+    }
+
     /// One task.
     ///
     /// # Errors

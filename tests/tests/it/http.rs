@@ -18,6 +18,7 @@ mod policies;
 mod problems;
 mod producers;
 mod reference;
+mod results;
 mod reused;
 mod shapes;
 mod streams;
