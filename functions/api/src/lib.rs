@@ -8,6 +8,7 @@ use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::control::{Cancelling, Control};
 use fanfold::producing::Producing;
+use fanfold::registering::Registrar;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
@@ -24,6 +25,7 @@ pub use routes::router;
 pub struct Api {
     tracking: Tracking,
     producing: Producing,
+    registrar: Registrar,
     tasks: Tasks,
     batches: Batches,
     policies: Policies,
@@ -44,6 +46,7 @@ impl Api {
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
+            registrar: Registrar::from_environment(surroundings)?,
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),

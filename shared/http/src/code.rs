@@ -46,6 +46,10 @@ codes! {
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
         "the fan-out was without activity for longer than its idle limit";
+    FanoutNotEnded: CONFLICT, "fanout_not_ended", "Fan-out not ended", "the fan-out has not ended: more of its items may fail";
+    NothingToReissue: CONFLICT, "nothing_to_reissue", "Nothing to reissue", "no item of the fan-out failed";
+    FanoutReissued: CONFLICT, "fanout_reissued", "Fan-out reissued",
+        "the failed items of the fan-out were reissued before; `again` reissues them nevertheless";
     PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
@@ -64,6 +68,8 @@ codes! {
         "`parent` or `then` cannot be used; `errors` names the field";
     InvalidProducer: UNPROCESSABLE_ENTITY, "invalid_producer", "Invalid producer",
         "`producer` cannot be used; `errors` names the field";
+    InvalidReissue: UNPROCESSABLE_ENTITY, "invalid_reissue", "Invalid reissue",
+        "the failed items cannot be reissued so; `errors` names each field and what is allowed";
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
         "some tasks cannot be accepted; `errors` names them, and no task was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";

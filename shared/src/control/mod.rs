@@ -5,6 +5,7 @@ mod lanes;
 mod scope;
 mod switches;
 mod wake;
+mod wake_items;
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,8 @@ pub use self::cancelling::{Cancelling, Selected};
 pub use self::lanes::{LaneCursor, LaneStanding, LanesPage, PendingCount};
 pub use self::scope::Scope;
 pub use self::switches::{Hold, Switch, SwitchState, Switchboard, Switches, TooMany};
+
+pub use self::wake_items::Woken;
 
 /// Pauses, resumes and drains scopes, and lists lanes.
 #[derive(Debug)]

@@ -90,6 +90,16 @@ pub(crate) fn stream_digest<'a>(lines: impl IntoIterator<Item = Result<(TaskId, 
     derived("stream", &lines.iter().map(<[u8; 16]>::as_slice).collect::<Vec<_>>())
 }
 
+/// Corrected contents of items, in the order of these: an idempotency key that comes with another digest was used for something
+/// else.
+#[must_use]
+pub(crate) fn corrected_digest<'a>(contents: impl IntoIterator<Item = (String, &'a str)>) -> Uuid {
+    let contents: Vec<_> = contents.into_iter().collect();
+    let parts: Vec<&[u8]> =
+        contents.iter().flat_map(|(item, content)| [item.as_bytes(), content.as_bytes()]).collect();
+    derived("corrected", &parts)
+}
+
 /// The id of a task in a file that is registered under a name that the user chose, from the number of its row, its kind and its
 /// content. Registering the file again under that name gives each task the same id.
 #[must_use]
