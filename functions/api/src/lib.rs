@@ -6,7 +6,7 @@ mod routes;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::control::{Cancelling, Control};
+use fanfold::control::{Cancelling, Control, DeadLetters, Resetting};
 use fanfold::producing::Producing;
 use fanfold::registering::Registrar;
 use fanfold::store::batches::Batches;
@@ -33,6 +33,8 @@ pub struct Api {
     locks: Locks,
     control: Control,
     cancelling: Cancelling,
+    resetting: Resetting,
+    dead_letters: DeadLetters,
     world: World,
     allow_commands: bool,
 }
@@ -54,6 +56,8 @@ impl Api {
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             control: Control::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,
+            resetting: Resetting::from_environment(surroundings)?,
+            dead_letters: DeadLetters::from_environment(surroundings)?,
             world: surroundings.world.clone(),
             allow_commands: false,
         })

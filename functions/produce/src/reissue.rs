@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::limits::{KEYS_PER_READ_MAX, OBJECT_PAGE_BYTES, REISSUE_PAGE_ITEMS};
-use fanfold::producing::{Given, Reissue};
 use fanfold::policy::no_policy;
+use fanfold::producing::{Given, Reissue};
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::fanouts::Fanout;
 use fanfold::store::producers::Partition;
@@ -108,7 +108,9 @@ fn row(
     }
     let content = match corrected.get(item) {
         Some(content) => content.clone(),
-        None => serde_json::from_str(task.content.as_deref().unwrap_or("null")).map_err(|error| not(&error.to_string()))?,
+        None => {
+            serde_json::from_str(task.content.as_deref().unwrap_or("null")).map_err(|error| not(&error.to_string()))?
+        }
     };
     Ok(serde_json::json!({"kind": task.lane.kind, "content": content}))
 }

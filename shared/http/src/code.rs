@@ -54,6 +54,8 @@ codes! {
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
         "a batch has claimed the task, it is a duplicate, or it is just being registered";
+    TaskNotFailed: CONFLICT, "task_not_failed", "Task not failed", "the task has not failed, or is a duplicate";
+    TaskIsItem: CONFLICT, "task_is_item", "Task is an item", "the task is an item of a fan-out, which has counted its failure";
     TooManySwitches: CONFLICT, "too_many_switches", "Too many switches",
         "so many targets and lanes of the kind are paused or drain that no other may be";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";

@@ -95,8 +95,7 @@ pub(crate) fn stream_digest<'a>(lines: impl IntoIterator<Item = Result<(TaskId, 
 #[must_use]
 pub(crate) fn corrected_digest<'a>(contents: impl IntoIterator<Item = (String, &'a str)>) -> Uuid {
     let contents: Vec<_> = contents.into_iter().collect();
-    let parts: Vec<&[u8]> =
-        contents.iter().flat_map(|(item, content)| [item.as_bytes(), content.as_bytes()]).collect();
+    let parts: Vec<&[u8]> = contents.iter().flat_map(|(item, content)| [item.as_bytes(), content.as_bytes()]).collect();
     derived("corrected", &parts)
 }
 
@@ -149,6 +148,12 @@ pub fn led_on(batch: Uuid) -> Uuid {
 #[must_use]
 pub fn then_task(fanout: Uuid) -> TaskId {
     TaskId::Single(derived("then", &[fanout.as_bytes()]))
+}
+
+/// The task that a task becomes when it is reset after its failure: a repetition finds it stored.
+#[must_use]
+pub fn reset_task(task: Uuid) -> TaskId {
+    TaskId::Single(derived("reset", &[task.as_bytes()]))
 }
 
 /// The notice of a fan-out's end. A receiver recognizes a repeated notice by its id.
@@ -236,6 +241,8 @@ mod tests {
         pin(next_batch(a), "1da67a1b-3bf3-50f9-8c9d-1eaaa5a01ebd");
         pin(led_on(a), "12d48b20-15f9-5505-8de8-529ebc1ffb6e");
         assert_eq!(then_task(a).to_string(), "1f86d086-4091-5dc7-b352-9bb00d2401ab");
+        assert_eq!(reset_task(a).to_string(), "RESET");
+        pin(corrected_digest([("i".to_owned(), "1"), ("j".to_owned(), "2")]), "CORRECTED");
         pin(end_notice(a), "951bc220-b330-5219-820a-f8e809f1a19d");
         pin(progress_notice(a, 2_500), "9e5ce6bc-88cb-5a02-a58e-dbf9e69bd579");
         pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");

@@ -8,9 +8,9 @@ mod spec;
 use uuid::Uuid;
 
 pub use self::page::{BadRow, Given, Position, Sieve, Sifted, Whole};
+pub use self::reissue::{Corrected, ReissueError, ReissueRequest, ReissuedItems};
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
-pub use self::reissue::{Corrected, ReissueError, ReissueRequest, ReissuedItems};
 pub use self::source::{Format, LocalFile, Objects, Reissue, RunRows, Source};
 pub use self::spec::Producer;
 use crate::aws::{Queue, QueueError, StoreError, Write};

@@ -86,7 +86,9 @@ pub enum ReissueError {
         missing: u64,
     },
     /// It was reissued before.
-    #[error("fan-out {id} was reissued as {latest}: reissue that one, or say `again` to call all failed items of {id} again, also those that succeeded there")]
+    #[error(
+        "fan-out {id} was reissued as {latest}: reissue that one, or say `again` to call all failed items of {id} again, also those that succeeded there"
+    )]
     Reissued {
         /// The fan-out.
         id: Uuid,
@@ -219,9 +221,7 @@ impl Producing {
 /// The fan-out that an earlier request under the same key opened.
 fn repeated(fanout: Fanout, source: &Reissue) -> Result<Opened, ReissueError> {
     match fanout.producer.as_ref().map(|producer| &producer.source) {
-        Some(Source::Reissue(before)) if before == source => {
-            Ok(Opened { fanout, groups: Vec::new(), new: false })
-        }
+        Some(Source::Reissue(before)) if before == source => Ok(Opened { fanout, groups: Vec::new(), new: false }),
         _ => Err(TrackingError::KeyReused("it opened another fan-out".to_owned()).into()),
     }
 }

@@ -47,7 +47,9 @@ pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, wo
     let mut bundles = Vec::new();
     for ((lane, head_start), tasks) in lanes {
         let Some(size) = sizes.get(lane.kind.as_str()) else { continue };
-        let cut = cut(&tasks, lane, *size).into_iter().filter(|(members, loads)| members.len() > 1 || loads.get(0).at_most.is_some());
+        let cut = cut(&tasks, lane, *size)
+            .into_iter()
+            .filter(|(members, loads)| members.len() > 1 || loads.get(0).at_most.is_some());
         let new = |slots| Bundle::filling(world.uuid(), lane.clone(), slots, world.now()).ahead(head_start);
         bundles.extend(cut.map(new));
     }

@@ -1,12 +1,13 @@
-//! `/tasks`: shows a task, and cancels tasks that wait.
+//! `/tasks`: shows a task, cancels tasks that wait, and resets tasks that failed.
 
 mod cancel;
+mod reset;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::ids::TaskId;
+use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::tasks::Task;
@@ -20,7 +21,7 @@ use super::batches::{MemberState, outcome};
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router())
+    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router()).merge(reset::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -33,6 +34,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::UnknownTask)
         .end();
     cancel::describe(describer);
+    reset::describe(describer);
 }
 
 /// A task.
@@ -63,6 +65,9 @@ struct TaskView {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// If it was reset after it had failed: the task that it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_as: Option<TaskId>,
     /// For an item of a fan-out: the item's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<ItemState>,
@@ -116,6 +121,14 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         TaskId::Item(item) => Some(api.tracking.item(item).await?),
         TaskId::Single(_) => None,
     };
+    let reset_as = match (&id, status) {
+        (TaskId::Single(single), TaskStatus::Failed | TaskStatus::Cancelled) => Some(derived::reset_task(*single)),
+        _ => None,
+    };
+    let reset_as = match reset_as {
+        Some(again) if api.tasks.is_stored(&again).await? => Some(again),
+        _ => None,
+    };
     let content = task.content.as_deref().map(serde_json::from_str).transpose();
     let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
     Ok(TaskView {
@@ -129,6 +142,7 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         duplicate_of: task.duplicate_of,
         batch: task.batch,
         error,
+        reset_as,
         item,
         created_at: task.created_at.0,
     })

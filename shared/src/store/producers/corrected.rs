@@ -54,9 +54,8 @@ impl CorrectedContents {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("producers", "id", item);
-        let rows = inflate(reader.bytes("contents")?).and_then(|text| {
-            serde_json::from_slice::<Vec<(ItemId, Value)>>(&text).map_err(|error| error.to_string())
-        });
+        let rows = inflate(reader.bytes("contents")?)
+            .and_then(|text| serde_json::from_slice::<Vec<(ItemId, Value)>>(&text).map_err(|error| error.to_string()));
         let rows = rows.map_err(|error| reader.corrupt("contents", error))?;
         Ok(Self { contents: rows.into_iter().collect() })
     }
