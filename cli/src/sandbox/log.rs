@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::SystemTime;
 
+use fanfold::clock::World;
 use serde_json::json;
 
 use super::ledger::Reply;
@@ -25,7 +25,7 @@ impl CallLog {
     /// Appends what a call was and what it got.
     pub(super) fn note(&self, key: Option<&str>, attempt: Option<&str>, members: &[String], reply: &Reply) {
         let line = json!({
-            "at": humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            "at": World::system().now().rfc3339(),
             "key": key,
             "attempt": attempt,
             "members": members,

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
@@ -12,6 +11,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::ledger::{Call, Counts, Ledger, Reply, When};
 use super::log::CallLog;

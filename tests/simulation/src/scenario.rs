@@ -76,26 +76,7 @@ impl Scenario {
             mood: Mood::draw(&dice, until),
         };
         // Of dice of their own: everything else is drawn as it is without them.
-        let dice = Dice::new(seed, "filling");
-        scenario.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
-        let dice = Dice::new(seed, "lingering");
-        scenario.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
-        let dice = Dice::new(seed, "moments");
-        scenario.kinds.iter_mut().for_each(|plan| plan.shorten(&dice));
-        let dice = Dice::new(seed, "priority");
-        scenario.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
-        // If a kind hangs, the tasks of others must not wait, so there are no rates.
-        let dice = Dice::new(seed, "pacing");
-        if !quiet && dice.chance(5_000) {
-            for plan in &mut scenario.kinds {
-                rates::draw(&dice, plan.versions.iter_mut().map(|(_, policy)| policy));
-            }
-        }
-        // Where a kind hangs, nothing else is to delay the others.
-        let dice = Dice::new(seed, "poison");
-        if !quiet && dice.chance(4_000) {
-            scenario.poison = dice.pick(&[100, 500, 2_000]);
-        }
+        scenario.draw_calls(seed, quiet);
         let dice = Dice::new(seed, "tolerated");
         for plan in &mut scenario.fanouts {
             let tolerance = if dice.chance(6_000) {
@@ -116,6 +97,30 @@ impl Scenario {
             scenario.produced = ProducedPlan::draw(seed, &scenario.kinds, busy);
         }
         if quiet { scenario.hanging() } else { scenario }
+    }
+
+    /// Draws what shapes batches and their calls.
+    fn draw_calls(&mut self, seed: u64, quiet: bool) {
+        let dice = Dice::new(seed, "filling");
+        self.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
+        let dice = Dice::new(seed, "lingering");
+        self.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
+        let dice = Dice::new(seed, "moments");
+        self.kinds.iter_mut().for_each(|plan| plan.shorten(&dice));
+        let dice = Dice::new(seed, "priority");
+        self.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
+        // If a kind hangs, the tasks of others must not wait, so there are no rates.
+        let dice = Dice::new(seed, "pacing");
+        if !quiet && dice.chance(5_000) {
+            for plan in &mut self.kinds {
+                rates::draw(&dice, plan.versions.iter_mut().map(|(_, policy)| policy));
+            }
+        }
+        // Where a kind hangs, nothing else is to delay the others.
+        let dice = Dice::new(seed, "poison");
+        if !quiet && dice.chance(4_000) {
+            self.poison = dice.pick(&[100, 500, 2_000]);
+        }
     }
 
     /// The same, but the batch API of one kind hangs and has a crowd of tasks; all others work.

@@ -41,15 +41,7 @@ async fn fanout_of_user(clients: Arc<Clients>, plan: FanoutPlan) {
         let Some(groups) = add(&clients, &plan, id, n, *count).await else { return };
         items.extend(expand(id, &groups));
     }
-    for child in &plan.children {
-        let Some(item) = items.pop() else { break };
-        clients.cluster.sim.count("fan-outs under an item");
-        let name = derived::fanout(&child.name);
-        if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
-            fanout.children.insert(item, name);
-        }
-        clients.spawn(fanout(Arc::clone(&clients), FanoutPlan { parent: Some(item), ..child.clone() }));
-    }
+    open_children(&clients, &plan, id, &mut items);
     let mut requests = requests(&clients.dice, &plan, items);
     let straggles = !plan.straggles.is_zero();
     if straggles {
@@ -82,6 +74,19 @@ async fn fanout_of_user(clients: Arc<Clients>, plan: FanoutPlan) {
                 register(&clients, usize::MAX, tasks, format!("{}-{n}", plan.name)).await;
             }
         }
+    }
+}
+
+/// Has the fan-out's last items be fan-outs.
+fn open_children(clients: &Arc<Clients>, plan: &FanoutPlan, id: Uuid, items: &mut Vec<ItemId>) {
+    for child in &plan.children {
+        let Some(item) = items.pop() else { break };
+        clients.cluster.sim.count("fan-outs under an item");
+        let name = derived::fanout(&child.name);
+        if let Some(fanout) = lock(&clients.cluster.sim.model).fanouts.get_mut(&id) {
+            fanout.children.insert(item, name);
+        }
+        clients.spawn(fanout(Arc::clone(clients), FanoutPlan { parent: Some(item), ..child.clone() }));
     }
 }
 

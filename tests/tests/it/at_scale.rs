@@ -75,9 +75,9 @@ async fn the_outcome_of_the_largest_batch_fits_its_record() {
     let batches = stack.all_batches().await;
     let succeeded: u64 = batches.iter().map(|batch| batch.succeeded.count()).sum();
     let calls = stack.api.seen();
-    let half: usize = calls.iter().map(|call| call.members.len().div_ceil(2)).sum();
+    let half: usize = calls.iter().map(|call| call.call.members.len().div_ceil(2)).sum();
     assert_eq!((batches.len(), calls.len(), succeeded), (2, 2, half as u64));
-    assert_eq!(calls.iter().map(|call| call.members.len()).sum::<usize>(), 10_000);
+    assert_eq!(calls.iter().map(|call| call.call.members.len()).sum::<usize>(), 10_000);
 }
 
 /// Every request takes five milliseconds.

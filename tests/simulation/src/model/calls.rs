@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fanfold::ids::TaskId;
-use fanfold_batch_api::{Answer, Call, CallError, MemberOutcome, Request};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, MemberOutcome, Request};
 use uuid::Uuid;
 
 use super::{CallLimits, Model, TaskModel, UNHINDERED};
@@ -101,7 +101,7 @@ impl Model {
 
     /// The batch API is called; what is wrong with the call.
     pub(crate) fn call(&mut self, request: &Request<'_>, limits: &CallLimits) -> Vec<String> {
-        let (call, key) = (request.call, &request.key);
+        let call = request.call;
         let mut problems = self.starved(call, limits);
         problems.extend(self.cancelled(call));
         problems.extend(self.against_the_operator(call));
@@ -118,48 +118,61 @@ impl Model {
             problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
         }
         problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
+        problems.extend(self.wrongly_keyed(request, members));
+        self.pending.insert(call.batch_id, call.members.iter().map(|member| member.id).collect());
+        problems.extend(call.members.iter().flat_map(|member| self.member_called(call, member)));
+        problems
+    }
+
+    /// What is wrong with the key of a call of these members.
+    fn wrongly_keyed(&mut self, request: &Request<'_>, members: Vec<TaskId>) -> Vec<String> {
+        let (batch, key) = (request.call.batch_id, &request.key);
+        let mut problems = Vec::new();
         let body = String::from_utf8_lossy(&request.body);
         let known = self.calls.entry(key.to_owned()).or_insert_with(|| body.clone().into_owned());
         if *known != body {
             problems.push(format!("key {key} came with {known} and with {body}"));
         }
-        let known = self.keys.entry((call.batch_id, members)).or_insert_with(|| key.to_owned());
+        let known = self.keys.entry((batch, members)).or_insert_with(|| key.to_owned());
         if known != key {
             problems.push(format!("a call of the same members had the key {known}, and then {key}"));
         }
-        if !key.starts_with(&call.batch_id.to_string()) {
-            problems.push(format!("batch {} was called under the key {key}", call.batch_id));
+        if !key.starts_with(&batch.to_string()) {
+            problems.push(format!("batch {} was called under the key {key}", batch));
         }
-        self.pending.insert(call.batch_id, call.members.iter().map(|member| member.id).collect());
-        for member in &call.members {
-            *self.tried.entry(member.id).or_default() += 1;
-            if self.split.contains(&call.batch_id) {
-                *self.tried_in_parts.entry(member.id).or_default() += 1;
-            }
-            if self.recorded.contains(&member.id) {
-                problems.push(format!("task {} is called again, although its success was recorded", member.id));
-            }
-            let mut content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
-            problems.extend(self.take_end(&mut content));
-            let rivals = self.rivals(&member.id);
-            let same = |task: &TaskModel| task.content == content || task.instead.as_ref() == Some(&content);
-            let asked = |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && same(task));
-            if !rivals.iter().any(asked) {
-                problems.push(format!("task {} with content {content} was never asked for", member.id));
-            }
-            if content["t"].as_str() != Some(&call.target) {
-                problems.push(format!("task {} of target {} was called for {}", member.id, content["t"], call.target));
-            }
-            self.handled_as.insert(member.id, content);
-            let batch = *self.batch_of.entry(member.id).or_insert(call.batch_id);
-            if batch != call.batch_id {
-                problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
-            }
-            let free = |id: &TaskId| self.may_be_released(id) || self.may_be_released_to_others(id);
-            let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !free(id);
-            if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
-                problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
-            }
+        problems
+    }
+
+    /// What is wrong with calling this member.
+    fn member_called(&mut self, call: &Call, member: &CallMember) -> Vec<String> {
+        let mut problems = Vec::new();
+        *self.tried.entry(member.id).or_default() += 1;
+        if self.split.contains(&call.batch_id) {
+            *self.tried_in_parts.entry(member.id).or_default() += 1;
+        }
+        if self.recorded.contains(&member.id) {
+            problems.push(format!("task {} is called again, although its success was recorded", member.id));
+        }
+        let mut content: serde_json::Value = serde_json::from_str(member.content.get()).unwrap_or_default();
+        problems.extend(self.take_end(&mut content));
+        let rivals = self.rivals(&member.id);
+        let same = |task: &TaskModel| task.content == content || task.instead.as_ref() == Some(&content);
+        let asked = |id: &TaskId| self.tasks.get(id).is_some_and(|task| task.kind == call.kind && same(task));
+        if !rivals.iter().any(asked) {
+            problems.push(format!("task {} with content {content} was never asked for", member.id));
+        }
+        if content["t"].as_str() != Some(&call.target) {
+            problems.push(format!("task {} of target {} was called for {}", member.id, content["t"], call.target));
+        }
+        self.handled_as.insert(member.id, content);
+        let batch = *self.batch_of.entry(member.id).or_insert(call.batch_id);
+        if batch != call.batch_id {
+            problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
+        }
+        let free = |id: &TaskId| self.may_be_released(id) || self.may_be_released_to_others(id);
+        let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !free(id);
+        if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
+            problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));
         }
         problems
     }
