@@ -241,8 +241,8 @@ mod tests {
         pin(next_batch(a), "1da67a1b-3bf3-50f9-8c9d-1eaaa5a01ebd");
         pin(led_on(a), "12d48b20-15f9-5505-8de8-529ebc1ffb6e");
         assert_eq!(then_task(a).to_string(), "1f86d086-4091-5dc7-b352-9bb00d2401ab");
-        assert_eq!(reset_task(a).to_string(), "RESET");
-        pin(corrected_digest([("i".to_owned(), "1"), ("j".to_owned(), "2")]), "CORRECTED");
+        assert_eq!(reset_task(a).to_string(), "be818ec5-9a92-579f-b9b1-b8d3fe40f42f");
+        pin(corrected_digest([("i".to_owned(), "1"), ("j".to_owned(), "2")]), "22b2f58b-b198-5542-990b-d32abca920c3");
         pin(end_notice(a), "951bc220-b330-5219-820a-f8e809f1a19d");
         pin(progress_notice(a, 2_500), "9e5ce6bc-88cb-5a02-a58e-dbf9e69bd579");
         pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");
