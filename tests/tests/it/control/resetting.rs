@@ -69,8 +69,9 @@ async fn a_failed_task_waits_again_as_another_one_and_once() {
     let again = resetting(&stack).reset(ids[0]).await.unwrap();
     assert_eq!((again.id, again.outcome), (first.id, Registration::Known));
     settle(&stack).await;
-    stack.assert_settled(&[first.id], 4).await;
-    assert_eq!(stack.api.members_by_key().values().flatten().filter(|id| **id == first.id.to_string()).count(), 1);
+    let batches = stack.all_batches().await;
+    let of = |id: &TaskId| batches.iter().filter(|batch| batch.members.slot(id).is_some()).count();
+    assert_eq!((of(&first.id), of(&ids[0])), (1, 1));
     let error = resetting(&stack).reset(first.id).await.unwrap_err();
     assert!(error.to_string().contains("succeeded"), "{error}");
     let error = resetting(&stack).reset(TaskId::Single(uuid::Uuid::nil())).await.unwrap_err();
@@ -132,9 +133,9 @@ async fn run(crash: Crash) -> Option<String> {
     settle(&stack).await;
     let batches = stack.all_batches().await;
     assert_eq!(batches.iter().map(|batch| batch.succeeded.count()).sum::<u64>(), 5, "each once");
-    let by_key = stack.api.members_by_key();
-    let members: Vec<&String> = by_key.values().flatten().collect();
-    assert_eq!(members.len(), members.iter().collect::<std::collections::BTreeSet<_>>().len(), "a member of one batch");
+    let members: Vec<&TaskId> = batches.iter().flat_map(|batch| batch.members.ids()).collect();
+    assert_eq!(members.len(), 10);
+    assert_eq!(members.iter().collect::<std::collections::BTreeSet<_>>().len(), 10, "a member of one batch");
     stack.assert_locks_free().await;
     stack.crash.struck()
 }

@@ -25,7 +25,7 @@ async fn failed(server: &Server) -> (String, String) {
     let opened = server.post("/fanouts", json!({"items": 1, "seal": true, "user_key": "mine"})).await.ok(201);
     let id = opened["id"].as_str().unwrap().to_owned();
     let item = format!("{id}:{id}:0");
-    server.post("/tasks", json!({"tasks": [task(Some(&item))]})).await.ok(200);
+    server.post("/tasks", json!({"tasks": [task(Some(&item))]})).await.ok(202);
     server.stack.drain().await;
     server.stack.sweep().await;
     server.stack.drain().await;
@@ -103,7 +103,7 @@ async fn outstanding_items_are_woken() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_task_is_reset() {
     let server = server().await;
-    let registered = server.post("/tasks", json!({"tasks": [task(None)]})).await.ok(200);
+    let registered = server.post("/tasks", json!({"tasks": [task(None)]})).await.ok(202);
     let id = registered["tasks"][0]["id"].as_str().unwrap().to_owned();
     server.send("POST", &format!("/tasks/{id}/reset"), &[], "").await.problem(409, "task_not_failed");
     server.stack.drain().await;
