@@ -41,7 +41,7 @@ pub const BAD_ROWS_SHOWN_MAX: usize = 10;
 pub const BAD_ROW_BYTES_MAX: usize = 256;
 
 /// Rows from which a share of bad rows is judged; fewer are judged when the partition ends.
-pub const BAD_SHARE_FROM: u64 = 1_000;
+pub const BAD_PERCENTAGE_FROM: u64 = 1_000;
 
 /// How long what a producer has read is kept from when it was read, for workers that come late.
 pub const PAGE_RETENTION: Duration = super::KEY_RETENTION;

@@ -36,7 +36,7 @@ impl Policy {
     /// What the batch API's own limits do not allow, and what its mapping asks of the policy.
     pub(super) fn check_preset(&self, faults: &mut Faults) {
         if self.batch_api.needs_distinct() && self.distinct.is_none() {
-            let problem = "is missing: with `match: echo`, members of a batch are told apart by what was sent, so a key of the content \
+            let problem = "is missing: with `match: echo`, members of a batch are distinguished by what was sent, so a key of the content \
                            is needed";
             faults.add("distinct", problem);
         }

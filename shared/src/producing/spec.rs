@@ -84,7 +84,7 @@ impl Producer {
     pub fn too_many_bad(&self, bad: u64, rows: u64, last: bool) -> bool {
         match self.tolerated_bad_rows {
             None => bad > 0,
-            Some(Tolerance::Percentage(_)) if !last && rows < crate::limits::BAD_SHARE_FROM => false,
+            Some(Tolerance::Percentage(_)) if !last && rows < crate::limits::BAD_PERCENTAGE_FROM => false,
             Some(tolerance) => tolerance.exceeded(bad, rows),
         }
     }

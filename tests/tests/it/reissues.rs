@@ -30,7 +30,7 @@ fn truck(broken: &AtomicBool, call: &Call) -> Result<Answer, CallError> {
         let number: usize = name_of(member.content.get()).trim_start_matches("ORD-").parse().unwrap();
         let fails = broken && number.is_multiple_of(3);
         let outcome = if fails { MemberOutcome::Failed } else { MemberOutcome::Succeeded };
-        MemberAnswer { id: member.id, outcome, error: None }
+        MemberAnswer::new(member.id, outcome)
     };
     Ok(Answer::Members(call.members.iter().map(answer).collect()))
 }
