@@ -124,7 +124,7 @@ impl Mapping {
         if !said.success() && !response.statuses.contains(&said.status) {
             return Err(whole(response, &said, reason, &scope));
         }
-        if said.success() && failed_as_a_whole(response, &said, &scope) {
+        if said.success() && failed_as_a_whole(response, &said, &scope)? {
             return Err(whole(response, &said, reason, &scope));
         }
         let read = self.of_members(response, call, &said, &scope).map_err(|problem| {
@@ -240,12 +240,13 @@ fn both(first: Reading, second: Reading) -> Reading {
     Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None }
 }
 
-/// Whether a call failed although its status is a success. A term without a value, as where the answer has no such field, says
-/// nothing: the items say what there is to say.
-fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, scope: &Scope<'_>) -> bool {
-    let body = said.body.as_ref().unwrap_or(&Value::Null);
-    let failed = |term: &Term| term.flag(&scope.with(Variable::Body, body)).unwrap_or(false);
-    response.whole_failed.as_ref().is_some_and(failed)
+fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, scope: &Scope<'_>) -> Result<bool, CallError> {
+    let Some(term) = &response.whole_failed else { return Ok(false) };
+    let body = said.body.clone().unwrap_or_default();
+    term.flag(&scope.with(Variable::Body, &body)).map_err(|error| {
+        let message = format!("the answer is unclear, `batch_api.response.whole.failed`: {error}: {}", said.shown());
+        CallError::new(Cause::BadAnswer, message)
+    })
 }
 
 /// The error of a call that failed as a whole.
