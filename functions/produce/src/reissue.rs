@@ -125,9 +125,7 @@ fn unfinished(task: &Task, batches: &HashMap<Uuid, Batch>, old: &Fanout) -> Opti
         return (!task.cancelled && !old.state.cut_short()).then_some("was acked as failed, but its task waits");
     };
     // A batch goes before its tasks. What it says is in the item's bit, too.
-    let Some((batch, slot)) = batches.get(&batch).and_then(|batch| Some((batch, batch.members.slot(&task.id)?))) else {
-        return None;
-    };
+    let (batch, slot) = batches.get(&batch).and_then(|batch| Some((batch, batch.members.slot(&task.id)?)))?;
     let ended = batch.failed.get(slot) || batch.dropped.get(slot);
     match batch.succeeded.get(slot) {
         true => Some("was acked as failed, but its task succeeded"),
