@@ -1,11 +1,18 @@
 //! What a batch API answers.
 
+mod extras;
 mod failures;
+mod mismatch;
 mod read;
 mod status;
+mod strict;
+
+use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use serde::Deserialize;
+
+pub use self::mismatch::Mismatch;
 
 /// What the batch API answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +39,20 @@ pub struct MemberAnswer {
     pub outcome: MemberOutcome,
     /// Why, if it did not succeed.
     pub error: Option<String>,
+    /// The same as a short name or number, for programs.
+    pub code: Option<String>,
+    /// How long it asks to wait, if it is to be tried again.
+    pub retry_after: Option<Duration>,
+    /// What it brought, if it succeeded: JSON on one line.
+    pub result: Option<String>,
+}
+
+impl MemberAnswer {
+    /// An outcome of a member, without more.
+    #[must_use]
+    pub fn new(id: TaskId, outcome: MemberOutcome) -> Self {
+        Self { id, outcome, error: None, code: None, retry_after: None, result: None }
+    }
 }
 
 /// The outcome of a member.

@@ -60,7 +60,8 @@ pub struct Request<'a> {
     pub call: &'a Call,
     /// The body.
     pub body: Vec<u8>,
-    /// The `Idempotency-Key`: the batch and a hash of the body, so the same key always comes with the same bytes.
+    /// The `Idempotency-Key`: the batch and a hash of the members' ids and the body, so the same key always comes with the same
+    /// bytes. The ids: bodies of different members may be the same.
     pub key: String,
     /// How long the call may take.
     pub timeout: Duration,
@@ -79,14 +80,20 @@ impl<'a> Request<'a> {
             Some(body) => body,
             None => serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?,
         };
-        let key = idempotency_key(call.batch_id, &body);
+        let key = idempotency_key(call, &body);
         Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping })
     }
 }
 
-fn idempotency_key(batch: Uuid, body: &[u8]) -> String {
-    let mut key = format!("{batch}-");
-    for byte in Sha256::digest(body).iter().take(KEY_HASH_BYTES) {
+fn idempotency_key(call: &Call, body: &[u8]) -> String {
+    let mut key = format!("{}-", call.batch_id);
+    let mut hash = Sha256::new();
+    for member in &call.members {
+        // The line break: ids have different lengths.
+        hash.update(format!("{}\n", member.id));
+    }
+    hash.update(body);
+    for byte in hash.finalize().iter().take(KEY_HASH_BYTES) {
         // Writing into a text cannot fail.
         let _ = write!(key, "{byte:02x}");
     }

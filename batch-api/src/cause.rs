@@ -9,6 +9,8 @@ pub enum Cause {
     Exit,
     /// An answer whose outcomes cannot be read.
     BadAnswer,
+    /// An answer by which some members did not succeed, where that fails the call as a whole.
+    Members,
     /// The batch API was not reached: no address, no connection, or a program that cannot be started.
     Unreachable,
     /// No secure connection.
@@ -28,7 +30,7 @@ impl Cause {
             Self::Silence | Self::BadAnswer => false,
             // Bad gateway, gateway time-out, and the codes by which a CDN reports a broken or silent origin.
             Self::Status(status) => !matches!(status, 502 | 504 | 520 | 522 | 524),
-            Self::Exit | Self::Unreachable | Self::Tls | Self::NotMade => true,
+            Self::Exit | Self::Members | Self::Unreachable | Self::Tls | Self::NotMade => true,
         }
     }
 
@@ -39,7 +41,7 @@ impl Cause {
         match self {
             Self::Status(status) => matches!(status, 300..=399 | 401 | 403 | 404 | 405 | 415 | 429 | 503),
             Self::Unreachable | Self::Tls => true,
-            Self::Exit | Self::BadAnswer | Self::Silence | Self::NotMade => false,
+            Self::Exit | Self::BadAnswer | Self::Members | Self::Silence | Self::NotMade => false,
         }
     }
 
@@ -48,7 +50,10 @@ impl Cause {
     #[must_use]
     pub fn may_be_one_member(self) -> bool {
         let caller = matches!(self, Self::Status(402 | 406 | 407 | 411 | 421 | 426 | 428 | 451 | 505 | 511));
-        matches!(self, Self::Status(_) | Self::Exit) && self.answered() && !self.concerns_every_batch() && !caller
+        matches!(self, Self::Status(_) | Self::Exit | Self::Members)
+            && self.answered()
+            && !self.concerns_every_batch()
+            && !caller
     }
 
     /// Whether it means "not now" rather than "not this". 408: the request did not arrive in time, so nothing was done, and the
@@ -57,7 +62,7 @@ impl Cause {
     pub fn retriable(self) -> bool {
         match self {
             Self::Status(status) => status >= 500 || matches!(status, 408 | 409 | 425 | 429),
-            Self::NotMade => false,
+            Self::NotMade | Self::Members => false,
             Self::Exit | Self::BadAnswer | Self::Unreachable | Self::Tls | Self::Silence => true,
         }
     }

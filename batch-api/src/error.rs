@@ -15,6 +15,8 @@ pub struct CallError {
     pub cause: Cause,
     /// When the batch API asks to be called again.
     pub retry_after: Option<RetryAfter>,
+    /// The code of the member that failed, if the call was for it alone.
+    pub code: Option<String>,
     /// What went wrong, in short: the error of every member.
     pub message: String,
 }
@@ -24,7 +26,7 @@ impl CallError {
     #[must_use]
     pub fn new(cause: Cause, message: impl AsRef<str>) -> Self {
         let message = shorten(message.as_ref(), ERROR_BYTES_MAX).into_owned();
-        Self { retriable: cause.retriable(), cause, retry_after: None, message }
+        Self { retriable: cause.retriable(), cause, retry_after: None, code: None, message }
     }
 
     /// An answer that reports a fault: a status 500.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use crate::{CallError, Cause};
@@ -50,9 +51,14 @@ impl Secrets {
     /// The values of these secrets.
     ///
     /// # Errors
-    /// One is not there. No call can be made until it is, so this counts as a batch API that cannot be reached.
+    /// One is not there, or has a control character, which no header may have. No call can be made until it is, so this counts as a batch API that cannot be reached.
     pub(crate) fn values(&self, names: &[String]) -> Result<Map<String, Value>, CallError> {
         let value = |name: &String| match self.get(name) {
+            Some(value) if value.chars().any(char::is_control) => {
+                let message =
+                    format!("the secret `{name}` has a line break or another control character, which is not allowed");
+                Err(CallError::new(Cause::Unreachable, message))
+            }
             Some(value) => Ok((name.clone(), Value::String(value))),
             None => {
                 let message = format!(
@@ -68,8 +74,15 @@ impl Secrets {
 /// The same text without the values of secrets.
 pub(crate) fn hide(text: &str, secrets: &Map<String, Value>) -> Option<String> {
     let values = secrets.values().filter_map(Value::as_str).filter(|value| value.len() >= HIDDEN_BYTES_MIN);
-    let found: Vec<&str> = values.filter(|value| text.contains(value)).collect();
-    (!found.is_empty()).then(|| found.into_iter().fold(text.to_owned(), |text, value| text.replace(value, HIDDEN)))
+    let found: Vec<String> = values.flat_map(written).filter(|value| text.contains(value)).collect();
+    (!found.is_empty()).then(|| found.iter().fold(text.to_owned(), |text, value| text.replace(value, HIDDEN)))
+}
+
+/// A value as it may stand in an answer: as it is, in a URL, in JSON.
+fn written(value: &str) -> [String; 3] {
+    let json = Value::from(value).to_string();
+    let within = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(value);
+    [value.to_owned(), utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(), within.to_owned()]
 }
 
 #[cfg(test)]
@@ -101,5 +114,17 @@ mod tests {
         let hidden = hide("Incorrect key s3cret-value; x", secrets.as_object().unwrap());
         assert_eq!(hidden.unwrap(), "Incorrect key [secret]; x");
         assert_eq!(hide("fine", secrets.as_object().unwrap()), None);
+        let secrets = json!({"A": "a+b/c=1\"2"});
+        let hide = |text: &str| hide(text, secrets.as_object().unwrap()).unwrap();
+        assert_eq!(hide("/x?key=a%2Bb%2Fc%3D1%222&n=1"), "/x?key=[secret]&n=1");
+        assert_eq!(hide(r#"{"key":"a+b/c=1\"2"}"#), r#"{"key":"[secret]"}"#);
+    }
+
+    #[test]
+    fn a_secret_that_no_header_may_have_makes_the_kind_wait() {
+        let secrets = Secrets::new(|_| Some("token\n".to_owned()));
+        let error = secrets.values(&["TOKEN".to_owned()]).unwrap_err();
+        assert!(error.retriable && error.cause.concerns_every_batch());
+        assert!(error.message.contains("control character") && !error.message.contains("token"), "{}", error.message);
     }
 }

@@ -58,13 +58,13 @@ impl UrlCaller {
             Some(_) if !status.is_success() => body::read(response).await.unwrap_or_default(),
             None if !status.is_success() => {
                 let said = hidden(body::start(response).await, &secrets);
-                return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX)));
+                return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX), &secrets));
             }
             _ => body::read(response).await?,
         };
         let said = hidden(said, &secrets);
         if let Some(reader) = reader {
-            let reason = format!("{status}{}", redirect(status, &headers));
+            let reason = format!("{status}{}", redirect(status, &headers, &secrets));
             let readings = reader.read(call, status.as_u16(), &reason, &said);
             let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
             return Ok(readings.into_answer(call));
@@ -117,16 +117,16 @@ impl UrlCaller {
 }
 
 /// The error of an answer that is no success.
-fn refused(status: StatusCode, headers: &HeaderMap, said: &str) -> CallError {
+fn refused(status: StatusCode, headers: &HeaderMap, said: &str, secrets: &Map<String, Value>) -> CallError {
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let message = format!("the batch API answered {status}{}{said}", redirect(status, headers));
+    let message = format!("the batch API answered {status}{}{said}", redirect(status, headers, secrets));
     CallError { retry_after: retry_after(headers), ..CallError::new(Cause::Status(status.as_u16()), message) }
 }
 
-/// Where a redirect leads.
-fn redirect(status: StatusCode, headers: &HeaderMap) -> String {
+/// Where a redirect leads. It may repeat a query, and with it secrets.
+fn redirect(status: StatusCode, headers: &HeaderMap, secrets: &Map<String, Value>) -> String {
     let to = headers.get(LOCATION).filter(|_| status.is_redirection()).map(|to| {
-        let to = String::from_utf8_lossy(to.as_bytes());
+        let to = String::from_utf8_lossy(&hidden(to.as_bytes().to_vec(), secrets)).into_owned();
         format!(" to {}, which is not followed", shorten(&to, EXCERPT_BYTES_MAX))
     });
     to.unwrap_or_default()

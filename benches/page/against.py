@@ -85,7 +85,7 @@ destination for a batch API that does nothing, as the peers' workers do nothing.
 These differences matter:
 
 - **What is done per item.** Fanfold groups the orders by destination into batches, calls a batch API over HTTP for each
-  batch, keeps the outcome of each order, and drops orders whose key was seen. The peers' workers do nothing with an item
+  batch, keeps the outcome of each order, and does not call duplicates. The peers' workers do nothing with an item
   and group nothing. To call a batch API once per truck, an application would have to build that on top.
 - **What is waited for.** In the whole example one call in 25 is answered with `429` and `Retry-After: 1`, and some orders
   must come again with another batch. So one or two seconds at its end are spent waiting, with idle processors. The peers

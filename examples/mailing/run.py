@@ -55,22 +55,31 @@ def write(path, recipients, company):
     """Who got what: a line per recipient and mail."""
     on = {to: " and ".join(name for name in recipients if to in recipients[name]) for to in set().union(*recipients.values())}
     rows = [(to, on.get(to, ""), content, "sent") for to, content in company.sent]
-    rows += [(to, on.get(to, ""), "", "bounced") for to in company.bounced.elements()]
+    rows += [(to, on.get(to, ""), content, "bounced") for to, content in company.bounced]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("recipient", "lists", "content", "outcome"), *sorted(rows)])
 
 
-def check(everybody, path, ended):
-    """Everybody on the lists, once, and nobody else; and Fanfold counted as the mails did."""
+def wanted(recipients, best):
+    """The content that each recipient is to get: a sample's own, everybody else the better one."""
+    sampled = {to: letter for letter, names in lists.samples(recipients).items() for to in names}
+    return {to: sampled.get(to, best) for to in set().union(*recipients.values())}
+
+
+def check(wanted, path, ended, company):
+    """Everybody on the lists got the right content, once, and nobody else; calls were full at most, of one content each; and Fanfold
+    counted as the mails did."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     got = Counter(row["recipient"] for row in rows)
     outcomes = Counter(row["outcome"] for row in rows)
     wrong = {
         "got two mails": [to for to, mails in got.items() if mails > 1],
-        "got none": sorted(everybody - set(got)),
-        "are on no list": sorted(set(got) - everybody),
+        "got none": sorted(set(wanted) - set(got)),
+        "are on no list": sorted(set(got) - set(wanted)),
+        "got another content": [row["recipient"] for row in rows if row["content"] != wanted.get(row["recipient"])],
+        "calls were too large or of two contents": [str(call) for call in company.calls if call[0] > PER_CALL or call[1] > 1],
     }
     counted = sum(fanout["succeeded"] for fanout in ended), sum(fanout["failed"] for fanout in ended)
     if counted != (outcomes["sent"], outcomes["bounced"]):
@@ -108,7 +117,7 @@ def main():
         fanfold.stop()
     table(company)
     write(arguments.list, {name: set(names) for name, names in recipients.items()}, company)
-    right = check(everybody, arguments.list, ended)
+    right = check(wanted(recipients, best), arguments.list, ended, company)
     print(
         f"\n{len(company.sent):,} mails in {len(company.answers):,} calls, {seconds:.0f} s; {len(company.refused)} calls were refused "
         f"at first; {len(company.bounced)} mailboxes do not exist"

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lists import share
@@ -19,7 +18,8 @@ class Company:
         self.answers = {}  # by idempotency key
         self.refused = set()
         self.sent = []  # (to, content), in order
-        self.bounced = Counter()
+        self.bounced = []  # (to, content)
+        self.calls = []  # (members, contents)
         self.lock = threading.Lock()
         company = self
 
@@ -65,13 +65,14 @@ class Company:
                 self.refused.add(key)
                 return 429, {}
             if key not in self.answers:
+                self.calls.append((len(call["members"]), len({member["content"]["content"] for member in call["members"]})))
                 self.answers[key] = [self.deliver(member) for member in call["members"]]
             return 200, {"members": self.answers[key]}
 
     def deliver(self, member):
         to = member["content"]["to"]
         if share(f"{to} bounces", 1_000) == 0:
-            self.bounced[to] += 1
+            self.bounced.append((to, member["content"]["content"]))
             return {"id": member["id"], "outcome": "failed", "error": "no such mailbox"}
         self.sent.append((to, member["content"]["content"]))
         return {"id": member["id"], "outcome": "succeeded"}

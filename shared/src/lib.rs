@@ -28,6 +28,7 @@ pub mod parts;
 pub mod policy;
 pub mod producing;
 pub mod registering;
+pub mod results;
 pub mod retry_after;
 pub mod share;
 pub mod store;

@@ -166,6 +166,9 @@ pub struct Failure {
     pub id: TaskId,
     /// Why.
     pub error: String,
+    /// The same as a short name or number, if the batch API returned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// A kind stands still: its batch API refuses every call. Its tasks wait, and use up no attempts.
@@ -237,7 +240,8 @@ impl Notice {
         let mut bytes = 0;
         for slot in batch.failed.iter() {
             let Some(id) = batch.members.ids().get(slot).copied() else { continue };
-            let failure = Failure { id, error: batch.error(slot).unwrap_or("").to_owned() };
+            let (error, code) = (batch.error(slot).unwrap_or("").to_owned(), batch.code(slot).map(str::to_owned));
+            let failure = Failure { id, error, code };
             let size = serde_json::to_string(&failure).map_or(0, |text| text.len() + 1);
             match parts.last_mut() {
                 Some(part) if bytes + size <= NOTICE_FAILURES_BYTES_MAX => {

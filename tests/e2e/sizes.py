@@ -5,14 +5,15 @@ import sys
 import zlib
 
 # Three of them evaluate CEL expressions, and bring its parser; one of these unpacks objects as well. One speaks to every kind of
-# destination, and acks parents; one takes acks and counts, over HTTP and SQS; one calls batch APIs and keeps their rates.
+# destination, and acks parents; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests and answers, and keeps
+# rates and results.
 LIMITS = {
-    "ApiFunction": 3_950_000,
-    "ProduceFunction": 3_800_000,
-    "RegisterFunction": 3_600_000,
-    "NotifyFunction": 3_150_000,
-    "AckFunction": 3_100_000,
-    "HandleFunction": 3_050_000,
+    "ApiFunction": 4_150_000,
+    "ProduceFunction": 3_950_000,
+    "RegisterFunction": 3_750_000,
+    "NotifyFunction": 3_250_000,
+    "AckFunction": 3_200_000,
+    "HandleFunction": 3_350_000,
 }
 LIMIT = 3_000_000
 

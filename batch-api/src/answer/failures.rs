@@ -49,8 +49,8 @@ pub(super) fn read(list: &RawValue, call: &Call) -> Result<Vec<MemberAnswer>, St
         failed.insert(id);
     }
     let outcome = |id: TaskId| match failed.contains(&id) {
-        true => MemberAnswer { id, outcome: MemberOutcome::Retry, error: Some(NAMED.to_owned()) },
-        false => MemberAnswer { id, outcome: MemberOutcome::Succeeded, error: None },
+        true => MemberAnswer { error: Some(NAMED.to_owned()), ..MemberAnswer::new(id, MemberOutcome::Retry) },
+        false => MemberAnswer::new(id, MemberOutcome::Succeeded),
     };
     Ok(call.members.iter().map(|member| outcome(member.id)).collect())
 }

@@ -6,7 +6,7 @@ use fanfold::text::{BYTE_ORDER_MARK, beginning};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Answer, MemberAnswer, MemberOutcome, failures, status};
+use super::{Answer, MemberAnswer, MemberOutcome, extras, failures, status};
 use crate::{Call, CallError, Cause};
 
 /// An answer's body. Further fields are the batch API's own.
@@ -30,7 +30,7 @@ enum Listed<'a> {
     Failures(&'a RawValue),
 }
 
-/// What the answer says of one member. Further fields, such as its `result`, are the batch API's own.
+/// What the answer says of one member. Further fields are the batch API's own.
 #[derive(Deserialize)]
 struct Entry<'a> {
     #[serde(borrow)]
@@ -41,11 +41,17 @@ struct Entry<'a> {
     status: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    code: Option<&'a RawValue>,
+    #[serde(borrow)]
+    retry_after: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
 }
 
 impl Answer {
-    /// Reads the answer to a call: nothing (every member succeeded), `{"members": [{"id", "outcome" or "status", "error"?}]}`,
-    /// or `{"batchItemFailures": [{"itemIdentifier"}]}`. An unreadable entry of `members` does not affect the others.
+    /// Reads the answer to a call: nothing (every member succeeded), `{"members": [{"id", "outcome" or "status", "error"?,
+    /// "code"?, "retry_after"?, "result"?}]}`, or `{"batchItemFailures": [{"itemIdentifier"}]}`. An unreadable entry of `members` does not affect the others.
     ///
     /// # Errors
     /// It is something else. It has no outcomes, so the members are tried again.
@@ -133,7 +139,26 @@ fn member(entry: &str) -> Option<MemberAnswer> {
             None => (MemberOutcome::Unclear, Some("the answer's entry for it has no `outcome`".to_owned())),
         },
     };
-    Some(MemberAnswer { id, outcome, error })
+    Some(with_extras(MemberAnswer { error, ..MemberAnswer::new(id, outcome) }, &entry))
+}
+
+/// An outcome with what its entry has beside it, as far as that belongs to the outcome.
+fn with_extras(member: MemberAnswer, entry: &Entry<'_>) -> MemberAnswer {
+    if member.outcome == MemberOutcome::Succeeded {
+        return MemberAnswer { result: entry.result.map(|result| extras::result(result.get())), ..member };
+    }
+    let code = entry.code.and_then(|code| extras::code(code.get()));
+    let asked = entry.retry_after.filter(|_| member.outcome == MemberOutcome::Retry);
+    let (retry_after, problem) = match asked.map(|asked| extras::retry_after(asked.get())) {
+        None => (None, None),
+        Some(Ok(delay)) => (Some(delay), None),
+        Some(Err(problem)) => (None, Some(problem)),
+    };
+    let error = match (member.error, problem) {
+        (Some(error), Some(problem)) => Some(format!("{error}; {problem}")),
+        (error, problem) => error.or(problem),
+    };
+    MemberAnswer { error, code, retry_after, ..member }
 }
 
 /// An id, in lower case or not: some libraries write UUIDs in upper case.
@@ -252,6 +277,31 @@ mod tests {
         }
         let member = members(&json!({"members": [{"id": ID, "outcome": null}]}).to_string()).remove(0);
         assert_eq!((member.outcome, member.error.is_some()), (MemberOutcome::Unclear, true));
+    }
+
+    #[test]
+    fn each_outcome_has_what_belongs_to_it() {
+        let member = |entry: serde_json::Value| {
+            let mut entry = entry;
+            entry["id"] = json!(ID);
+            members(&json!({ "members": [entry] }).to_string()).remove(0)
+        };
+        let all = json!({"code": "E1", "retry_after": 5, "result": {"label": [1]}, "error": "why"});
+        let with = |outcome: &str| {
+            let mut entry = all.clone();
+            entry["outcome"] = json!(outcome);
+            let member = member(entry);
+            (member.code, member.retry_after.map(|delay| delay.as_secs()), member.result)
+        };
+        assert_eq!(with("succeeded"), (None, None, Some(r#"{"label":[1]}"#.to_owned())));
+        assert_eq!(with("failed"), (Some("E1".to_owned()), None, None));
+        assert_eq!(with("retry"), (Some("E1".to_owned()), Some(5), None));
+        let null = member(json!({"outcome": "succeeded", "result": null}));
+        assert_eq!(null.result, None, "null is no result");
+        let soon = member(json!({"outcome": "retry", "retry_after": "soon", "error": "busy"}));
+        let shown = "busy; the answer's `retry_after` for it is \"soon\", seconds from 0 on are expected";
+        assert_eq!((soon.outcome, soon.error.as_deref()), (MemberOutcome::Retry, Some(shown)), "the outcome counts");
+        assert_eq!(member(json!({"status": 201, "result": 7})).result.as_deref(), Some("7"));
     }
 
     #[test]

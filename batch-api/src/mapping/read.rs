@@ -23,6 +23,14 @@ pub struct Reading {
     pub result: Option<Value>,
 }
 
+impl Reading {
+    /// The same as an answer to a call says it. Null is no result.
+    fn of(self, id: TaskId) -> MemberAnswer {
+        let result = self.result.filter(|result| !result.is_null()).map(|result| result.to_string());
+        MemberAnswer { error: self.error, result, ..MemberAnswer::new(id, self.outcome) }
+    }
+}
+
 /// What an answer says of the members of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Readings {
@@ -36,9 +44,7 @@ impl Readings {
     /// The same as the answer to a call.
     #[must_use]
     pub fn into_answer(self, call: &Call) -> Answer {
-        let answer = |(member, reading): (&CallMember, Option<Reading>)| {
-            reading.map(|Reading { outcome, error, .. }| MemberAnswer { id: member.id, outcome, error })
-        };
+        let answer = |(member, reading): (&CallMember, Option<Reading>)| reading.map(|reading| reading.of(member.id));
         let members = call.members.iter().zip(self.members).filter_map(answer).collect();
         match self.problem {
             None => Answer::Members(members),
@@ -87,8 +93,7 @@ impl Mapping {
             return answer;
         }
         let uncalled = self.uncalled(call).members;
-        let succeeded =
-            |member: &CallMember| MemberAnswer { id: member.id, outcome: MemberOutcome::Succeeded, error: None };
+        let succeeded = |member: &CallMember| MemberAnswer::new(member.id, MemberOutcome::Succeeded);
         let (mut members, problem) = match answer {
             Answer::AllSucceeded => (call.members.iter().map(succeeded).collect(), None),
             Answer::Members(members) => (members, None),
@@ -97,8 +102,7 @@ impl Mapping {
         let failed: HashMap<TaskId, Reading> =
             call.members.iter().zip(uncalled).filter_map(|(member, reading)| Some((member.id, reading?))).collect();
         members.retain(|member: &MemberAnswer| !failed.contains_key(&member.id));
-        let failed = failed.into_iter().map(|(id, Reading { outcome, error, .. })| MemberAnswer { id, outcome, error });
-        members.extend(failed);
+        members.extend(failed.into_iter().map(|(id, reading)| reading.of(id)));
         match problem {
             None => Answer::Members(members),
             Some(problem) => Answer::Unclear { members, problem },

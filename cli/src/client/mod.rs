@@ -11,7 +11,10 @@ mod moment;
 mod open;
 mod policy;
 mod print;
+mod redrive;
 mod refusal;
+mod reissue;
+mod results;
 mod scope;
 mod seal;
 mod status;
@@ -36,11 +39,14 @@ pub(crate) enum ClientCommand {
     Status(status::StatusArgs),
     Wait(wait::WaitArgs),
     Items(items::ItemsArgs),
+    Results(results::ResultsArgs),
     Open(open::OpenArgs),
     Add(add::AddArgs),
     Seal(seal::SealArgs),
     Ack(ack::AckArgs),
     Cancel(cancel::CancelArgs),
+    Reissue(reissue::ReissueArgs),
+    Redrive(redrive::RedriveArgs),
     Lanes(lanes::LanesArgs),
     Switches(switches::SwitchesArgs),
     Pause(switch::PauseArgs),
@@ -57,11 +63,14 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Status(args) => status::run(args).await,
         ClientCommand::Wait(args) => wait::run(args).await,
         ClientCommand::Items(args) => items::run(args).await,
+        ClientCommand::Results(args) => results::run(args).await,
         ClientCommand::Open(args) => open::run(args).await,
         ClientCommand::Add(args) => add::run(args).await,
         ClientCommand::Seal(args) => seal::run(args).await,
         ClientCommand::Ack(args) => ack::run(args).await,
         ClientCommand::Cancel(args) => cancel::run(args).await,
+        ClientCommand::Reissue(args) => reissue::run(args).await,
+        ClientCommand::Redrive(args) => redrive::run(args).await,
         ClientCommand::Lanes(args) => lanes::run(args).await,
         ClientCommand::Switches(args) => switches::run(args).await,
         ClientCommand::Pause(args) => switch::pause(args).await,

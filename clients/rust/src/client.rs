@@ -14,7 +14,7 @@ use crate::compact::Entry;
 use crate::error::ClientError;
 use crate::http::{Http, Signer};
 use crate::ids::{Item, ItemGroup, expand_ranges};
-use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode};
+use crate::models::{AckAnswer, AddedItems, Count, CountAnswer, Fanout, ItemsState, Mode, TaskResult};
 
 /// Items that one request may add; for more, `add` sends several requests.
 const ITEMS_PER_ADD_MAX: u64 = 709_632;
@@ -134,6 +134,34 @@ impl Fanfold {
         self.http.call(Method::DELETE, &format!("/fanouts/{fanout}"), None, None).await
     }
 
+    /// Reissues the failed items of a fan-out that has ended, as the API's description of `POST /fanouts/{id}/reissue` says. Returns
+    /// the new fan-out.
+    ///
+    /// # Errors
+    /// It has not ended, has no failed items, or was reissued before (409); see [`ClientError`].
+    pub async fn reissue(&self, fanout: Uuid, request: &Value, key: Option<&str>) -> Result<Fanout, ClientError> {
+        let key = key.map_or_else(new_key, str::to_owned);
+        self.http.call(Method::POST, &format!("/fanouts/{fanout}/reissue"), Some(request), Some(&key)).await
+    }
+
+    /// Wakes what the outstanding items of a fan-out wait for, page by page. Returns what that is, by numbers of items.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn wake(&self, fanout: Uuid) -> Result<Value, ClientError> {
+        let (mut all, mut path) = (serde_json::Map::new(), Some(format!("/fanouts/{fanout}/reissue")));
+        while let Some(at) = path {
+            let body = json!({"items": "outstanding"});
+            let page: Value = self.http.call(Method::POST, &at, Some(&body), None).await?;
+            for (name, count) in page["woken"].as_object().into_iter().flatten() {
+                let before = all.get(name).and_then(Value::as_u64).unwrap_or_default();
+                all.insert(name.clone(), json!(before + count.as_u64().unwrap_or_default()));
+            }
+            path = page["next"].as_str().map(str::to_owned);
+        }
+        Ok(Value::Object(all))
+    }
+
     /// Returns a fan-out's present state.
     ///
     /// # Errors
@@ -200,6 +228,12 @@ impl Fanfold {
             .try_flatten()
     }
 
+    /// Lists what became of a fan-out's tasks, page by page: those that succeeded or failed.
+    pub fn results(&self, fanout: Uuid) -> impl Stream<Item = Result<TaskResult, ClientError>> {
+        let results = self.pages::<Results>(format!("/fanouts/{fanout}/results"));
+        results.map_ok(|page| stream::iter(page.results.into_iter().map(Ok))).try_flatten()
+    }
+
     /// Acks items in one request. `refused` of the result lists items that do not exist. For many items use
     /// [`AckBuffer`](crate::AckBuffer).
     ///
@@ -253,6 +287,18 @@ struct Items {
 }
 
 impl Page for Items {
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<TaskResult>,
+    next: Option<String>,
+}
+
+impl Page for Results {
     fn next(&self) -> Option<String> {
         self.next.clone()
     }

@@ -18,13 +18,13 @@ pub use buffer::AckBuffer;
 pub use client::{Fanfold, OpenFanout};
 pub use compact::{AckMessage, Entry, Outcome};
 pub use consumer::{BatchResponse, Consumer, ItemFailure, Message, SqsEvent, SqsRecord, item_in_body};
-pub use control::Scope;
+pub use control::{ResetTasks, Scope};
 pub use error::{AckError, ClientError, FieldProblem, Problem};
 pub use ids::{GROUP_ITEMS_MAX, GroupName, Item, ItemGroup, NoItem, expand, expand_ranges};
 pub use list::ListFanouts;
 pub use models::{
     AckAnswer, AckedFanout, AddedItems, Count, CountAnswer, CountedFanout, Fanout, ItemsState, Mode, Refused,
-    RefusedCount, State,
+    RefusedCount, State, TaskResult,
 };
 pub use senders::{AckSender, HttpAcks, Sent, SqsAcks};
 pub use tasks::{NewTask, Streamed};

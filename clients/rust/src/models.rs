@@ -52,6 +52,28 @@ impl fmt::Display for State {
     }
 }
 
+/// What became of a task that succeeded or failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskResult {
+    /// The task.
+    pub id: String,
+    /// Its outcome: `succeeded` or `failed`.
+    pub outcome: String,
+    /// What the batch API returned for it, if results are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why its result was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_left_out: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The same as a short name or number, if the batch API returned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
 /// States by which items can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemsState {

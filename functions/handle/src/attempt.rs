@@ -12,7 +12,7 @@ use fanfold::messages::HandleMessage;
 use fanfold::metrics::{CALLED_TO_ANSWERED, CALLS, REGISTERED_TO_CALLED};
 use fanfold::policy::{Policy, no_policy};
 use fanfold::store::batches::Batch;
-use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause, Request};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause, Mismatch, Request};
 use serde_json::value::RawValue;
 
 use crate::breaker::Called;
@@ -257,6 +257,7 @@ impl Handle {
             registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
         }
         let result = self.caller.call(&policy.batch_api, request).await;
+        let result = result.and_then(|answer| answer.in_mode(policy.batch_api.mode, &call));
         let took = self.world.now().since(called).as_secs_f64();
         metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
         match &result {
@@ -266,7 +267,13 @@ impl Handle {
             Ok(Answer::Unclear { problem, .. }) => {
                 tracing::warn!(batch = %batch.id, attempt = batch.attempts, %problem, "a part of the answer cannot be read");
             }
-            Ok(_) => {}
+            Ok(Answer::Members(members)) => {
+                let mismatch = Mismatch::of(call.members.iter().map(|member| member.id), members);
+                if !mismatch.is_empty() {
+                    tracing::warn!(batch = %batch.id, attempt = batch.attempts, "{mismatch}");
+                }
+            }
+            Ok(Answer::AllSucceeded) => {}
         }
         result
     }

@@ -35,6 +35,7 @@ pub(crate) fn says(result: &Result<Answer, CallError>) -> Says {
             // The request did not arrive as a whole: the batch API did not judge it.
             Cause::Status(408) => Says::Nothing,
             Cause::Status(status) if status < 500 => Says::Works,
+            Cause::Members => Says::Works,
             _ => Says::Nothing,
         },
     }

@@ -1,13 +1,15 @@
 //! The outcomes of a batch's members, and what an attempt adds to them. No I/O.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
-use fanfold::limits::{ERROR_BYTES_MAX, ERRORS_PER_BATCH_MAX};
+use fanfold::limits::{CODES_PER_BATCH_MAX, ERROR_BYTES_MAX, ERRORS_PER_BATCH_MAX};
 use fanfold::store::batches::Batch;
 use fanfold::text::shorten;
-use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome};
+use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome, Mismatch};
 
 /// The text under which errors are counted once there are too many to keep each.
 const FURTHER: &str = "further errors";
@@ -15,8 +17,16 @@ const FURTHER: &str = "further errors";
 /// The error of a member that failed without a given reason.
 const NO_REASON: &str = "failed, without an error message";
 
-/// A slot to be tried again, and why.
-pub(crate) type Retry = (usize, String);
+/// A slot to be tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) slot: usize,
+    /// Why.
+    pub(crate) error: String,
+    pub(crate) code: Option<String>,
+    /// How long it asks to wait.
+    pub(crate) after: Option<Duration>,
+}
 
 /// The outcomes of a batch so far.
 pub(crate) struct Outcomes {
@@ -25,12 +35,16 @@ pub(crate) struct Outcomes {
     /// Slots for which some call may have worked, whatever else is known.
     silent: BTreeSet<usize>,
     pub(crate) errors: Vec<(String, Bits)>,
+    pub(crate) codes: Vec<(String, Bits)>,
+    /// What slots brought that succeeded in this attempt, as JSON.
+    pub(crate) results: Vec<(usize, String)>,
 }
 
 impl Outcomes {
     pub(crate) fn of(batch: &Batch) -> Self {
         let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
-        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors: batch.errors.clone() }
+        let (errors, codes) = (batch.errors.clone(), batch.codes.clone());
+        Self { succeeded, failed, silent: batch.silent.iter().collect(), errors, codes, results: Vec::new() }
     }
 
     /// Takes the result of the call for these slots. Returns those to be tried again; `put_off`: a failed call is repeated in
@@ -51,15 +65,25 @@ impl Outcomes {
             Ok(Answer::Members(members)) => return self.by_member(batch, called, members, None),
             Ok(Answer::Unclear { members, problem }) => return self.by_member(batch, called, members, Some(&problem)),
             Err(error) if error.retriable || put_off => {
-                return called.into_iter().map(|slot| (slot, error.message.clone())).collect();
+                let CallError { message, code, .. } = &error;
+                let retry = |slot| Retry { slot, error: message.clone(), code: code.clone(), after: None };
+                return called.into_iter().map(retry).collect();
             }
-            Err(error) => called.into_iter().for_each(|slot| self.fail(slot, &error.message)),
+            Err(error) => called.into_iter().for_each(|slot| self.fail(slot, &error.message, error.code.as_deref())),
         }
         Vec::new()
     }
 
-    pub(crate) fn fail(&mut self, slot: usize, error: &str) {
+    pub(crate) fn fail(&mut self, slot: usize, error: &str, code: Option<&str>) {
         self.failed.set(slot);
+        if let Some(code) = code {
+            let full = self.codes.len() >= CODES_PER_BATCH_MAX;
+            match self.codes.iter_mut().find(|(known, _)| known == code) {
+                Some((_, slots)) => slots.set(slot),
+                None if full => {}
+                None => self.codes.push((code.to_owned(), std::iter::once(slot).collect())),
+            }
+        }
         let error = if error.trim().is_empty() { NO_REASON } else { error };
         let error = shorten(error, ERROR_BYTES_MAX);
         let full = self.errors.len() >= ERRORS_PER_BATCH_MAX;
@@ -88,41 +112,53 @@ impl Outcomes {
         members: Vec<MemberAnswer>,
         problem: Option<&str>,
     ) -> Vec<Retry> {
-        // The first of two outcomes for one member counts.
+        let named = called.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied();
+        let mismatch = Mismatch::of(named, &members);
         let mut reported: HashMap<TaskId, MemberAnswer> = HashMap::with_capacity(members.len());
-        let mut stranger = None;
         for member in members {
-            // An outcome for a task that is no member is ignored.
-            if batch.members.slot(&member.id).is_none() {
-                stranger.get_or_insert(member.id);
+            match reported.entry(member.id) {
+                Entry::Vacant(place) => drop(place.insert(member)),
+                // Of the same outcome twice the first counts. If they differ, which of them holds is not known.
+                Entry::Occupied(mut first) if first.get().outcome != member.outcome => {
+                    let error = Some("the answer has several outcomes for it".to_owned());
+                    first.insert(MemberAnswer { error, ..MemberAnswer::new(member.id, MemberOutcome::Unclear) });
+                }
+                Entry::Occupied(_) => {}
             }
-            reported.entry(member.id).or_insert(member);
         }
-        let unreported = match (problem, stranger) {
+        let unreported = match (problem, mismatch.unknown.as_slice()) {
             (Some(problem), _) => format!("the answer has no outcome for it, and {problem}"),
-            (None, Some(id)) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
-            (None, None) => "the answer has no outcome for it".to_owned(),
+            (None, [id]) => format!("the answer has no outcome for it, but one for {id}, which is no member"),
+            (None, []) => "the answer has no outcome for it".to_owned(),
+            (None, [id, others @ ..]) => format!(
+                "the answer has no outcome for it, but one for {id}, which is no member, and {} like that",
+                others.len()
+            ),
         };
         let mut retry = Vec::new();
         for slot in called {
             let Some(member) = batch.members.ids().get(slot).and_then(|id| reported.remove(id)) else {
                 // The unreadable part may have been about this member.
                 self.silent.extend(problem.map(|_| slot));
-                retry.push((slot, unreported.clone()));
+                retry.push(Retry { slot, error: unreported.clone(), code: None, after: None });
                 continue;
             };
-            let why = member.error.unwrap_or_else(|| NO_REASON.to_owned());
-            match member.outcome {
-                MemberOutcome::Succeeded => self.succeeded.set(slot),
+            let MemberAnswer { outcome, error, code, retry_after: after, result, .. } = member;
+            let error = error.unwrap_or_else(|| NO_REASON.to_owned());
+            match outcome {
+                MemberOutcome::Succeeded => {
+                    self.succeeded.set(slot);
+                    self.results.extend(result.map(|result| (slot, result)));
+                }
                 MemberOutcome::Failed => {
                     self.silent.remove(&slot);
-                    self.fail(slot, &why);
+                    self.fail(slot, &error, code.as_deref());
                 }
                 // An earlier call without an answer may still have worked.
-                MemberOutcome::Retry => retry.push((slot, why)),
+                MemberOutcome::Retry => retry.push(Retry { slot, error, code, after }),
                 MemberOutcome::Unclear => {
                     self.silent.insert(slot);
-                    retry.push((slot, why));
+                    retry.push(Retry { slot, error, code, after: None });
                 }
             }
         }

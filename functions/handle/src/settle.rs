@@ -12,7 +12,7 @@ use fanfold::store::batches::{Batch, Settlement};
 use fanfold::text::shorten;
 use fanfold_batch_api::{Answer, CallError, Cause};
 
-use crate::outcomes::Outcomes;
+use crate::outcomes::{Outcomes, Retry};
 
 /// How an attempt ended.
 pub(crate) struct Ended {
@@ -35,7 +35,7 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     called.retain(|slot| !gone.contains(slot));
     let mut outcomes = Outcomes::of(batch);
     for slot in &gone {
-        outcomes.fail(*slot, "the task's record is gone");
+        outcomes.fail(*slot, "the task's record is gone", None);
     }
     let attempts = attempts(batch, put_off.is_some());
     let shows = shows(&result, put_off.is_some());
@@ -45,17 +45,19 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
     let waits = shows == Shows::Nothing || (splits && result.as_ref().is_err_and(|error| error.retriable));
     let mut retry = outcomes.take(batch, called, result, put_off.is_some() || splits);
+    // Members that ask for different delays are called together: none of them before its time.
+    let asked_by_members = retry.iter().filter_map(|retry| retry.after).max().unwrap_or_default().min(RETRY_AFTER_MAX);
     let gives_up = if put_off.is_some() { in_vain } else { !splits && attempts >= policy.max_attempts };
-    for (slot, error) in if gives_up { std::mem::take(&mut retry) } else { Vec::new() } {
+    for Retry { slot, error, code, .. } in if gives_up { std::mem::take(&mut retry) } else { Vec::new() } {
         let error = match put_off {
             None => format!("gave up after {attempts} attempts: {error}"),
             Some(_) => gave_up_waiting(&error),
         };
-        outcomes.fail(slot, &error);
+        outcomes.fail(slot, &error, code.as_deref());
     }
     let ended = if batch.parts.is_empty() { batch.ended + 1 } else { attempts };
-    let pause =
-        now.plus(Backoff::from(&policy.backoff).after(ended, random).max(asked)).max(put_off.unwrap_or_default());
+    let pause = Backoff::from(&policy.backoff).after(ended, random).max(asked).max(asked_by_members);
+    let pause = now.plus(pause).max(put_off.unwrap_or_default());
     let open: Vec<usize> = before.iter().copied().filter(|slot| outcomes.is_open(*slot)).collect();
     let parts = match put_off {
         Some(_) => batch.parts.clone(),
@@ -65,10 +67,12 @@ pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestam
     let parts = if open.is_empty() { Parts::default() } else { parts };
     Settlement {
         silent: outcomes.silent(),
+        results: if policy.keep_results { std::mem::take(&mut outcomes.results) } else { Vec::new() },
         succeeded: outcomes.succeeded,
         failed: outcomes.failed,
         errors: outcomes.errors,
-        last_error: retry.first().map(|(_, error)| shorten(error, ERROR_BYTES_MAX).into_owned()),
+        codes: outcomes.codes,
+        last_error: retry.first().map(|retry| shorten(&retry.error, ERROR_BYTES_MAX).into_owned()),
         refused: batch.refused + u32::from(put_off.is_some()),
         retry_at: (!open.is_empty()).then(|| due(waits, &parts, &open, pause).max(now.plus(asked))),
         parts,

@@ -96,7 +96,7 @@ impl<S: Store> Pages<'_, S> {
     /// The page that was asked for.
     ///
     /// # Errors
-    /// An object cannot be read, was changed meanwhile, or cannot be told apart into rows.
+    /// An object cannot be read, was changed meanwhile, or cannot be split into rows.
     pub async fn page(&self) -> Result<SourceAnswer, SourceError> {
         let cursor: Option<Cursor> = serde_json::from_value(self.ask.cursor.clone()).map_err(SourceError::for_good)?;
         let (after, within) = match cursor {
@@ -187,7 +187,7 @@ impl<S: Store> Pages<'_, S> {
         let (start, end, _) = self.part_of(head, compressed);
         let (at, line) = match start <= begin.at {
             true => (begin.at, Some(begin.lines + 1)),
-            // The byte before tells whether a row begins there.
+            // The byte before shows whether a row begins there.
             false => (start - 1, None),
         };
         (start < end && at < end).then_some((at, line))

@@ -93,12 +93,13 @@ impl Sweep {
         Ok(round.rests(&batch.lane))
     }
 
-    /// Keeps the tasks of a batch that waits for longer than claimed tasks are kept.
+    /// Keeps the tasks of a batch, and its results, that waits for longer than claimed tasks are kept.
     async fn keep(&self, batch: &Batch) -> Result<(), SweepError> {
         if !batch.is_to_be_kept(self.world.now()) {
             return Ok(());
         }
         self.tasks.keep_claimed(batch.members.ids()).await?;
+        self.batches.keep_results(batch).await?;
         Ok(self.batches.note_kept(batch).await?)
     }
 

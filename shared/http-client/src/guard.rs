@@ -98,16 +98,17 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(mapped) = address.to_ipv4_mapped() {
         return is_public_v4(mapped);
     }
-    let [a, b, c, d, .., g, h] = address.segments();
+    let [a, b, c, d, e, f, g, h] = address.segments();
     let within = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match (a, b) {
         // Translated addresses (RFC 6052), and those of 6to4 (RFC 3056), hold an IPv4 address.
-        (0x64, 0xff9b) => c == 0 && d == 0 && within(g, h),
+        (0x64, 0xff9b) => [c, d, e, f] == [0; 4] && within(g, h),
         (0x2002, _) => within(b, c),
-        (0x2001, 0 | 0xdb8) => false,
+        // Of IETF protocols, for benchmarks and for documentation.
+        (0x2001, 0..0x200 | 0xdb8) | (0x3fff, 0..0x1000) => false,
         // Global unicast is 2000::/3. What is outside of it is this machine, a link, a site, or a group.
         _ => a & 0xe000 == 0x2000,
     }

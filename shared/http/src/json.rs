@@ -1,7 +1,10 @@
 //! JSON bodies, in and out.
 
+use std::convert::Infallible;
+
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, FromRequest, OptionalFromRequest, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, OptionalFromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fanfold::json;
@@ -49,6 +52,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonOrLines<T> {
         }
         content_type.json("application/json or application/x-ndjson is expected")?;
         parse(&body(request, state).await?).map(Self::Json)
+    }
+}
+
+/// Whether a client asks for a stream: its `Accept` names the media type of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WantsLines(pub bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for WantsLines {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let accepted = parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut types = accepted.flat_map(|value| value.split(',')).filter_map(|range| range.split(';').next());
+        Ok(Self(types.any(|range| STREAMS.iter().any(|stream| range.trim().eq_ignore_ascii_case(stream)))))
     }
 }
 

@@ -16,7 +16,7 @@ mod query_text;
 pub use after::After;
 pub use code::Code;
 pub use fallback::with_fallbacks;
-pub use json::{Json, JsonOrLines, Lines};
+pub use json::{Json, JsonOrLines, Lines, WantsLines};
 pub use key::IdempotencyKey;
 pub use parameter::{Choice, Parameter, QueryParameter};
 pub use path::{Kind, Path, PathSegment};

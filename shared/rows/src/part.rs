@@ -84,7 +84,7 @@ impl Part<'_> {
     /// Takes rows until the part or a limit ends.
     ///
     /// # Errors
-    /// The rows cannot be told apart.
+    /// It cannot be split into rows.
     pub fn take(&self, form: &Form, limits: Limits) -> Result<Taken, PartError> {
         let (mut taken, mut reader) = (Taken::default(), Reader::new(form));
         let (mut from, mut line, mut bytes) = (0, self.line, 0);

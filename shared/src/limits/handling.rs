@@ -38,6 +38,34 @@ pub const ERROR_BYTES_MAX: usize = 512;
 /// Different errors one batch record keeps; further ones are counted together.
 pub const ERRORS_PER_BATCH_MAX: usize = 32;
 
+/// Bytes of a member's error code that are kept.
+pub const CODE_BYTES_MAX: usize = 64;
+
+/// Different codes one batch record keeps; members with further ones have none. With their slots they take at most 21 KiB.
+pub const CODES_PER_BATCH_MAX: usize = 16;
+
+/// Members that an error names of each sort: without an outcome, with several, or unknown.
+pub const MEMBERS_NAMED_MAX: usize = 2;
+
+/// Bytes of one member's result, as JSON, that are kept.
+pub const RESULT_BYTES_MAX: usize = 256 * 1_024;
+
+/// Bytes of a batch's results, as JSON, that are kept.
+pub const RESULTS_PER_BATCH_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+
+/// Bytes of results, as JSON, in one record. It holds at least one result, and compressed or not it is smaller than an item of
+/// DynamoDB may be (400 KB).
+pub const RESULTS_PER_RECORD_BYTES_MAX: usize = 300 * 1_024;
+
+/// How deep a result that is kept may be nested: readers of JSON allow 128 levels, and lists of results add some.
+pub const RESULT_DEPTH_MAX: usize = 100;
+
+/// Records of results of a batch: each call that brings some has its own. Their list takes at most 16 KiB of the batch's record.
+pub const RESULT_RECORDS_MAX: usize = 2_048;
+
+/// Records of results that are read at once: some 2 MiB.
+pub const RESULT_RECORDS_PER_READ: usize = 8;
+
 /// The part of all calls of batch APIs at once that no single kind may hold: one in so many, rounded up. An API that hangs
 /// leaves it to the other kinds.
 pub const OTHER_KINDS_SHARE: u32 = 4;

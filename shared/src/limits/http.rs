@@ -28,3 +28,9 @@ pub const FIELD_PATH_BYTES_MAX: usize = 120;
 
 /// The latest time that a list of fan-outs may be asked for, in milliseconds since 1970: some day in the year 2286.
 pub const LISTED_MILLIS_MAX: u64 = 9_999_999_999_999;
+
+/// Items or members that a page of results looks at.
+pub const RESULTS_PER_PAGE_MAX: usize = 500;
+
+/// Bytes of results after which a page of them ends. The last one may exceed it, and as JSON in a Lambda's answer quotes are escaped.
+pub const RESULTS_PAGE_BYTES_MAX: usize = 2 * 1_024 * 1_024;

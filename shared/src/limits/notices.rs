@@ -36,7 +36,7 @@ pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
 /// Shares of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also
 /// holds the list.
-pub const PROGRESS_SHARES_MAX: usize = 20;
+pub const PROGRESS_PERCENTAGES_MAX: usize = 20;
 
 /// Ranges of missing items that the notice of an end names: some 9 KB, and 5 KB in the header.
 pub const MISSING_RANGES_NAMED_MAX: usize = 100;

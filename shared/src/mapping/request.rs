@@ -108,7 +108,7 @@ pub enum Sign {
 }
 
 /// Headers that belong to HTTP or to Fanfold.
-const RESERVED: [&str; 14] = [
+const RESERVED: [&str; 18] = [
     "accept-encoding",
     "connection",
     "content-encoding",
@@ -122,7 +122,11 @@ const RESERVED: [&str; 14] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "webhook-id",
     "webhook-signature",
+    "webhook-timestamp",
+    "x-amz-date",
+    "x-amz-security-token",
 ];
 
 /// A request mapping, ready to be used.

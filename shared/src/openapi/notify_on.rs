@@ -2,7 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::limits::PROGRESS_SHARES_MAX;
+use crate::limits::PROGRESS_PERCENTAGES_MAX;
 use crate::store::fanouts::ReportedEnd;
 
 /// More than no items, and less than all.
@@ -15,9 +15,9 @@ pub(crate) fn ends(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// Shares of a fan-out's items at which its progress is reported.
-pub(crate) fn progress_shares(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn progress_percentages(_: &mut SchemaGenerator) -> Schema {
     let share = json_schema!({"type": "string", "pattern": SHARE, "examples": ["25%", "99.5%"]});
-    json_schema!({"type": ["array", "null"], "maxItems": PROGRESS_SHARES_MAX, "items": share})
+    json_schema!({"type": ["array", "null"], "maxItems": PROGRESS_PERCENTAGES_MAX, "items": share})
 }
 
 #[cfg(test)]

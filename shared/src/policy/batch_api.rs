@@ -26,6 +26,27 @@ pub struct BatchApi {
     pub request: Option<RequestMapping>,
     /// How an answer is read, if it is not as for any batch API.
     pub response: Option<ResponseMapping>,
+    /// Whether a member that did not succeed fails the call.
+    pub mode: Mode,
+}
+
+/// Whether a member that did not succeed fails the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// No: each member has its own outcome.
+    #[default]
+    Slots,
+    /// Yes: the batch API does all of a call or nothing. The batch is split until the member stands alone.
+    Strict,
+}
+
+impl Mode {
+    /// Whether it is the one that is meant if none is given.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A way of calling a batch API. It is written as one field of the batch API, beside `timeout`.
@@ -99,6 +120,9 @@ struct Fields {
     /// How an answer names the outcomes of members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response: Option<ResponseMapping>,
+    /// Whether a member that did not succeed fails the call: `slots` (no, each member has its own outcome) or `strict` (yes).
+    #[serde(default, skip_serializing_if = "Mode::is_default")]
+    mode: Mode,
 }
 
 fn ten_seconds() -> Span {
@@ -109,7 +133,7 @@ impl TryFrom<Fields> for BatchApi {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, String> {
-        let Fields { mut url, command, timeout, preset, mut with, mut request, mut response } = fields;
+        let Fields { mut url, command, timeout, preset, mut with, mut request, mut response, mode } = fields;
         let mut form = String::new();
         if let Some(name) = &preset {
             let found = Preset::named(name).ok_or_else(|| {
@@ -126,7 +150,7 @@ impl TryFrom<Fields> for BatchApi {
         }
         let mut ways = [url.map(Way::Url), command.map(Way::Command)].into_iter().flatten();
         match (ways.next(), ways.next()) {
-            (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response }),
+            (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response, mode }),
             (None, _) => Err(format!("does not say how it is called, one of {} is needed{form}", Way::FIELDS)),
             (Some(one), Some(other)) => {
                 let (one, other) = (one.field(), other.field());
@@ -137,8 +161,8 @@ impl TryFrom<Fields> for BatchApi {
 }
 
 impl From<BatchApi> for Fields {
-    fn from(BatchApi { way, timeout, preset, with, request, response }: BatchApi) -> Self {
-        let none = Self { url: None, command: None, timeout, preset, with, request, response };
+    fn from(BatchApi { way, timeout, preset, with, request, response, mode }: BatchApi) -> Self {
+        let none = Self { url: None, command: None, timeout, preset, with, request, response, mode };
         match way {
             Way::Url(url) => Self { url: Some(url), ..none },
             Way::Command(command) => Self { command: Some(command), ..none },
@@ -150,7 +174,7 @@ impl BatchApi {
     /// One that is called in this way, as any batch API is.
     #[must_use]
     pub fn new(way: Way, timeout: Span) -> Self {
-        Self { way, timeout, preset: None, with: Map::new(), request: None, response: None }
+        Self { way, timeout, preset: None, with: Map::new(), request: None, response: None, mode: Mode::default() }
     }
 
     /// The preset that it uses.

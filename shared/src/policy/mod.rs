@@ -22,7 +22,7 @@ mod weight;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use batch_api::{BatchApi, Way};
+pub use batch_api::{BatchApi, Mode, Way};
 pub use check::{FieldError, PolicyError};
 pub use compiled::{Assignment, CompiledPolicy, Values};
 #[cfg(feature = "openapi")]
@@ -145,6 +145,9 @@ pub struct Policy {
     /// Whether another task may have the key of a task that failed.
     #[serde(default)]
     pub key_after_failure: KeyAfterFailure,
+    /// Whether results are kept that the batch API returns for members that succeeded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keep_results: bool,
     /// The batch API.
     pub batch_api: BatchApi,
     /// Where failed tasks are reported, and that the kind stands still or goes on.
@@ -221,6 +224,11 @@ impl From<&BackoffPolicy> for Backoff {
     }
 }
 
+/// Serde passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
 fn one() -> u32 {
     1
 }

@@ -36,7 +36,7 @@ impl Policy {
     /// What the batch API's own limits do not allow, and what its mapping asks of the policy.
     pub(super) fn check_preset(&self, faults: &mut Faults) {
         if self.batch_api.needs_distinct() && self.distinct.is_none() {
-            let problem = "is missing: with `match: echo`, members of a batch are told apart by what was sent, so a key of the content \
+            let problem = "is missing: with `match: echo`, members of a batch are distinguished by what was sent, so a key of the content \
                            is needed";
             faults.add("distinct", problem);
         }
@@ -98,10 +98,7 @@ mod tests {
         );
         let embeddings = policy(json!({"use": "openai-embeddings"}), json!({}));
         assert_eq!(embeddings.max_weight.unwrap().to_string(), "300000");
-        assert_eq!(
-            (embeddings.weight.as_deref(), embeddings.max_batch()),
-            (Some("size(content.input) / 3 + 1"), 2_048)
-        );
+        assert_eq!((embeddings.weight.as_deref(), embeddings.max_batch()), (Some("size(content.input) / 3 + 1"), 100));
         let own =
             policy(json!({"use": "openai-embeddings"}), json!({"weight": "content.tokens", "max_weight": 300_001}));
         assert!(faults(&own)[0].starts_with("`max_weight`: is 300001, `openai-embeddings` allows at most 300000"));

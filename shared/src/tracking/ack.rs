@@ -216,7 +216,7 @@ impl Tracking {
                 Write::Done(after) => {
                     metrics::counter!(ITEMS_ACKED).increment(cleared.newly);
                     self.hint_end(&after).await?;
-                    self.hint_share(&fanout, &after).await?;
+                    self.hint_percentage(&fanout, &after).await?;
                     return Ok(refusal);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,

@@ -43,7 +43,7 @@ impl Tracking {
             match () {
                 () if fanout.to_fail() => self.fail(fanout).await,
                 () if fanout.nothing_left() => self.end_with_nothing_left(fanout).await,
-                () => self.note_share(fanout).await,
+                () => self.note_percentage(fanout).await,
             }
         }
         .boxed()

@@ -4,7 +4,8 @@ use uuid::Uuid;
 
 use super::add::opening_groups;
 use super::{Tracking, TrackingError};
-use crate::ids::ItemGroup;
+use crate::ids::{ItemGroup, ItemId};
+use crate::limits::KEYS_PER_READ_MAX;
 use crate::store::fanouts::Fanout;
 
 /// A page of a fan-out's groups.
@@ -47,5 +48,47 @@ impl Tracking {
             groups.extend(added.into_iter().take(left));
         }
         Ok(GroupPage { groups, more })
+    }
+
+    /// The items of a fan-out after the one named, at most `limit`, in the order of its groups, and whether there may be more.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
+    pub async fn items_after(
+        &self,
+        fanout: &Fanout,
+        after: Option<ItemId>,
+        limit: usize,
+    ) -> Result<(Vec<ItemId>, bool), TrackingError> {
+        let item = |group: Uuid, index: u32| {
+            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            ItemId { fanout: fanout.id, group, index }
+        };
+        let mut items = Vec::new();
+        let mut more = true;
+        let mut last = after.map(|after| after.group);
+        if let Some(after) = after
+            && let Some(group) = self.group_of(fanout, after.group).await?
+        {
+            items.extend((u32::from(after.index) + 1..group.upto).map(|index| item(group.id, index)));
+        }
+        while more && items.len() <= limit {
+            let page = self.groups_of(fanout, last, KEYS_PER_READ_MAX).await?;
+            last = page.groups.last().map(|group| group.id).or(last);
+            more = page.more;
+            items.extend(page.groups.iter().flat_map(|group| (0..group.upto).map(|index| item(group.id, index))));
+        }
+        let more = more || items.len() > limit;
+        items.truncate(limit);
+        Ok((items, more))
+    }
+
+    /// A group of a fan-out.
+    async fn group_of(&self, fanout: &Fanout, id: Uuid) -> Result<Option<ItemGroup>, TrackingError> {
+        if let Some(group) = opening_groups(fanout).into_iter().find(|group| group.id == id) {
+            return Ok(Some(group));
+        }
+        let group = self.groups.get_many(&[id]).await?.pop().filter(|group| group.fanout == fanout.id);
+        Ok(group.map(|group| ItemGroup { id, upto: group.size }))
     }
 }

@@ -8,12 +8,12 @@ use crate::store::fanouts::{Fanout, Report};
 impl Tracking {
     /// Notes that a percentage of the items is done, if that is to be reported, and sends the message of its notice; if that is
     /// lost, `sweep` sends it again. Returns the fan-out as it stands then.
-    pub(super) async fn note_share(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
+    pub(super) async fn note_percentage(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
         // Each refusal is by another share, or by the end.
         while fanout.reaches(self.world.now()).is_some() {
             match self.fanouts.reach(&fanout).await? {
                 Write::Done(after) => {
-                    self.hint_share(&fanout, &after).await?;
+                    self.hint_percentage(&fanout, &after).await?;
                     return Ok(after);
                 }
                 Write::Refused(Some(stands)) => fanout = stands,
@@ -24,7 +24,7 @@ impl Tracking {
     }
 
     /// Sends the message of the notice of a share that was reached just now, if one was.
-    pub(super) async fn hint_share(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
+    pub(super) async fn hint_percentage(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
         if after.notice.change == before.notice.change || !matches!(after.undelivered(), Some(Report::Progress(_))) {
             return Ok(());
         }

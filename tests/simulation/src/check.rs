@@ -9,6 +9,7 @@ use fanfold::clock::World;
 use fanfold::grouping::BundleState;
 use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
+use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus, Batches};
 use fanfold::store::locks::Locks;
 use fanfold::store::places;
@@ -63,6 +64,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     let cancelled = tasks(engine, sim, &batches).await?;
     let model = std::mem::take(&mut *lock(&sim.model));
     outcomes(sim, &model, &batches, &cancelled);
+    results(engine, sim, &model, &batches).await?;
     crate::control::rested(engine, sim, &model, &cancelled).await?;
     crate::keys::released(engine, sim, &model, &batches, &cancelled).await?;
     crate::ends::fanouts(engine, sim, &model, (&batches, &cancelled)).await?;
@@ -112,6 +114,27 @@ async fn batches(engine: &Engine, sim: &Sim) -> Result<ByTask, String> {
         }
     }
     Ok(by_task)
+}
+
+/// Every member that succeeded has the result that the batch API returned for it in a call whose answer counted, if results are
+/// kept, and no other has one.
+async fn results(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
+    let store = Batches::new(table(engine, sim, "BATCHES_TABLE"));
+    for (id, batch) in batches {
+        let Some(slot) = batch.members.slot(id) else { continue };
+        let kept = store.results(batch).of(slot).await.map_err(|error| error.to_string())?;
+        let due = batch.succeeded.get(slot) && model.kinds.get(&batch.lane.kind).is_some_and(|kind| kind.keeps);
+        match (due, &kept) {
+            (true, kept) => {
+                *lock(&sim.stats).brought.entry("results").or_default() += 1;
+                let shown = kept.as_ref().map(Kept::text);
+                model.wrong_result(batch.id, id, shown).into_iter().for_each(|problem| sim.violate(problem));
+            }
+            (false, Some(kept)) => sim.violate(format!("task {id} has the result {kept:?}: {batch:?}")),
+            (false, None) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Every stored task is a member of the batch that it names, in the lane that it names, or it was cancelled. Returns those.

@@ -42,6 +42,8 @@ pub(crate) struct KindModel {
     /// Whether keys of failed tasks are released.
     pub(crate) releases: bool,
     pub(crate) notify: bool,
+    /// Whether results are kept.
+    pub(crate) keeps: bool,
     pub(crate) lane_rate: Option<Counted>,
     pub(crate) kind_rate: Option<Counted>,
     pub(crate) max_calls: usize,
@@ -151,6 +153,10 @@ pub(crate) struct Model {
     worked: BTreeMap<(Uuid, u32), Vec<TaskId>>,
     /// The same, once the batch's record has it: they may not be called again.
     recorded: BTreeSet<TaskId>,
+    /// The results that the batch API returned, by batch and attempt.
+    returned: BTreeMap<(Uuid, u32), BTreeMap<TaskId, String>>,
+    /// Attempts whose outcomes were written down, by batch.
+    pub(crate) counted_attempts: BTreeSet<(Uuid, u32)>,
     /// Batches that were split.
     pub(crate) split: BTreeSet<Uuid>,
     /// How many calls with a task reached the batch API after its batch was split.

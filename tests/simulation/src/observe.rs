@@ -27,6 +27,11 @@ pub(crate) fn wrote(model: &mut Model, request: &Request) {
     }
     let again = !values[":retry_at"].is_null();
     let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok());
+    if let (Some(batch), Some(attempt), Some(_)) =
+        (batch, number(&values[":attempts"]), number::<u32>(&values[":ended"]))
+    {
+        model.counted_attempts.insert((batch, attempt));
+    }
     if let (true, Some(batch), Some(attempt), Some(ended)) =
         (again, batch, number(&values[":attempts"]), number(&values[":ended"]))
     {

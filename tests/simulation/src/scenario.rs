@@ -105,6 +105,7 @@ impl Scenario {
         self.kinds.iter_mut().for_each(|plan| plan.fill(&dice));
         let dice = Dice::new(seed, "lingering");
         self.kinds.iter_mut().for_each(|plan| plan.linger(&dice));
+        self.kinds.iter_mut().for_each(|plan| plan.keep(&dice));
         let dice = Dice::new(seed, "moments");
         self.kinds.iter_mut().for_each(|plan| plan.shorten(&dice));
         let dice = Dice::new(seed, "priority");
@@ -180,6 +181,7 @@ impl Scenario {
                 scope: first.scope.clone(),
                 releases: first.key_after_failure == KeyAfterFailure::Release,
                 notify: first.notify.is_some(),
+                keeps: first.keep_results,
                 lane_rate: first.lane_rate.as_ref().and_then(Counted::of),
                 kind_rate: first.kind_rate.as_ref().and_then(Counted::of),
                 max_calls: first.max_calls.map_or(usize::MAX, |calls| calls as usize),
@@ -226,6 +228,12 @@ impl KindPlan {
         versions.sort_by_key(|(at, _)| *at);
         let typed = |(at, policy): (Duration, serde_json::Value)| Some((at, serde_json::from_value(policy).ok()?));
         Self { versions: versions.into_iter().filter_map(typed).collect() }
+    }
+
+    /// Draws whether results are kept.
+    fn keep(&mut self, dice: &Dice) {
+        let keeps = dice.chance(4_000);
+        self.versions.iter_mut().for_each(|(_, policy)| policy.keep_results = keeps);
     }
 
     /// Draws what else limits its batches.

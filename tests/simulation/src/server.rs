@@ -193,7 +193,12 @@ impl Server {
     fn outcomes(&self, call: &Call) -> String {
         let (sim, dice) = (&self.sim, &self.sim.dice);
         let doomed = |content: &str| content.contains("\"doomed\":true");
-        if sim.gate.is_none() && dice.chance(2_000) && !call.members.iter().any(|member| doomed(member.content.get())) {
+        let keeps = lock(&sim.model).kinds.get(&call.kind).is_some_and(|kind| kind.keeps);
+        if sim.gate.is_none()
+            && !keeps
+            && dice.chance(2_000)
+            && !call.members.iter().any(|member| doomed(member.content.get()))
+        {
             call.members.iter().for_each(|member| self.say(member.id, true));
             return String::new();
         }
@@ -209,14 +214,19 @@ impl Server {
                 answers.push(json!({"id": member.id, "outcome": "failed", "error": "doomed"}));
             } else {
                 self.say(member.id, true);
-                answers.push(json!({"id": member.id, "outcome": "succeeded"}));
+                let mut answer = json!({"id": member.id, "outcome": "succeeded"});
+                if keeps {
+                    sim.count("batch API: results");
+                    answer["result"] = lock(&sim.model).returns(call, member.id);
+                }
+                answers.push(answer);
             }
         }
         if dice.chance(sim.rate(self.mood.strange)) {
             sim.count("batch API: strangers");
             let stranger = TaskId::Single(Uuid::from_u128(u128::from(dice.any())));
             answers.push(json!({"id": stranger, "outcome": "failed"}));
-            // Of two outcomes for one member the first counts.
+            // A member with two different outcomes is called again.
             if let Some(first) = answers.first().cloned() {
                 answers.push(json!({"id": first["id"], "outcome": "retry"}));
             }

@@ -25,9 +25,8 @@ use uuid::Uuid;
 async fn many_failures_can_be_reported() {
     let api = ScriptedApi::new(|call| {
         let failed = |member: &fanfold_batch_api::CallMember| MemberAnswer {
-            id: member.id,
-            outcome: MemberOutcome::Failed,
             error: Some("x".repeat(256)),
+            ..MemberAnswer::new(member.id, MemberOutcome::Failed)
         };
         Ok(Answer::Members(call.members.iter().map(failed).collect()))
     });
@@ -54,9 +53,11 @@ async fn many_failures_can_be_reported() {
 async fn the_outcome_of_the_largest_batch_fits_its_record() {
     let api = ScriptedApi::new(|call| {
         let answer = |(n, member): (usize, &fanfold_batch_api::CallMember)| MemberAnswer {
-            id: member.id,
-            outcome: if n.is_multiple_of(2) { MemberOutcome::Succeeded } else { MemberOutcome::Failed },
             error: Some(format!("{:0>256}", n % 80)),
+            ..MemberAnswer::new(
+                member.id,
+                if n.is_multiple_of(2) { MemberOutcome::Succeeded } else { MemberOutcome::Failed },
+            )
         };
         Ok(Answer::Members(call.members.iter().enumerate().map(answer).collect()))
     });

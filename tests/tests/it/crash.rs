@@ -30,7 +30,7 @@ fn truck(call: &Call) -> Result<Answer, CallError> {
             "ORD-5" if call.attempt == 2 => MemberOutcome::Retry,
             _ => MemberOutcome::Succeeded,
         };
-        MemberAnswer { id: member.id, outcome, error: None }
+        MemberAnswer::new(member.id, outcome)
     };
     Ok(Answer::Members(call.members.iter().map(answer).collect()))
 }

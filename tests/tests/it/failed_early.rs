@@ -34,7 +34,7 @@ async fn opened(stack: &TestStack, tolerance: Tolerance, items: u32, small: bool
 /// A batch API that fails every member.
 fn all_fail() -> std::sync::Arc<ScriptedApi> {
     ScriptedApi::new(|call| {
-        let failed = |id| MemberAnswer { id, outcome: MemberOutcome::Failed, error: None };
+        let failed = |id| MemberAnswer::new(id, MemberOutcome::Failed);
         Ok(Answer::Members(call.members.iter().map(|member| failed(member.id)).collect()))
     })
 }

@@ -2,6 +2,7 @@
 
 mod ack_shapes;
 mod acks;
+mod again;
 mod control;
 mod counts;
 mod description;
@@ -18,6 +19,7 @@ mod policies;
 mod problems;
 mod producers;
 mod reference;
+mod results;
 mod reused;
 mod shapes;
 mod streams;

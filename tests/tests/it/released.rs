@@ -41,7 +41,7 @@ async fn register(stack: &TestStack, id: u128, number: usize) -> Registration {
 }
 
 fn members(call: &Call, outcome: MemberOutcome) -> Said {
-    let answer = |id| MemberAnswer { id, outcome, error: None };
+    let answer = |id| MemberAnswer::new(id, outcome);
     Ok(Answer::Members(call.members.iter().map(|member| answer(member.id)).collect()))
 }
 

@@ -214,10 +214,9 @@ async fn refusals_of_every_call_split_nothing() {
 async fn members_of_a_half_are_tried_again() {
     let api = ScriptedApi::new(|call| {
         refused(call, &[6], 422)?;
-        let outcome = |id, again| MemberAnswer {
-            id,
-            outcome: if again { MemberOutcome::Retry } else { MemberOutcome::Succeeded },
+        let outcome = |id, again: bool| MemberAnswer {
             error: again.then(|| "busy".to_owned()),
+            ..MemberAnswer::new(id, if again { MemberOutcome::Retry } else { MemberOutcome::Succeeded })
         };
         let numbers = call.members.iter().map(|member| (member.id, member.content.get().contains("ORD-1\"")));
         Ok(Answer::Members(numbers.map(|(id, busy)| outcome(id, busy && call.attempt < 6)).collect()))

@@ -130,8 +130,8 @@ fn elasticsearch() {
     let create = preset("elasticsearch", json!({"action": "create"}));
     let conflict = json!({"items": [{"create": {"_id": id(0), "status": 409, "error": {"type": "version_conflict_engine_exception",
         "reason": "document already exists"}}}]});
-    let expected = [why(Failed, "version_conflict_engine_exception: document already exists")];
-    assert_eq!(outcomes(&create, &contents[..1], 200, &conflict), expected);
+    // The document has the task's own id: it is from a call whose answer was lost.
+    assert_eq!(outcomes(&create, &contents[..1], 200, &conflict), [(Succeeded, None)]);
 }
 
 #[test]

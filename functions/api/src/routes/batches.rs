@@ -1,4 +1,6 @@
-//! `GET /batches/{id}`.
+//! `GET /batches/{id}`, and the results of its members.
+
+mod results;
 
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use crate::Api;
 use crate::notice::NoticeView;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/batches/{id}", routing::get(get))
+    Router::new().route("/batches/{id}", routing::get(get)).merge(results::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -26,6 +28,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .returns::<BatchView>("The batch.")
         .problem(Code::UnknownBatch)
         .end();
+    results::describe(describer);
 }
 
 /// A batch.
@@ -77,6 +80,9 @@ struct MemberView {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The same as a short name or number, if the batch API returned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 /// The outcome of a member.
@@ -107,12 +113,16 @@ pub(super) fn outcome(batch: &Batch, slot: usize) -> (MemberState, Option<String
     }
 }
 
-async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
+async fn find(api: &Api, id: Uuid) -> Result<Batch, Problem> {
     let unknown = || Problem::new(Code::UnknownBatch, format!("there is no batch {id}"));
-    let batch = api.batches.get(id).await?.ok_or_else(unknown)?;
+    api.batches.get(id).await?.ok_or_else(unknown)
+}
+
+async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<BatchView>, Problem> {
+    let batch = find(&api, id).await?;
     let member = |(slot, id): (usize, &TaskId)| {
         let (outcome, error) = outcome(&batch, slot);
-        MemberView { id: *id, outcome, error }
+        MemberView { id: *id, outcome, error, code: batch.code(slot).map(str::to_owned) }
     };
     let members = batch.members.ids().iter().enumerate().map(member).collect();
     Ok(Json(BatchView {

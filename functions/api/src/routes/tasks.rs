@@ -1,26 +1,30 @@
-//! `/tasks`: shows a task, and cancels tasks that wait.
+//! `/tasks`: shows a task, cancels tasks that wait, and resets tasks that failed.
 
 mod cancel;
+mod reset;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::ids::TaskId;
+use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
+use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
 use fanfold::store::tasks::Task;
 use fanfold::tracking::ItemState;
 use fanfold_http::{Code, Json, Path, Problem};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::batches::{MemberState, outcome};
+use super::results::shown;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router())
+    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router()).merge(reset::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -33,6 +37,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::UnknownTask)
         .end();
     cancel::describe(describer);
+    reset::describe(describer);
 }
 
 /// A task.
@@ -60,9 +65,22 @@ struct TaskView {
     /// The batch that claimed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<Uuid>,
+    /// What the batch API returned for it, if it succeeded and results are kept.
+    #[cfg_attr(feature = "openapi", schemars(with = "Option<Value>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    /// Why its result was not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_left_out: Option<String>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The same as a short name or number, if the batch API returned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// If it was reset after it had failed: the task that it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_as: Option<TaskId>,
     /// For an item of a fan-out: the item's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<ItemState>,
@@ -103,18 +121,27 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Json
 async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
     let id = task.id;
     // A task's own record holds no more than the batch that claimed it.
-    let (status, error) = match task.batch {
-        None if task.duplicate_of.is_some() => (TaskStatus::Duplicate, None),
-        None if task.cancelled => (TaskStatus::Cancelled, None),
-        None => (TaskStatus::Created, None),
+    let BatchSays { status, error, code, kept } = match task.batch {
+        None if task.duplicate_of.is_some() => TaskStatus::Duplicate.into(),
+        None if task.cancelled => TaskStatus::Cancelled.into(),
+        None => TaskStatus::Created.into(),
         Some(batch) => match api.batches.get(batch).await? {
-            None => (TaskStatus::Batched, None),
-            Some(batch) => in_batch(&batch, &id),
+            None => TaskStatus::Batched.into(),
+            Some(batch) => in_batch(api, &batch, &id).await?,
         },
     };
+    let (result, result_left_out) = shown(kept)?;
     let item = match &id {
         TaskId::Item(item) => Some(api.tracking.item(item).await?),
         TaskId::Single(_) => None,
+    };
+    let reset_as = match (&id, status) {
+        (TaskId::Single(single), TaskStatus::Failed | TaskStatus::Cancelled) => Some(derived::reset_task(*single)),
+        _ => None,
+    };
+    let reset_as = match reset_as {
+        Some(again) if api.tasks.is_stored(&again).await? => Some(again),
+        _ => None,
     };
     let content = task.content.as_deref().map(serde_json::from_str).transpose();
     let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
@@ -128,22 +155,44 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         content,
         duplicate_of: task.duplicate_of,
         batch: task.batch,
+        result,
+        result_left_out,
         error,
+        code,
+        reset_as,
         item,
         created_at: task.created_at.0,
     })
 }
 
-/// What became of one of a batch's tasks.
-fn in_batch(batch: &Batch, id: &TaskId) -> (TaskStatus, Option<String>) {
-    let Some(slot) = batch.members.slot(id) else { return (TaskStatus::Batched, None) };
-    match outcome(batch, slot) {
-        (MemberState::Failed, error) => (TaskStatus::Failed, error),
-        (MemberState::Succeeded, _) => (TaskStatus::Succeeded, None),
-        (MemberState::Dropped, _) => (TaskStatus::Dropped, None),
-        (MemberState::Pending, _) => match batch.status {
-            BatchStatus::Grouping | BatchStatus::Formed => (TaskStatus::Batched, None),
-            BatchStatus::InProgress | BatchStatus::Done => (TaskStatus::InProgress, None),
-        },
+/// What a batch says of a task.
+struct BatchSays {
+    status: TaskStatus,
+    error: Option<String>,
+    code: Option<String>,
+    kept: Option<Kept>,
+}
+
+impl From<TaskStatus> for BatchSays {
+    fn from(status: TaskStatus) -> Self {
+        Self { status, error: None, code: None, kept: None }
     }
+}
+
+/// What became of one of a batch's tasks.
+async fn in_batch(api: &Api, batch: &Batch, id: &TaskId) -> Result<BatchSays, Problem> {
+    let Some(slot) = batch.members.slot(id) else { return Ok(TaskStatus::Batched.into()) };
+    Ok(match outcome(batch, slot) {
+        (MemberState::Failed, error) => {
+            BatchSays { error, code: batch.code(slot).map(str::to_owned), ..TaskStatus::Failed.into() }
+        }
+        (MemberState::Succeeded, _) => {
+            BatchSays { kept: api.batches.results(batch).of(slot).await?, ..TaskStatus::Succeeded.into() }
+        }
+        (MemberState::Dropped, _) => TaskStatus::Dropped.into(),
+        (MemberState::Pending, _) => match batch.status {
+            BatchStatus::Grouping | BatchStatus::Formed => TaskStatus::Batched.into(),
+            BatchStatus::InProgress | BatchStatus::Done => TaskStatus::InProgress.into(),
+        },
+    })
 }

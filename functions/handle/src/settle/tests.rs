@@ -3,7 +3,7 @@
 use super::*;
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
-use fanfold::limits::ERRORS_PER_BATCH_MAX;
+use fanfold::limits::{CODES_PER_BATCH_MAX, ERRORS_PER_BATCH_MAX};
 use fanfold::members::Members;
 use fanfold::store::batches::BatchStatus;
 use fanfold_batch_api::{MemberAnswer, MemberOutcome, RetryAfter};
@@ -36,7 +36,7 @@ fn policy(max_attempts: u32) -> Policy {
 }
 
 fn member(number: usize, outcome: MemberOutcome, error: Option<&str>) -> MemberAnswer {
-    MemberAnswer { id: id(number), outcome, error: error.map(str::to_owned) }
+    MemberAnswer { error: error.map(str::to_owned), ..MemberAnswer::new(id(number), outcome) }
 }
 
 fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
@@ -58,7 +58,7 @@ fn each_member_gets_its_own_outcome() {
         member(1, MemberOutcome::Failed, Some("too heavy")),
         member(2, MemberOutcome::Retry, None),
         member(9, MemberOutcome::Failed, Some("of another batch")),
-        member(0, MemberOutcome::Failed, Some("reported twice")),
+        member(0, MemberOutcome::Succeeded, Some("reported twice, and the same")),
     ]);
     let settlement = run(&batch(4, 1), Ok(answer));
     assert_eq!(settlement.succeeded.iter().collect::<Vec<_>>(), [0]);
@@ -66,6 +66,56 @@ fn each_member_gets_its_own_outcome() {
     assert_eq!(settlement.errors.len(), 1);
     assert!(settlement.retry_at.is_some());
     assert_eq!(settlement.last_error.as_deref(), Some("failed, without an error message"));
+}
+
+/// The answer does not say which of them holds.
+#[test]
+fn a_member_with_several_outcomes_is_called_again_and_may_have_worked() {
+    let answer = Answer::Members(vec![
+        member(0, MemberOutcome::Succeeded, None),
+        member(0, MemberOutcome::Failed, Some("too heavy")),
+        member(1, MemberOutcome::Succeeded, None),
+    ]);
+    let settlement = run(&batch(2, 1), Ok(answer));
+    assert_eq!(settlement.succeeded.iter().collect::<Vec<_>>(), [1]);
+    assert_eq!((settlement.failed.count(), settlement.silent.iter().collect::<Vec<_>>()), (0, vec![0]));
+    assert_eq!(settlement.last_error.as_deref(), Some("the answer has several outcomes for it"));
+}
+
+#[test]
+fn the_next_attempt_is_not_before_the_longest_delay_that_a_member_asks_for() {
+    let asks = |number, seconds| MemberAnswer {
+        retry_after: Some(Duration::from_secs(seconds)),
+        ..member(number, MemberOutcome::Retry, None)
+    };
+    let wait = |answers| run(&batch(2, 1), Ok(Answer::Members(answers))).retry_at.unwrap().since(Timestamp(1_000));
+    assert_eq!(wait(vec![asks(0, 40), asks(1, 50)]), Duration::from_secs(50));
+    assert_eq!(wait(vec![asks(0, 0), asks(1, 0)]), Duration::from_secs(1), "nor before the backoff is over");
+    assert_eq!(wait(vec![asks(0, u64::MAX)]), RETRY_AFTER_MAX);
+}
+
+#[test]
+fn codes_are_kept_by_slot_and_only_so_many() {
+    let coded = |number: usize| MemberAnswer {
+        code: Some(format!("E{}", number % 20)),
+        ..member(number, MemberOutcome::Failed, Some("no"))
+    };
+    let settlement = run(&batch(40, 1), Ok(Answer::Members((0..40).map(coded).collect())));
+    assert_eq!((settlement.codes.len(), settlement.failed.count()), (CODES_PER_BATCH_MAX, 40));
+    assert_eq!(settlement.codes[3], ("E3".to_owned(), Bits::from_iter([3, 23])));
+}
+
+#[test]
+fn results_are_kept_if_the_policy_says_so() {
+    let answer = || {
+        let result = Some("7".to_owned());
+        Ok(Answer::Members(vec![MemberAnswer { result, ..member(1, MemberOutcome::Succeeded, None) }]))
+    };
+    assert_eq!(run(&batch(2, 1), answer()).results, []);
+    let keeping = Policy { keep_results: true, ..policy(3) };
+    let ended = Ended { result: answer(), gone: BTreeSet::new(), put_off: None };
+    let settlement = settle(&batch(2, 1), ended, &keeping, Timestamp(1_000), 0);
+    assert_eq!(settlement.results, [(1, "7".to_owned())]);
 }
 
 #[test]
@@ -273,7 +323,7 @@ fn a_refusal_of_every_call_leaves_the_parts_as_they_are() {
 
 #[test]
 fn members_of_an_unclear_answer_say_what_was_unclear() {
-    let unclear = MemberAnswer { id: id(1), outcome: MemberOutcome::Unclear, error: Some("`DONE`".to_owned()) };
+    let unclear = MemberAnswer { error: Some("`DONE`".to_owned()), ..MemberAnswer::new(id(1), MemberOutcome::Unclear) };
     let members = vec![member(0, MemberOutcome::Failed, None), unclear];
     let answer = Answer::Unclear { members, problem: "its entry 7 names no task".to_owned() };
     let settlement = run(&batch(3, 3), Ok(answer));

@@ -70,8 +70,8 @@ impl Batches {
         Ok(change.send().await?.decode_refused(Batch::decode)?.map(|()| after))
     }
 
-    /// Records how an attempt ended, once: the lease or end of a later attempt refuses it. Returns the batch as written, or the
-    /// one that refused.
+    /// Records how an attempt ended, once: the lease or end of a later attempt refuses it. Results are written before: the
+    /// batch's record lists only those that are there. Returns the batch as written, or the one that refused.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -80,7 +80,8 @@ impl Batches {
         batch: &Batch,
         settlement: Settlement,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
-        let after = settlement.applied_to(batch.clone(), self.table.world.now());
+        let (after, records) = settlement.applied_to(batch.clone(), self.table.world.now());
+        self.write_results(batch.id, &records).await?;
         let settled = self
             .table
             .change("id", batch.id)
@@ -101,6 +102,7 @@ impl Batches {
                 && stands.failed == after.failed
                 && stands.silent == after.silent
                 && stands.parts == after.parts
+                && stands.results == after.results
         });
         Ok(match settled {
             Write::Refused(stands) if !mine => Write::Refused(stands),

@@ -18,6 +18,7 @@ use crate::members::Members;
 use crate::pacing::Turns;
 use crate::parts::Parts;
 use crate::policy::Weight;
+use crate::results::ResultList;
 use crate::store::notices::NoticeProgress;
 
 /// A batch.
@@ -67,6 +68,10 @@ pub struct Batch {
     pub silent: Bits,
     /// Why slots failed: each different error with its slots.
     pub errors: Vec<(String, Bits)>,
+    /// The codes of errors of slots that failed: each different code with its slots.
+    pub codes: Vec<(String, Bits)>,
+    /// The records that hold results of slots that succeeded.
+    pub results: ResultList,
     /// Until it is done: why its latest attempt that ended is to be followed by another.
     pub last_error: Option<String>,
     /// The state of the notice of its failures.
@@ -148,6 +153,12 @@ impl Batch {
         self.errors.iter().find(|(_, slots)| slots.get(slot)).map(|(error, _)| error.as_str())
     }
 
+    /// The code of the error of a slot that failed, if it has one.
+    #[must_use]
+    pub fn code(&self, slot: usize) -> Option<&str> {
+        self.codes.iter().find(|(_, slots)| slots.get(slot)).map(|(code, _)| code.as_str())
+    }
+
     /// A batch that intends to claim these members. Without any it is done at once.
     #[must_use]
     pub fn intended(id: Uuid, lane: Lane, members: Members, now: Timestamp) -> Self {
@@ -174,6 +185,8 @@ impl Batch {
             dropped: Bits::default(),
             silent: Bits::default(),
             errors: Vec::new(),
+            codes: Vec::new(),
+            results: ResultList::default(),
             last_error: None,
             notice: NoticeProgress::default(),
             created_at: now,
@@ -183,8 +196,6 @@ impl Batch {
 
     pub(super) fn encode(&self) -> Item {
         let done = self.status == BatchStatus::Done;
-        let errors: HashMap<String, AttributeValue> =
-            self.errors.iter().map(|(error, slots)| (error.clone(), binary(slots.as_bytes()))).collect();
         let attributes = [
             ("id", Some(text(self.id))),
             ("lane", Some(text(&self.lane))),
@@ -208,7 +219,9 @@ impl Batch {
             ("failed", bits(&self.failed)),
             ("dropped", bits(&self.dropped)),
             ("silent", bits(&self.silent)),
-            ("errors", (!errors.is_empty()).then_some(AttributeValue::M(errors))),
+            ("errors", by_text(&self.errors)),
+            ("codes", by_text(&self.codes)),
+            ("results", (!self.results.is_empty()).then(|| binary(&self.results.pack()))),
             ("last_error", self.last_error.as_ref().map(text)),
             ("created_at", Some(time(self.created_at))),
             ("updated_at", Some(time(self.updated_at))),
@@ -219,18 +232,6 @@ impl Batch {
 
     pub(super) fn decode(item: &Item) -> Result<Self, StoreError> {
         let reader = Reader::new("batches", "id", item);
-        let mut errors = match item.get("errors") {
-            None => Vec::new(),
-            Some(AttributeValue::M(errors)) => errors
-                .iter()
-                .map(|(error, slots)| match slots {
-                    AttributeValue::B(slots) => Ok((error.clone(), Bits::from_bytes(slots.as_ref().to_vec()))),
-                    _ => Err(reader.corrupt("errors", "holds something else than slots")),
-                })
-                .collect::<Result<Vec<_>, _>>()?,
-            Some(_) => return Err(reader.corrupt("errors", "is not a map")),
-        };
-        errors.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(Self {
             id: reader.parsed("id")?,
             lane: reader.parsed("lane")?,
@@ -253,13 +254,39 @@ impl Batch {
             failed: reader.bits("failed")?,
             dropped: reader.bits("dropped")?,
             silent: reader.bits("silent")?,
-            errors,
+            errors: read_by_text(item, &reader, "errors")?,
+            codes: read_by_text(item, &reader, "codes")?,
+            results: ResultList::unpack(reader.bytes("results")?).map_err(|error| reader.corrupt("results", error))?,
             last_error: reader.optional_text("last_error")?.map(str::to_owned),
             notice: NoticeProgress::decode(&reader)?,
             created_at: Timestamp(reader.number("created_at")?),
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
+}
+
+/// A map from texts to the slots that have them.
+fn by_text(texts: &[(String, Bits)]) -> Option<AttributeValue> {
+    let map: HashMap<String, AttributeValue> =
+        texts.iter().map(|(text, slots)| (text.clone(), binary(slots.as_bytes()))).collect();
+    (!map.is_empty()).then_some(AttributeValue::M(map))
+}
+
+/// The same as it is read, in the order of the texts.
+fn read_by_text(item: &Item, reader: &Reader<'_>, name: &'static str) -> Result<Vec<(String, Bits)>, StoreError> {
+    let mut texts = match item.get(name) {
+        None => Vec::new(),
+        Some(AttributeValue::M(map)) => map
+            .iter()
+            .map(|(text, slots)| match slots {
+                AttributeValue::B(slots) => Ok((text.clone(), Bits::from_bytes(slots.as_ref().to_vec()))),
+                _ => Err(reader.corrupt(name, "holds something else than slots")),
+            })
+            .collect::<Result<Vec<_>, _>>()?,
+        Some(_) => return Err(reader.corrupt(name, "is not a map")),
+    };
+    texts.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(texts)
 }
 
 #[cfg(test)]

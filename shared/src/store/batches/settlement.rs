@@ -3,6 +3,7 @@
 use crate::bits::Bits;
 use crate::clock::Timestamp;
 use crate::parts::Parts;
+use crate::results::ResultRecord;
 
 use super::{Batch, BatchStatus};
 
@@ -19,6 +20,10 @@ pub struct Settlement {
     pub refused: u32,
     /// Why, now and before.
     pub errors: Vec<(String, Bits)>,
+    /// Codes of errors, now and before.
+    pub codes: Vec<(String, Bits)>,
+    /// What slots brought that succeeded in this attempt, as JSON, if that is kept.
+    pub results: Vec<(usize, String)>,
     /// The parts in which the others are called; none: together.
     pub parts: Parts,
     /// Whether the members of this call are called in halves next. It is not stored.
@@ -35,14 +40,17 @@ impl Settlement {
         if self.retry_at.is_some() { BatchStatus::InProgress } else { BatchStatus::Done }
     }
 
-    /// The batch after this attempt.
-    pub(super) fn applied_to(self, batch: Batch, now: Timestamp) -> Batch {
-        Batch {
+    /// The batch after this attempt, and the records that hold its results.
+    pub(super) fn applied_to(mut self, batch: Batch, now: Timestamp) -> (Batch, Vec<ResultRecord>) {
+        let (results, records) = batch.results.with(batch.attempts, std::mem::take(&mut self.results));
+        let after = Batch {
             status: self.status(),
             succeeded: self.succeeded,
             failed: self.failed,
             silent: self.silent,
             errors: self.errors,
+            codes: self.codes,
+            results,
             last_error: self.last_error,
             refused: self.refused,
             parts: self.parts,
@@ -53,7 +61,8 @@ impl Settlement {
             lost: batch.attempts.saturating_sub(batch.ended + 1),
             updated_at: now,
             ..batch
-        }
+        };
+        (after, records)
     }
 }
 
@@ -83,6 +92,8 @@ mod tests {
             silent: Bits::from_iter([4]),
             refused: 1,
             errors: vec![("too heavy".to_owned(), Bits::from_iter([3]))],
+            codes: vec![("E3".to_owned(), Bits::from_iter([3]))],
+            results: vec![(1, "{}".to_owned())],
             parts: Parts::default(),
             split: false,
             last_error: retry_at.map(|_| "429".to_owned()),
@@ -93,7 +104,8 @@ mod tests {
     #[test]
     fn a_batch_goes_on_until_no_attempt_is_to_follow() {
         let retry_at = Some(Timestamp(50));
-        let batch = settlement(retry_at).applied_to(running(), Timestamp(8));
+        let (batch, records) = settlement(retry_at).applied_to(running(), Timestamp(8));
+        assert_eq!((records.len(), batch.results.records_of(1).count(), batch.code(3)), (1, 1, Some("E3")));
         assert_eq!((batch.status, batch.retry_at, batch.lease_until), (BatchStatus::InProgress, retry_at, None));
         assert_eq!((batch.attempts, batch.ended, batch.lost, batch.refused), (3, 2, 1, 1));
         let next = Batch { attempts: 4, ..batch.clone() };
@@ -101,7 +113,7 @@ mod tests {
         assert_eq!((running().lost_in_a_row(), Batch { attempts: 6, ..next }.lost_in_a_row()), (1, 2));
         assert_eq!(batch.last_error.as_deref(), Some("429"));
 
-        let batch = settlement(None).applied_to(running(), Timestamp(8));
+        let (batch, _) = settlement(None).applied_to(running(), Timestamp(8));
         assert_eq!((batch.status, batch.retry_at, batch.last_error), (BatchStatus::Done, None, None));
         assert_eq!(
             (batch.succeeded, batch.failed, batch.silent),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Fanout, FanoutState, ProgressPercentage};
-use crate::limits::PROGRESS_SHARES_MAX;
+use crate::limits::PROGRESS_PERCENTAGES_MAX;
 use crate::policy::{Destination, FieldError, PolicyError};
 
 /// What is reported of a fan-out, if not each of its ends.
@@ -20,7 +20,7 @@ pub struct NotifyOn {
     pub ends: Option<BTreeSet<ReportedEnd>>,
     /// Percentages of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is judged once the
     /// fan-out is sealed.
-    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_shares"))]
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_percentages"))]
     #[serde(default, deserialize_with = "shares", skip_serializing_if = "BTreeSet::is_empty")]
     pub progress: BTreeSet<ProgressPercentage>,
 }
@@ -64,8 +64,8 @@ impl ReportedEnd {
 /// A list of shares, in any order.
 fn shares<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressPercentage>, D::Error> {
     let shares = Option::<Vec<ProgressPercentage>>::deserialize(reader)?.unwrap_or_default();
-    if shares.len() > PROGRESS_SHARES_MAX {
-        let problem = format!("has {} shares, at most {PROGRESS_SHARES_MAX} are allowed", shares.len());
+    if shares.len() > PROGRESS_PERCENTAGES_MAX {
+        let problem = format!("has {} percentages, at most {PROGRESS_PERCENTAGES_MAX} are allowed", shares.len());
         return Err(serde::de::Error::custom(problem));
     }
     Ok(shares.into_iter().collect())
@@ -106,7 +106,7 @@ impl NotifyOn {
         let Some(who) = notify.waits() else { return Ok(()) };
         if let Some(share) = self.progress.first() {
             let problem = format!(
-                "has `{share}`, but {who} takes one notice only, of the end: shares are allowed with `url`, `queue`, `sqs` and \
+                "has `{share}`, but {who} takes one notice only, of the end: percentages are allowed with `url`, `queue`, `sqs` and \
                  `event_bus`"
             );
             return refuse(".progress", problem);
@@ -183,13 +183,16 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_named() {
         let shares = |count: usize| (1..=count).map(|n| format!("{n}%")).collect::<Vec<_>>();
-        assert_eq!(read(&json!({"progress": shares(PROGRESS_SHARES_MAX)})).progress.len(), PROGRESS_SHARES_MAX);
+        assert_eq!(
+            read(&json!({"progress": shares(PROGRESS_PERCENTAGES_MAX)})).progress.len(),
+            PROGRESS_PERCENTAGES_MAX
+        );
         for (value, field, allowed) in [
             (json!({"ends": ["done"]}), "ends[0]", "`succeeded`, `completed`, `failed`, `cancelled`, `expired`"),
             (json!({"ends": "failed"}), "ends", "a list"),
             (json!({"progress": ["50%", "100%"]}), "progress[1]", "`0.01%` to `99.99%`"),
             (json!({"progress": [0.5]}), "progress[0]", "`0.01%` to `99.99%`"),
-            (json!({"progress": shares(PROGRESS_SHARES_MAX + 1)}), "progress", "at most 20"),
+            (json!({"progress": shares(PROGRESS_PERCENTAGES_MAX + 1)}), "progress", "at most 20"),
             (json!({"shares": []}), "shares", "`progress`"),
         ] {
             let error = json::shape::<NotifyOn>(value).unwrap_err().to_string();

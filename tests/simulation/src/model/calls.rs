@@ -55,11 +55,13 @@ impl Model {
         let members: Vec<TaskId> = match result {
             Ok(Answer::AllSucceeded) => call.members.iter().map(|member| member.id).collect(),
             Ok(Answer::Members(members) | Answer::Unclear { members, .. }) => {
-                let mut seen = BTreeSet::new();
-                let first = members.iter().filter(|member| seen.insert(member.id));
-                let succeeded = first.filter(|member| member.outcome == MemberOutcome::Succeeded);
+                let with = |succeeded: bool| {
+                    let of =
+                        members.iter().filter(move |member| (member.outcome == MemberOutcome::Succeeded) == succeeded);
+                    of.map(|member| member.id).collect::<BTreeSet<TaskId>>()
+                };
                 let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
-                succeeded.map(|member| member.id).filter(called).collect()
+                with(true).difference(&with(false)).copied().filter(called).collect()
             }
             Err(error) if error.cause.answered() => return,
             Err(_) => {
@@ -69,6 +71,22 @@ impl Model {
             }
         };
         self.worked.insert((call.batch_id, call.attempt), members);
+    }
+
+    /// The batch API returned a result for a member. Returns it.
+    pub(crate) fn returns(&mut self, call: &Call, id: TaskId) -> serde_json::Value {
+        let returned = self.returned.entry((call.batch_id, call.attempt)).or_default();
+        let result = serde_json::json!({"of": id, "attempt": call.attempt, "\u{e9}\n": [null, 1.5]});
+        returned.insert(id, result.to_string());
+        result
+    }
+
+    /// What is wrong with the result that a member of a batch is shown with: it must be that of a call whose answer counted.
+    pub(crate) fn wrong_result(&self, batch: Uuid, id: &TaskId, shown: Option<&str>) -> Option<String> {
+        let counted = self.returned.range((batch, 0)..=(batch, u32::MAX));
+        let mut counted = counted.filter(|(call, _)| self.counted_attempts.contains(call));
+        let right = counted.any(|(_, returned)| shown.is_some() && returned.get(id).map(String::as_str) == shown);
+        (!right).then(|| format!("task {id} succeeded in batch {batch}, and its result is {shown:?}"))
     }
 
     /// The end of an attempt was written down.

@@ -16,7 +16,7 @@ use super::{done, settled, stack};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn every(call: &Call, outcome: MemberOutcome) -> Answer {
-    Answer::Members(call.members.iter().map(|member| MemberAnswer { id: member.id, outcome, error: None }).collect())
+    Answer::Members(call.members.iter().map(|member| MemberAnswer::new(member.id, outcome)).collect())
 }
 
 /// sidekiq/sidekiq#6852, #2268, #4818: the last job ran twice; callbacks fired twice, counters went below zero.

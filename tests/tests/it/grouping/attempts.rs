@@ -61,6 +61,8 @@ async fn an_answer_after_the_lease_does_not_count_twice() {
         errors: vec![("too late".to_owned(), fanfold::bits::Bits::ones(2))],
         refused: 0,
         parts: fanfold::parts::Parts::default(),
+        codes: Vec::new(),
+        results: Vec::new(),
         split: false,
         last_error: None,
         retry_at: None,

@@ -88,8 +88,8 @@ async fn an_outcome_repeated_as_its_opposite_changes_nothing() {
 async fn what_a_batch_settles_is_taken_from_its_record() {
     let api = ScriptedApi::new(|call: &Call| {
         let outcome = if call.attempt == 1 { MemberOutcome::Retry } else { MemberOutcome::Succeeded };
-        let first = MemberAnswer { id: call.members[0].id, outcome: MemberOutcome::Failed, error: None };
-        let rest = call.members[1..].iter().map(|member| MemberAnswer { id: member.id, outcome, error: None });
+        let first = MemberAnswer::new(call.members[0].id, MemberOutcome::Failed);
+        let rest = call.members[1..].iter().map(|member| MemberAnswer::new(member.id, outcome));
         Ok(Answer::Members(if call.attempt == 1 { rest.chain([first]).collect() } else { Vec::new() }))
     });
     let stack = TestStack::new(policy(json!({"max_attempts": 2})), api, Crash::never()).await;
@@ -125,9 +125,11 @@ async fn what_a_batch_settles_is_taken_from_its_record() {
 async fn a_notice_is_not_sent_before_its_time() {
     let api = ScriptedApi::new(|call: &Call| {
         let failed = |n: usize| MemberAnswer {
-            id: call.members[n].id,
-            outcome: if n < call.attempt as usize { MemberOutcome::Failed } else { MemberOutcome::Retry },
             error: Some(format!("attempt {}", call.attempt)),
+            ..MemberAnswer::new(
+                call.members[n].id,
+                if n < call.attempt as usize { MemberOutcome::Failed } else { MemberOutcome::Retry },
+            )
         };
         Ok(Answer::Members((0..call.members.len()).map(failed).collect()))
     });

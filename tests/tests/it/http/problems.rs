@@ -77,7 +77,14 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             }
             server.send(method, &path, &[], body).await
         }
-        "invalid_parameter" => server.get(&format!("{path}?progress=none&state=none")).await,
+        "invalid_parameter" => {
+            server
+                .get(&format!(
+                    "{path}?progress=none&state=none{}",
+                    if template.ends_with("/results") { "&after=x" } else { "" }
+                ))
+                .await
+        }
         "malformed_json" => server.send(method, &path, &[], "{").await,
         "too_large" => server.send(method, &path, &[], " ".repeat(8 << 20)).await,
         "unsupported_media_type" => server.send(method, &path, &[("content-type", "text/plain")], body).await,

@@ -67,7 +67,7 @@ fn picky() -> std::sync::Arc<ScriptedApi> {
                 () if content.contains("ORD-1") => (MemberOutcome::Retry, None),
                 () => (MemberOutcome::Succeeded, None),
             };
-            MemberAnswer { id, outcome, error }
+            MemberAnswer { error, ..MemberAnswer::new(id, outcome) }
         };
         Ok(Answer::Members(call.members.iter().map(|member| answer(member.id, member.content.get())).collect()))
     })

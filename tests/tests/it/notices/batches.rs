@@ -23,7 +23,7 @@ pub(super) async fn failing_to(tasks: usize, notify: Value) -> (TestStack, Batch
     let script = |call: &Call| -> Result<Answer, CallError> {
         let failed = |(n, member): (usize, &fanfold_batch_api::CallMember)| {
             let error = Some(format!("{} {}", n % 20, "x".repeat(200)));
-            MemberAnswer { id: member.id, outcome: MemberOutcome::Failed, error }
+            MemberAnswer { error, ..MemberAnswer::new(member.id, MemberOutcome::Failed) }
         };
         Ok(Answer::Members(call.members.iter().enumerate().map(failed).collect()))
     };

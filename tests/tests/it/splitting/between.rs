@@ -171,7 +171,7 @@ async fn a_part_that_is_dropped_does_not_shorten_the_pause_of_another() {
 
 /// All members are to be tried again.
 fn all_again(call: &Call) -> Said {
-    let again = |id| MemberAnswer { id, outcome: MemberOutcome::Retry, error: None };
+    let again = |id| MemberAnswer::new(id, MemberOutcome::Retry);
     Ok(Answer::Members(call.members.iter().map(|member| again(member.id)).collect()))
 }
 

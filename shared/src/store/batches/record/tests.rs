@@ -4,18 +4,19 @@ use super::*;
 use crate::ids::ItemId;
 use crate::pacing::Turn;
 use crate::parts::tests::any_parts;
+use crate::results::tests::any_results;
 use crate::store::notices::any_notice;
 use crate::store::testing::{any_bits, any_id, any_time};
 
 fn any_batch() -> impl Strategy<Value = Batch> {
     let items = (any_id(), any_id(), prop::collection::btree_set(0_u16..7_168, 0..20));
-    let errors = prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
+    let texts = || prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
     (
         (any_id(), "[a-z]{1,9}:(0|[1-9][0-9]?):[a-zA-Z:]{0,9}", any_status(), items),
         any::<[u32; 4]>(),
         prop::array::uniform5(prop::option::of(any_time())),
         prop::array::uniform4(any_bits()),
-        (errors, prop::option::of(".{0,9}"), any_notice()),
+        (texts(), texts(), any_results(), prop::option::of(".{0,9}"), any_notice()),
         (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
     )
         .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
@@ -23,9 +24,10 @@ fn any_batch() -> impl Strategy<Value = Batch> {
             let [attempts, ended, lost, refused] = counts;
             let [lease_until, retry_at, woken_at, held_at, kept_at] = times;
             let [succeeded, failed, dropped, silent] = slots;
-            let ((errors, last_error, notice), [created_at, updated_at]) = (said, dates);
+            let ((errors, codes, results, last_error, notice), [created_at, updated_at]) = (said, dates);
             let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
             let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
+            let codes = codes.into_iter().collect();
             Batch {
                 id,
                 lane,
@@ -49,6 +51,8 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 dropped,
                 silent,
                 errors,
+                codes,
+                results,
                 last_error,
                 notice,
                 created_at,

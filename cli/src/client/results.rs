@@ -1,0 +1,46 @@
+//! `fanfold results`.
+
+use std::pin::pin;
+use std::process::ExitCode;
+
+use clap::Args;
+use futures::{StreamExt, TryStreamExt};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::connection::Connection;
+use super::fanout_id;
+use super::print::print;
+use crate::failure::Failure;
+
+/// Lists what became of a fan-out's tasks: a JSON object per line (NDJSON) for each that succeeded or failed, with its result if
+/// the policy keeps results.
+///
+///   fanfold results ID | jq -c 'select(.outcome == "succeeded") | .result'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ResultsArgs {
+    /// The fan-out.
+    #[arg(value_name = "ID", value_parser = fanout_id)]
+    fanout: Uuid,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: ResultsArgs) -> Result<ExitCode, Failure> {
+    let stack = args.connection.stack()?;
+    let mut results = pin!(stack.api.results(args.fanout).map_err(|error| stack.failed(error)));
+    let mut all = Vec::new();
+    while let Some(result) = results.next().await {
+        let result = json!(result?);
+        if stack.json() {
+            all.push(result);
+        } else if !print(&result.to_string())? {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    if stack.json() {
+        print(&format!("{:#}", json!({ "results": all })))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

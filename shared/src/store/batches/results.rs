@@ -1,0 +1,118 @@
+//! The results of a batch's members, in records of their own beside the batch's. They are written before the batch names them, and
+//! are of no account until then.
+
+use std::collections::{BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use uuid::Uuid;
+
+use super::{Batch, Batches};
+use crate::aws::StoreError;
+use crate::aws::attributes::{Reader, binary, expiry};
+use crate::limits::{BUNDLED_RETENTION, RESULT_RECORDS_PER_READ};
+use crate::results::{Kept, RecordName, ResultRecord, ResultsError, unpack};
+
+/// The name of the attribute with the packed results.
+const RESULTS: &str = "results";
+
+/// What is said of a member whose result may not have been kept.
+const LIST_FULL: &str =
+    "the batch was called in so many parts that no more results were kept: set a smaller `max_batch`";
+
+/// The key of a record of results.
+fn key(batch: Uuid, name: RecordName) -> String {
+    format!("{batch}:{}:{}", name.attempt, name.first)
+}
+
+impl Batches {
+    /// Writes records of results. Writing one again changes nothing.
+    pub(super) async fn write_results(&self, batch: Uuid, records: &[ResultRecord]) -> Result<(), StoreError> {
+        for record in records {
+            let packed = record.pack();
+            let change = self.table.change("id", key(batch, record.name)).set(RESULTS, binary(&packed));
+            change.set("ttl", self.results_expire()).send().await.map(drop)?;
+        }
+        Ok(())
+    }
+
+    /// When results that are written or kept now expire: later than the batch's record, or a sweep keeps them for longer.
+    fn results_expire(&self) -> AttributeValue {
+        expiry(self.table.world.now(), BUNDLED_RETENTION)
+    }
+
+    /// Keeps the results of a batch that is not done for longer. One write per record.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub async fn keep_results(&self, batch: &Batch) -> Result<(), StoreError> {
+        for name in batch.results.records() {
+            let change = self.table.change("id", key(batch.id, name)).set("ttl", self.results_expire());
+            change.when_present("id").send().await.map(drop)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the results of a batch.
+    #[must_use]
+    pub fn results<'a>(&'a self, batch: &'a Batch) -> ResultReader<'a> {
+        ResultReader { batches: self, batch, read: BTreeSet::new(), found: HashMap::new() }
+    }
+
+    async fn read_results(&self, batch: Uuid, names: &[RecordName]) -> Result<Vec<(u16, Kept)>, StoreError> {
+        let keys: Vec<String> = names.iter().map(|name| key(batch, *name)).collect();
+        let mut results = Vec::new();
+        for item in self.table.get_many("id", &keys, &[], true).await? {
+            let reader = Reader::new("batches", "id", &item);
+            let corrupt = |error: ResultsError| reader.corrupt(RESULTS, error);
+            results.extend(unpack(reader.bytes(RESULTS)?).map_err(corrupt)?);
+        }
+        Ok(results)
+    }
+}
+
+/// Reads the results of a batch as they are asked for, some records at once.
+#[derive(Debug)]
+pub struct ResultReader<'a> {
+    batches: &'a Batches,
+    batch: &'a Batch,
+    read: BTreeSet<RecordName>,
+    found: HashMap<usize, Kept>,
+}
+
+impl<'a> ResultReader<'a> {
+    /// The batch.
+    #[must_use]
+    pub fn batch(&self) -> &'a Batch {
+        self.batch
+    }
+
+    /// The result of a member. Without a recorded success there is none, whatever was written.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn of(&mut self, slot: usize) -> Result<Option<Kept>, StoreError> {
+        if !self.batch.succeeded.get(slot) {
+            return Ok(None);
+        }
+        let needed: Vec<RecordName> =
+            self.batch.results.records_of(slot).filter(|name| !self.read.contains(name)).collect();
+        if !needed.is_empty() {
+            self.read(needed, slot).await?;
+        }
+        let full = || self.batch.results.is_full().then(|| Kept::LeftOut(LIST_FULL.to_owned()));
+        Ok(self.found.remove(&slot).or_else(full))
+    }
+
+    /// Reads records, and as many of the next ones as one request may bring.
+    async fn read(&mut self, needed: Vec<RecordName>, slot: usize) -> Result<(), StoreError> {
+        let mut next: Vec<RecordName> = self.batch.results.records().collect();
+        next.retain(|name| usize::from(name.first) > slot && !self.read.contains(name));
+        next.sort_unstable();
+        let room = RESULT_RECORDS_PER_READ.saturating_sub(needed.len());
+        let names: Vec<RecordName> = needed.into_iter().chain(next.into_iter().take(room)).collect();
+        let results = self.batches.read_results(self.batch.id, &names).await?;
+        self.found.extend(results.into_iter().map(|(slot, kept)| (usize::from(slot), kept)));
+        self.read.extend(names);
+        Ok(())
+    }
+}
