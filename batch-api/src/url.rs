@@ -71,10 +71,7 @@ impl UrlCaller {
             let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
             return Ok(readings.into_answer(call).asking_for(self.delay(&headers)));
         }
-        let answer = match status {
-            StatusCode::MULTI_STATUS => Answer::read_multi_status(&said, call)?,
-            _ => Answer::read(&said, call)?,
-        };
+        let answer = Answer::read_success(status.as_u16(), &said, call)?;
         let answer = match mapping {
             Some(mapping) => mapping.complete(answer, call),
             None => answer,
