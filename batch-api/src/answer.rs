@@ -30,6 +30,19 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// The same, with the delay that the answer as a whole asks for: of members to be tried again that ask for none themselves.
+    #[must_use]
+    pub fn asking_for(mut self, delay: Option<Duration>) -> Self {
+        if let Self::Members(members) | Self::Unclear { members, .. } = &mut self {
+            for member in members.iter_mut().filter(|member| member.outcome == MemberOutcome::Retry) {
+                member.retry_after = member.retry_after.or(delay);
+            }
+        }
+        self
+    }
+}
+
 /// The outcome of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAnswer {

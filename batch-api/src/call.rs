@@ -145,6 +145,21 @@ mod tests {
         assert_ne!(other.0, first.0);
     }
 
+    /// A mapped body may not have the ids: a batch API that remembers its keys would take the second half for the first.
+    #[test]
+    fn members_with_equal_bodies_have_keys_of_their_own() {
+        let api = r#"{"url": "https://example.com/", "request": {"body": {"${members}": "${content}"}}, "response": {"match": "none"}}"#;
+        let batch_api = serde_json::from_str(api).unwrap();
+        let both = call(1, &["7", "7"]);
+        let [first, second] = [0, 1].map(|n| {
+            let half = Call { members: vec![both.members[n].clone()], ..both.clone() };
+            let request = Request::new(&batch_api, &half).unwrap();
+            (request.key, request.body)
+        });
+        assert_eq!((first.1.as_slice(), &first.1), (&b"[7]"[..], &second.1));
+        assert_ne!(first.0, second.0);
+    }
+
     /// A change of either would give a call that is repeated after an upgrade another key.
     #[test]
     fn body_and_key_are_these() {

@@ -3,6 +3,8 @@
 mod body;
 mod sign;
 
+use std::time::Duration;
+
 use fanfold::clock::World;
 use fanfold::limits::EXCERPT_BYTES_MAX;
 use fanfold::text::{beginning, shorten};
@@ -67,16 +69,19 @@ impl UrlCaller {
             let reason = format!("{status}{}", redirect(status, &headers, &secrets));
             let readings = reader.read(call, status.as_u16(), &reason, &said);
             let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
-            return Ok(readings.into_answer(call));
+            return Ok(readings.into_answer(call).asking_for(self.delay(&headers)));
         }
-        let answer = match status {
-            StatusCode::MULTI_STATUS => Answer::read_multi_status(&said, call)?,
-            _ => Answer::read(&said, call)?,
+        let answer = Answer::read_success(status.as_u16(), &said, call)?;
+        let answer = match mapping {
+            Some(mapping) => mapping.complete(answer, call),
+            None => answer,
         };
-        match mapping {
-            Some(mapping) => Ok(mapping.complete(answer, call)),
-            None => Ok(answer),
-        }
+        Ok(answer.asking_for(self.delay(&headers)))
+    }
+
+    /// The delay that a successful answer asks for.
+    fn delay(&self, headers: &HeaderMap) -> Option<Duration> {
+        Some(retry_after(headers)?.delay(self.signer.world.now()))
     }
 
     /// Begins a request as a mapping describes it.

@@ -8,7 +8,7 @@ import zlib
 # destination, and acks parents; one takes acks and counts, over HTTP and SQS; one calls batch APIs, maps requests and answers, and keeps
 # rates and results.
 LIMITS = {
-    "ApiFunction": 4_150_000,
+    "ApiFunction": 4_450_000,
     "ProduceFunction": 3_950_000,
     "RegisterFunction": 3_750_000,
     "NotifyFunction": 3_250_000,

@@ -84,6 +84,14 @@ impl Answer {
         Ok(Self::Unclear { members, problem: format!("its entry {shown} names no task by its id{others}") })
     }
 
+    /// Reads the body of an answer whose status, 2xx, is a success.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read_success(status: u16, body: &[u8], call: &Call) -> Result<Self, CallError> {
+        if status == 207 { Self::read_multi_status(body, call) } else { Self::read(body, call) }
+    }
+
     /// The same for a status 207: it says that members differ, so nothing does not mean that all succeeded.
     ///
     /// # Errors

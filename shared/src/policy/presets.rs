@@ -26,8 +26,8 @@ impl Policy {
         let sizes = self.batch_api.preset().map(|preset| preset.sizes()).unwrap_or_default();
         self.max_batch = self.max_batch.or(sizes.max_batch).or(Some(BATCH_MEMBERS_DEFAULT));
         self.max_batch_bytes = self.max_batch_bytes.or(sizes.max_batch_bytes);
+        self.weight = self.weight.or(sizes.weight);
         if self.max_weight.is_none() {
-            self.weight = self.weight.or(sizes.weight);
             self.max_weight = sizes.max_weight.filter(|_| self.weight.is_some());
         }
         self
@@ -99,6 +99,8 @@ mod tests {
         let embeddings = policy(json!({"use": "openai-embeddings"}), json!({}));
         assert_eq!(embeddings.max_weight.unwrap().to_string(), "300000");
         assert_eq!((embeddings.weight.as_deref(), embeddings.max_batch()), (Some("size(content.input) / 3 + 1"), 100));
+        let less = policy(json!({"use": "openai-embeddings"}), json!({"max_weight": 1_000}));
+        assert_eq!((less.weight.as_deref(), faults(&less)), (Some("size(content.input) / 3 + 1"), Vec::new()));
         let own =
             policy(json!({"use": "openai-embeddings"}), json!({"weight": "content.tokens", "max_weight": 300_001}));
         assert!(faults(&own)[0].starts_with("`max_weight`: is 300001, `openai-embeddings` allows at most 300000"));

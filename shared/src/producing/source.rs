@@ -1,7 +1,6 @@
 //! Where a producer's rows come from.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU16;
 
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
@@ -29,26 +28,6 @@ pub enum Source {
     /// The file of `fanfold run`. Only this command opens such a fan-out, and only it reads such a source.
     #[cfg_attr(feature = "openapi", schemars(skip))]
     Rows(RunRows),
-    /// The items of another fan-out that failed. Only `POST /fanouts/{id}/reissue` opens such a fan-out.
-    #[cfg_attr(feature = "openapi", schemars(skip))]
-    Reissue(Reissue),
-}
-
-/// Which items of which fan-out are reissued, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reissue {
-    /// The fan-out. It has ended.
-    pub fanout: Uuid,
-    /// Whether items that were missing at its end are reissued, too.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub missing: bool,
-    /// How many members a batch with one of these tasks may have, if fewer than the policy says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_batch: Option<NonZeroU16>,
-    /// The digest of corrected contents, which are kept beside the partition: a repeated request must bring the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contents: Option<Uuid>,
 }
 
 /// The rows of the file that `fanfold run` runs, dealt out in pages: the partitions take them in turn. Which rows a page has follows
@@ -136,7 +115,7 @@ impl Source {
     #[must_use]
     pub fn gives_own_rows(&self) -> bool {
         match self {
-            Self::S3(_) | Self::File(_) | Self::Rows(_) | Self::Reissue(_) => true,
+            Self::S3(_) | Self::File(_) | Self::Rows(_) => true,
             Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
         }
     }
@@ -147,8 +126,7 @@ impl Source {
     pub fn is_fixed(&self) -> bool {
         match self {
             Self::S3(_) | Self::File(_) | Self::Rows(_) => true,
-            // Records expire.
-            Self::Url(_) | Self::Lambda(_) | Self::Command(_) | Self::Reissue(_) => false,
+            Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
         }
     }
 
@@ -156,7 +134,6 @@ impl Source {
     pub(super) fn refused(&self, local: bool) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Rows(_) => Some(("rows", "only `fanfold run` uses it")),
-            Self::Reissue(_) => Some(("reissue", "only `POST /fanouts/{id}/reissue` uses it")),
             Self::File(_) if !local => Some(("file", "is allowed only in the local runner")),
             Self::Command(_) if !local => Some(("command", "is allowed only in the local runner")),
             _ => None,
@@ -179,7 +156,7 @@ impl Source {
             }
             Self::S3(objects) => objects.check(&format!("{field}.s3"), errors),
             Self::File(file) => file.check(&format!("{field}.file"), errors),
-            Self::Rows(_) | Self::Reissue(_) => {}
+            Self::Rows(_) => {}
             Self::Command(command) => {
                 if command.first().is_none_or(String::is_empty) {
                     let problem = "is empty, a program and its arguments are expected".to_owned();
@@ -423,8 +400,6 @@ mod tests {
             json!({"file": {"path": "a.csv", "kind": "mail"}}),
             json!({"command": ["./rows"]}),
             json!({"rows": {"kind": "mail", "fingerprint": Uuid::nil(), "page_rows": 2, "page_bytes": 3}}),
-            json!({"reissue": {"fanout": Uuid::nil()}}),
-            json!({"reissue": {"fanout": Uuid::nil(), "missing": true, "max_batch": 1, "contents": Uuid::max()}}),
         ] {
             assert_eq!(serde_json::to_value(shape::<Source>(source.clone()).unwrap()).unwrap(), source);
         }

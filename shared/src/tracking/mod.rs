@@ -14,7 +14,6 @@ mod missing;
 mod nested;
 mod open;
 mod progress;
-mod selection;
 mod shares;
 
 use crate::aws::{Queue, QueueError, StoreError};
@@ -33,7 +32,6 @@ pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
 pub use progress::Progress;
-pub use selection::{ItemCursor, ItemPage};
 
 /// The protocols of tracking.
 #[derive(Clone, Debug)]

@@ -70,7 +70,7 @@ def before_call(context, case, kwargs):
         case.query["wait"] = "1ms"
     if not (case.meta and case.meta.generation.mode.is_positive):
         return
-    if case.path in ("/lanes", "/tasks/cancel") and isinstance(case.query, dict):
+    if (case.path in ("/lanes", "/tasks/cancel") or case.path.endswith("/results")) and isinstance(case.query, dict):
         # Only the answer before knows where a page begins.
         case.query.pop("after", None)
     if case.path == "/fanouts" and case.method == "GET":
@@ -79,11 +79,14 @@ def before_call(context, case, kwargs):
         path["id"] = pick(known["fanouts"], path["id"]) or path["id"]
     elif case.path == "/tasks/{id}":
         path["id"] = pick(known["tasks"], path["id"]) or path["id"]
-    elif case.path == "/batches/{id}":
+    elif case.path.startswith("/batches/{id}"):
         path["id"] = pick(known["batches"], path["id"]) or path["id"]
     elif case.path == "/policies/{kind}" and case.method == "PUT":
         if "kind" in body:
             body["kind"] = path["kind"]
+        # One of the ways of calling is needed where a preset has no URL of its own; no description of two fields says that.
+        if isinstance(batch_api, dict) and not (batch_api.get("url") or batch_api.get("command")):
+            batch_api["url"] = "https://example.com/"
         if expression := pick(EXPRESSIONS, json.dumps(body)):
             body |= {field: expression for field in ("target", "key") if isinstance(body.get(field), str)}
     elif case.path == "/tasks" and "tasks" in body:

@@ -119,7 +119,8 @@ def send(server):
         send(method, route, path, {}, {"origin": "https://example.com"})
     for route in (
         "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts", "/fanouts/{id}",
-        "/fanouts/{id}/groups", "/fanouts/{id}/items", "/tasks/{id}", "/batches/{id}", "/lanes", "/switches",
+        "/fanouts/{id}/groups", "/fanouts/{id}/items", "/fanouts/{id}/results", "/tasks/{id}", "/batches/{id}",
+        "/batches/{id}/results", "/lanes", "/switches",
     ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")
         send("GET", route, path, None, {"origin": "https://example.com"})

@@ -2,12 +2,10 @@
 
 mod cancelling;
 mod crashes;
-mod dead_letters;
 mod draining;
 mod lanes;
 mod pausing;
 mod policies;
-mod resetting;
 mod resuming;
 
 use std::time::Duration;

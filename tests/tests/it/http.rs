@@ -2,7 +2,6 @@
 
 mod ack_shapes;
 mod acks;
-mod again;
 mod control;
 mod counts;
 mod description;

@@ -7,7 +7,6 @@ mod list;
 mod listing;
 mod open;
 mod producer;
-mod reissue;
 mod results;
 mod seal;
 mod show;
@@ -36,7 +35,6 @@ pub(super) fn router() -> Router<Arc<Api>> {
         list::router(),
         listing::router(),
         producer::router(),
-        reissue::router(),
         results::router(),
     ];
     routers.into_iter().fold(Router::new(), Router::merge)
@@ -53,7 +51,6 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     list::describe(describer);
     listing::describe(describer);
     producer::describe(describer);
-    reissue::describe(describer);
     results::describe(describer);
 }
 

@@ -1,13 +1,12 @@
-//! `/tasks`: shows a task, cancels tasks that wait, and resets tasks that failed.
+//! `/tasks`: shows a task, and cancels tasks that wait.
 
 mod cancel;
-mod reset;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::ids::{TaskId, derived};
+use fanfold::ids::TaskId;
 use fanfold::lane::Lane;
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -24,7 +23,7 @@ use super::results::shown;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router()).merge(reset::router())
+    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -37,7 +36,6 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::UnknownTask)
         .end();
     cancel::describe(describer);
-    reset::describe(describer);
 }
 
 /// A task.
@@ -78,9 +76,6 @@ struct TaskView {
     /// The same as a short name or number, if the batch API returned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
-    /// If it was reset after it had failed: the task that it is now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reset_as: Option<TaskId>,
     /// For an item of a fan-out: the item's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<ItemState>,
@@ -135,14 +130,6 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         TaskId::Item(item) => Some(api.tracking.item(item).await?),
         TaskId::Single(_) => None,
     };
-    let reset_as = match (&id, status) {
-        (TaskId::Single(single), TaskStatus::Failed | TaskStatus::Cancelled) => Some(derived::reset_task(*single)),
-        _ => None,
-    };
-    let reset_as = match reset_as {
-        Some(again) if api.tasks.is_stored(&again).await? => Some(again),
-        _ => None,
-    };
     let content = task.content.as_deref().map(serde_json::from_str).transpose();
     let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
     Ok(TaskView {
@@ -159,7 +146,6 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         result_left_out,
         error,
         code,
-        reset_as,
         item,
         created_at: task.created_at.0,
     })

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
+use fanfold::ids::TaskId;
 use fanfold::policy::{BatchApi, Span, Way};
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Callers, Request};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Callers, Request};
 use fanfold_handle::Handle;
 use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
 use serde_json::json;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::server::{Deed, Heard, Server};
@@ -20,8 +22,11 @@ pub(super) const PATIENT: Duration = Duration::from_secs(60);
 const IMPATIENT: Duration = Duration::from_millis(300);
 
 pub(super) async fn call(url: &str, timeout: Duration) -> Result<Answer, CallError> {
+    call_for(url, timeout, no_members()).await
+}
+
+async fn call_for(url: &str, timeout: Duration, call: Call) -> Result<Answer, CallError> {
     let batch_api = BatchApi::new(Way::Url(url.to_owned()), Span(timeout));
-    let call = no_members();
     Callers::local(|_| None).call(&batch_api, Request::new(&batch_api, &call).unwrap()).await
 }
 
@@ -129,6 +134,33 @@ async fn a_delay_is_taken_only_if_it_is_one() {
         let waited = error.retry_after.map(|retry_after| retry_after.delay(now).as_secs());
         assert_eq!(waited, seconds, "{value}");
         assert!(error.retriable, "{value}");
+    }
+}
+
+#[tokio::test]
+async fn a_delay_of_a_success_holds_for_the_members_to_be_sent_again() {
+    let answer = |heard: &Heard, own: serde_json::Value| {
+        let members = heard.body["members"].as_array().unwrap();
+        let outcomes = ["retry", "retry", "succeeded"];
+        let mut members: Vec<_> = members
+            .iter()
+            .zip(outcomes)
+            .map(|(member, outcome)| json!({"id": member["id"], "outcome": outcome}))
+            .collect();
+        members[0]["retry_after"] = own;
+        json!({ "members": members }).to_string().into_bytes()
+    };
+    for status in ["200 OK", "207 Multi-Status"] {
+        let server =
+            Server::start(move |_, heard| Deed::answer(status, "Retry-After: 60\r\n", answer(heard, json!(5)))).await;
+        let member = |n| CallMember {
+            id: TaskId::Single(Uuid::from_u128(n)),
+            content: RawValue::from_string("{}".to_owned()).unwrap(),
+        };
+        let call = Call { members: (0..3).map(member).collect(), ..no_members() };
+        let Answer::Members(members) = call_for(&server.url, PATIENT, call).await.unwrap() else { panic!("{status}") };
+        let asked: Vec<_> = members.iter().map(|member| member.retry_after.map(|delay| delay.as_secs())).collect();
+        assert_eq!(asked, [Some(5), Some(60), None], "{status}");
     }
 }
 

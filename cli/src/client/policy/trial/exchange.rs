@@ -136,7 +136,7 @@ impl Batch {
             Some(mapping) if mapping.reads() => mapping
                 .read(call, status, &status.to_string(), &given.body)
                 .map(|readings| (readings.members, readings.problem)),
-            _ if (200..300).contains(&status) => Answer::read(&given.body, call).map(|answer| {
+            _ if (200..300).contains(&status) => Answer::read_success(status, &given.body, call).map(|answer| {
                 let answer = match &request.mapping {
                     Some(mapping) => mapping.complete(answer, call),
                     None => answer,
@@ -151,7 +151,12 @@ impl Batch {
         let (members, problem) = match read {
             Ok(read) => read,
             Err(error) => {
-                let then = if error.retriable { "the call is repeated" } else { "its members fail" };
+                let then = match (error.cause.concerns_every_batch(), error.retriable) {
+                    (true, _) => "the kind waits",
+                    (false, true) => "the call is repeated",
+                    (false, false) if call.members.len() > 1 => "the batch is split",
+                    (false, false) => "its member fails",
+                };
                 let json = json!({"answer": {"status": status, "failed": error.message, "retried": error.retriable}});
                 return Shown { json, text: format!("answer {status}\n  {}; {then}", error.message) };
             }
