@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// Whether a number need not be written; for `#[serde(skip_serializing_if)]`.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -74,6 +74,20 @@ pub fn optional_u32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     deserializer.deserialize_option(Optional)
 }
 
+/// Reads a list of whole numbers; for `#[serde(deserialize_with)]`.
+///
+/// # Errors
+/// It is no list, or one of its values is none, or not within a `u16`.
+pub fn u16s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    #[derive(Deserialize)]
+    struct Number(#[serde(deserialize_with = "u32")] u32);
+
+    let narrow = |Number(number): Number| {
+        u16::try_from(number).map_err(|_| D::Error::invalid_value(Unexpected::Unsigned(number.into()), &"u16"))
+    };
+    Vec::<Number>::deserialize(deserializer)?.into_iter().map(narrow).collect()
+}
+
 /// The number, if it is whole and not negative. None for numbers that a double does not hold exactly.
 #[must_use]
 pub(crate) fn from_float(number: f64) -> Option<u64> {
@@ -114,6 +128,15 @@ mod tests {
         ] {
             let error = read(json).unwrap_err();
             assert!(error.contains(named) && error.contains("u32"), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_numbers_with_and_without_fraction() {
+        let read = |json| super::u16s(&mut serde_json::Deserializer::from_str(json)).map_err(|error| error.to_string());
+        assert_eq!(read("[550.0, 339]"), Ok(vec![550, 339]));
+        for json in ["[1.5]", "[65536]", "[-1]", "[\"1\"]", "7"] {
+            assert!(read(json).is_err(), "{json}");
         }
     }
 

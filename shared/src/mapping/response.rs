@@ -44,7 +44,7 @@ pub struct ResponseMapping {
     pub result: Option<String>,
     /// Statuses besides 2xx whose answers have items.
     #[cfg_attr(feature = "openapi", schemars(inner(range(min = 300, max = 599))))]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::whole::u16s")]
     pub statuses: Vec<u16>,
     /// What answers say of the call as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
