@@ -1,5 +1,6 @@
 //! Calls of batch APIs.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -82,6 +83,13 @@ impl<'a> Request<'a> {
         };
         let key = idempotency_key(call, &body);
         Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping })
+    }
+
+    /// The members that are not in the request, because it cannot be written for them.
+    #[must_use]
+    pub fn unsent(&self) -> HashSet<TaskId> {
+        let unfit = self.mapping.iter().flat_map(|mapping| &mapping.unfit);
+        unfit.filter_map(|(at, _)| self.call.members.get(*at).map(|member| member.id)).collect()
     }
 }
 

@@ -1,7 +1,9 @@
 //! `mode: strict`: a call works for all of its members, or it failed as a whole.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use fanfold::ids::TaskId;
 use fanfold::policy::Mode;
 
 use super::mismatch::Mismatch;
@@ -13,11 +15,12 @@ const NO_REASON: &str = "it did not succeed, without an error message";
 
 impl Answer {
     /// The same as the policy's mode takes it. With `strict`, a member that did not succeed, is missing, or is named twice, and a
-    /// task that is no member, fail the call.
+    /// task that is no member, fail the call. Members that were not sent do not: the batch API did what it was asked. `unsent`:
+    /// these.
     ///
     /// # Errors
     /// The call failed as a whole. It is repeated, unless a member failed for good.
-    pub fn in_mode(self, mode: Mode, call: &Call) -> Result<Self, CallError> {
+    pub fn in_mode(self, mode: Mode, call: &Call, unsent: &HashSet<TaskId>) -> Result<Self, CallError> {
         let (members, problem) = match (mode, self) {
             (Mode::Slots, answer) => return Ok(answer),
             (Mode::Strict, Self::AllSucceeded) => return Ok(Self::AllSucceeded),
@@ -28,8 +31,9 @@ impl Answer {
         if let Some(problem) = problem {
             return Err(unclear(format!("a part of the answer cannot be read: {problem}")));
         }
-        let bad: Vec<&MemberAnswer> =
-            members.iter().filter(|member| member.outcome != MemberOutcome::Succeeded).collect();
+        let is_bad =
+            |member: &&MemberAnswer| member.outcome != MemberOutcome::Succeeded && !unsent.contains(&member.id);
+        let bad: Vec<&MemberAnswer> = members.iter().filter(is_bad).collect();
         let with = |outcome| bad.iter().copied().find(|member| member.outcome == outcome);
         // It may have worked for such a member.
         if let Some(member) = with(MemberOutcome::Unclear) {
@@ -75,16 +79,19 @@ mod tests {
     }
 
     fn strictly(members: Vec<MemberAnswer>) -> Result<Answer, CallError> {
-        Answer::Members(members).in_mode(Mode::Strict, &call(&[A, B]))
+        Answer::Members(members).in_mode(Mode::Strict, &call(&[A, B]), &HashSet::new())
     }
 
     #[test]
     fn a_call_that_worked_for_all_is_taken_as_it_is() {
         let all = vec![member(A, MemberOutcome::Succeeded), member(B, MemberOutcome::Succeeded)];
         assert_eq!(strictly(all.clone()), Ok(Answer::Members(all)));
-        assert_eq!(Answer::AllSucceeded.in_mode(Mode::Strict, &call(&[A, B])), Ok(Answer::AllSucceeded));
+        assert_eq!(
+            Answer::AllSucceeded.in_mode(Mode::Strict, &call(&[A, B]), &HashSet::new()),
+            Ok(Answer::AllSucceeded)
+        );
         let one = Answer::Members(vec![member(A, MemberOutcome::Failed)]);
-        assert_eq!(one.clone().in_mode(Mode::Slots, &call(&[A, B])), Ok(one));
+        assert_eq!(one.clone().in_mode(Mode::Slots, &call(&[A, B]), &HashSet::new()), Ok(one));
     }
 
     #[test]
@@ -123,8 +130,19 @@ mod tests {
             retry_after: Some(Duration::from_secs(9)),
             ..member(A, outcome)
         };
-        let error = Answer::Members(vec![alone(MemberOutcome::Retry)]).in_mode(Mode::Strict, &call(&[A])).unwrap_err();
+        let error = Answer::Members(vec![alone(MemberOutcome::Retry)])
+            .in_mode(Mode::Strict, &call(&[A]), &HashSet::new())
+            .unwrap_err();
         assert_eq!((error.message.as_str(), error.code.as_deref()), ("busy", Some("E7")));
         assert_eq!(error.retry_after, Some(RetryAfter::Delay(Duration::from_secs(9))));
+    }
+
+    #[test]
+    fn a_member_that_was_not_sent_fails_alone() {
+        let members = vec![member(A, MemberOutcome::Succeeded), member(B, MemberOutcome::Failed)];
+        let [a, b] = [A, B].map(|id| HashSet::from([id.parse().unwrap()]));
+        let strictly = |unsent| Answer::Members(members.clone()).in_mode(Mode::Strict, &call(&[A, B]), unsent);
+        assert_eq!(strictly(&b), Ok(Answer::Members(members.clone())));
+        assert_eq!(strictly(&a).unwrap_err().cause, Cause::Members, "the one that was sent failed");
     }
 }

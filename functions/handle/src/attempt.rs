@@ -256,8 +256,9 @@ impl Handle {
             let waited = metrics::histogram!(REGISTERED_TO_CALLED);
             registered.iter().for_each(|registered| waited.record(called.since(*registered).as_secs_f64()));
         }
+        let unsent = request.unsent();
         let result = self.caller.call(&policy.batch_api, request).await;
-        let result = result.and_then(|answer| answer.in_mode(policy.batch_api.mode, &call));
+        let result = result.and_then(|answer| answer.in_mode(policy.batch_api.mode, &call, &unsent));
         let took = self.world.now().since(called).as_secs_f64();
         metrics::histogram!(CALLED_TO_ANSWERED).record_many(took, registered.len());
         match &result {

@@ -63,6 +63,9 @@ pub const RESULT_DEPTH_MAX: usize = 100;
 /// Records of results of a batch: each call that brings some has its own. Their list takes at most 16 KiB of the batch's record.
 pub const RESULT_RECORDS_MAX: usize = 2_048;
 
+/// Records of results that are written at once: each takes some 300 write units of a partition of its own.
+pub const RESULT_RECORDS_AT_ONCE: usize = 8;
+
 /// Records of results that are read at once: some 2 MiB.
 pub const RESULT_RECORDS_PER_READ: usize = 8;
 

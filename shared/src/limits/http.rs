@@ -32,5 +32,8 @@ pub const LISTED_MILLIS_MAX: u64 = 9_999_999_999_999;
 /// Items or members that a page of results looks at.
 pub const RESULTS_PER_PAGE_MAX: usize = 500;
 
+/// Batches whose records a page of results has in memory at once: each may be of 400 KB, and the function has 256 MB.
+pub const RESULT_BATCHES_AT_ONCE: usize = 16;
+
 /// Bytes of results after which a page of them ends. The last one may exceed it, and as JSON in a Lambda's answer quotes are escaped.
 pub const RESULTS_PAGE_BYTES_MAX: usize = 2 * 1_024 * 1_024;

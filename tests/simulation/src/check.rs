@@ -122,7 +122,7 @@ async fn results(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) ->
     let store = Batches::new(table(engine, sim, "BATCHES_TABLE"));
     for (id, batch) in batches {
         let Some(slot) = batch.members.slot(id) else { continue };
-        let kept = store.results(batch).of(slot).await.map_err(|error| error.to_string())?;
+        let kept = store.results(batch, [slot]).of(slot).await.map_err(|error| error.to_string())?;
         let due = batch.succeeded.get(slot) && model.kinds.get(&batch.lane.kind).is_some_and(|kind| kind.keeps);
         match (due, &kept) {
             (true, kept) => {

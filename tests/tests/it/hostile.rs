@@ -14,6 +14,7 @@ mod later;
 mod mixed;
 pub(crate) mod server;
 mod shown;
+mod unsent;
 
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;

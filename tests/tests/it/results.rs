@@ -44,7 +44,7 @@ fn keeping(changes: Value) -> Value {
 
 /// The results of a batch's members.
 async fn results(stack: &TestStack, batch: &Batch) -> Vec<Option<Kept>> {
-    let mut reader = stack.batches.results(batch);
+    let mut reader = stack.batches.results(batch, 0..batch.members.len());
     let mut results = Vec::new();
     for slot in 0..batch.members.len() {
         results.push(reader.of(slot).await.unwrap());

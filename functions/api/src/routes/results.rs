@@ -54,6 +54,16 @@ pub(super) struct Results {
     next: Option<String>,
 }
 
+/// What a route returns that lists results; `page`: a page of which.
+#[cfg(feature = "openapi")]
+pub(super) fn returned_by<'a>(
+    operation: fanfold_http::openapi::Operation<'a>,
+    page: &'static str,
+) -> fanfold_http::openapi::Operation<'a> {
+    let lines = "With `Accept: application/x-ndjson` a result per line; the header `Link` then has the next page.";
+    operation.says(lines).query::<AfterMember>().returns::<Results>(page).answered_by_lines::<ResultView>()
+}
+
 /// What became of a task.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "Result"))]

@@ -173,7 +173,7 @@ async fn in_batch(api: &Api, batch: &Batch, id: &TaskId) -> Result<BatchSays, Pr
             BatchSays { error, code: batch.code(slot).map(str::to_owned), ..TaskStatus::Failed.into() }
         }
         (MemberState::Succeeded, _) => {
-            BatchSays { kept: api.batches.results(batch).of(slot).await?, ..TaskStatus::Succeeded.into() }
+            BatchSays { kept: api.batches.results(batch, [slot]).of(slot).await?, ..TaskStatus::Succeeded.into() }
         }
         (MemberState::Dropped, _) => TaskStatus::Dropped.into(),
         (MemberState::Pending, _) => match batch.status {

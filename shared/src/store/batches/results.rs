@@ -4,12 +4,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::{Batch, Batches};
 use crate::aws::StoreError;
 use crate::aws::attributes::{Reader, binary, expiry};
-use crate::limits::{BUNDLED_RETENTION, RESULT_RECORDS_PER_READ};
+use crate::limits::{BUNDLED_RETENTION, RESULT_RECORDS_AT_ONCE, RESULT_RECORDS_PER_READ};
 use crate::results::{Kept, RecordName, ResultRecord, ResultsError, unpack};
 
 /// The name of the attribute with the packed results.
@@ -25,14 +26,15 @@ fn key(batch: Uuid, name: RecordName) -> String {
 }
 
 impl Batches {
-    /// Writes records of results. Writing one again changes nothing.
+    /// Writes records of results, some at once: the attempt's lease runs. Writing one again changes nothing.
     pub(super) async fn write_results(&self, batch: Uuid, records: &[ResultRecord]) -> Result<(), StoreError> {
-        for record in records {
+        let write = async |record: &ResultRecord| {
             let packed = record.pack();
             let change = self.table.change("id", key(batch, record.name)).set(RESULTS, binary(&packed));
-            change.set("ttl", self.results_expire()).send().await.map(drop)?;
-        }
-        Ok(())
+            change.set("ttl", self.results_expire()).send().await.map(drop)
+        };
+        let writes: Vec<_> = records.iter().map(write).collect();
+        stream::iter(writes).buffer_unordered(RESULT_RECORDS_AT_ONCE).try_collect().await
     }
 
     /// When results that are written or kept now expire: later than the batch's record, or a sweep keeps them for longer.
@@ -52,10 +54,11 @@ impl Batches {
         Ok(())
     }
 
-    /// Reads the results of a batch.
+    /// Reads the results of some slots of a batch.
     #[must_use]
-    pub fn results<'a>(&'a self, batch: &'a Batch) -> ResultReader<'a> {
-        ResultReader { batches: self, batch, read: BTreeSet::new(), found: HashMap::new() }
+    pub fn results<'a>(&'a self, batch: &'a Batch, slots: impl IntoIterator<Item = usize>) -> ResultReader<'a> {
+        let slots = slots.into_iter().collect();
+        ResultReader { batches: self, batch, slots, read: BTreeSet::new(), found: HashMap::new() }
     }
 
     async fn read_results(&self, batch: Uuid, names: &[RecordName]) -> Result<Vec<(u16, Kept)>, StoreError> {
@@ -70,11 +73,12 @@ impl Batches {
     }
 }
 
-/// Reads the results of a batch as they are asked for, some records at once.
+/// Reads the results of slots of a batch as they are asked for, in order: some records at once, and no others than these slots need.
 #[derive(Debug)]
 pub struct ResultReader<'a> {
     batches: &'a Batches,
     batch: &'a Batch,
+    slots: BTreeSet<usize>,
     read: BTreeSet<RecordName>,
     found: HashMap<usize, Kept>,
 }
@@ -86,7 +90,7 @@ impl<'a> ResultReader<'a> {
         self.batch
     }
 
-    /// The result of a member. Without a recorded success there is none, whatever was written.
+    /// The result of one of the slots. Without a recorded success there is none, whatever was written.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
@@ -103,15 +107,22 @@ impl<'a> ResultReader<'a> {
         Ok(self.found.remove(&slot).or_else(full))
     }
 
-    /// Reads records, and as many of the next ones as one request may bring.
+    /// Reads records, and as many of those that the next slots need as one request may bring.
     async fn read(&mut self, needed: Vec<RecordName>, slot: usize) -> Result<(), StoreError> {
-        let mut next: Vec<RecordName> = self.batch.results.records().collect();
-        next.retain(|name| usize::from(name.first) > slot && !self.read.contains(name));
-        next.sort_unstable();
-        let room = RESULT_RECORDS_PER_READ.saturating_sub(needed.len());
-        let names: Vec<RecordName> = needed.into_iter().chain(next.into_iter().take(room)).collect();
-        let results = self.batches.read_results(self.batch.id, &names).await?;
-        self.found.extend(results.into_iter().map(|(slot, kept)| (usize::from(slot), kept)));
+        let mut names = needed;
+        for later in self.slots.range(slot + 1..) {
+            if names.len() >= RESULT_RECORDS_PER_READ {
+                break;
+            }
+            let records = self.batch.results.records_of(*later);
+            let new: Vec<_> = records.filter(|name| !self.read.contains(name) && !names.contains(name)).collect();
+            names.extend(new);
+        }
+        for names in names.chunks(RESULT_RECORDS_PER_READ) {
+            let results = self.batches.read_results(self.batch.id, names).await?;
+            let found = results.into_iter().map(|(slot, kept)| (usize::from(slot), kept));
+            self.found.extend(found.filter(|(slot, _)| self.slots.contains(slot)));
+        }
         self.read.extend(names);
         Ok(())
     }

@@ -9,8 +9,8 @@ use fanfold::policy::{BatchApi, Span, Way};
 use fanfold_batch_api::{Answer, Call, CallError, CallMember, Caller, Callers, Request};
 use fanfold_handle::Handle;
 use fanfold_tests::{Crash, ScriptedApi, TestStack, policy};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::server::{Deed, Heard, Server};
@@ -139,7 +139,7 @@ async fn a_delay_is_taken_only_if_it_is_one() {
 
 #[tokio::test]
 async fn a_delay_of_a_success_holds_for_the_members_to_be_sent_again() {
-    let answer = |heard: &Heard, own: serde_json::Value| {
+    let answer = |heard: &Heard, own: Value| {
         let members = heard.body["members"].as_array().unwrap();
         let outcomes = ["retry", "retry", "succeeded"];
         let mut members: Vec<_> = members
@@ -166,9 +166,14 @@ async fn a_delay_of_a_success_holds_for_the_members_to_be_sent_again() {
 
 /// A stack whose batch API is that server, in real time.
 pub(super) async fn stack(server: &Server, max_attempts: u32, timeout: Duration) -> TestStack {
+    stack_of(json!({"url": server.url, "timeout": Span(timeout)}), max_attempts).await
+}
+
+/// A stack that calls this batch API, in real time.
+pub(super) async fn stack_of(batch_api: Value, max_attempts: u32) -> TestStack {
     let changes = json!({
         "linger": 0, "refusals": "fail", "backoff": {"base": 0, "max": 0}, "max_attempts": max_attempts,
-        "batch_api": {"url": server.url, "timeout": Span(timeout)}
+        "batch_api": batch_api
     });
     let mut stack = TestStack::new(policy(changes), ScriptedApi::always_succeeds(), Crash::never()).await;
     stack.handle =

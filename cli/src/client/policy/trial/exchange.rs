@@ -151,9 +151,9 @@ impl Batch {
         let (members, problem) = match read {
             Ok(read) => read,
             Err(error) => {
-                let then = match (error.cause.concerns_every_batch(), error.retriable) {
-                    (true, _) => "the kind waits",
-                    (false, true) => "the call is repeated",
+                let then = match (error.retriable, error.cause.concerns_every_batch()) {
+                    (true, _) => "the call is repeated",
+                    (false, true) => "the kind waits, unless the policy has `refusals: fail`",
                     (false, false) if call.members.len() > 1 => "the batch is split",
                     (false, false) => "its member fails",
                 };

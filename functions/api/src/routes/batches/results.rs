@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use axum::{Router, routing};
+use fanfold::limits::RESULTS_PER_PAGE_MAX;
 use fanfold_http::{Parameter, Path, Problem, WantsLines};
 use uuid::Uuid;
 
@@ -18,21 +19,10 @@ pub(super) fn router() -> Router<Arc<Api>> {
 
 #[cfg(feature = "openapi")]
 pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
-    use crate::routes::results::{ResultView, Results};
-    describer
-        .operation(
-            "GET",
-            "/batches/{id}/results",
-            "listBatchResults",
-            "Lists the results of a batch's members, page by page",
-        )
-        .says("With `Accept: application/x-ndjson` a result per line; the header `Link` then has the next page.")
-        .path::<Uuid>("id", "The batch.")
-        .query::<AfterMember>()
-        .returns::<Results>("A page of the members with an outcome.")
-        .answered_by_lines::<ResultView>()
-        .problem(fanfold_http::Code::UnknownBatch)
-        .end();
+    let summary = "Lists the results of a batch's members, page by page";
+    let operation = describer.operation("GET", "/batches/{id}/results", "listBatchResults", summary);
+    let operation = operation.path::<Uuid>("id", "The batch.").problem(fanfold_http::Code::UnknownBatch);
+    crate::routes::results::returned_by(operation, "A page of the members with an outcome.").end();
 }
 
 async fn results(
@@ -47,7 +37,8 @@ async fn results(
         Some(after) => batch.members.slot(after).ok_or_else(|| AfterMember::stranger(after, "the batch"))? + 1,
         None => 0,
     };
-    let (mut page, mut reader) = (Page::default(), api.batches.results(&batch));
+    let slots = first..first + RESULTS_PER_PAGE_MAX;
+    let (mut page, mut reader) = (Page::default(), api.batches.results(&batch, slots));
     for (slot, id) in ids.iter().enumerate().skip(first) {
         if page.is_full() {
             page.more = true;
