@@ -210,10 +210,9 @@ fn the_request_of_several_tasks_is_shown_and_how_an_answer_would_be_read() {
         stdout(&tried)
     );
     let short = write("short.json", "{\"items\": []}");
-    for (status, then) in [
-        ("404", "the kind waits, unless the policy has `refusals: fail`"),
-        ("400", "the batch is split"),
-    ] {
+    for (status, then) in
+        [("404", "the kind waits, unless the policy has `refusals: fail`"), ("400", "the batch is split")]
+    {
         let tried = alone(&["policy", "try", "-f", &policy, "--answer", &busy, "--status", status], tasks);
         assert!(stdout(&tried).trim_end().ends_with(&format!("; {then}")), "{status}: {}", stdout(&tried));
     }

@@ -13,7 +13,16 @@ const FORMAT: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
+}
+
+/// To close the file is not enough: a process that this one is just starting has it open, too, until its program runs.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = self.lock.unlock() {
+            tracing::warn!(%error, "the data folder is not unlocked before this process ends");
+        }
+    }
 }
 
 impl Folder {
@@ -27,7 +36,7 @@ impl Folder {
             Err(TryLockError::WouldBlock) => return Err(EngineError::InUse { path: path.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        let folder = Self { path: path.to_owned(), _lock: lock };
+        let folder = Self { path: path.to_owned(), lock };
         folder.check_format()?;
         Ok(folder)
     }
@@ -54,5 +63,22 @@ impl Folder {
         }
         let found = if found.is_empty() { "none".to_owned() } else { found };
         Err(EngineError::Format { path: self.path.clone(), found, expected: FORMAT })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_free_when_it_is_dropped_although_its_lock_is_open_elsewhere() {
+        let path = tempfile::tempdir().unwrap();
+        let folder = Folder::open(path.path()).unwrap();
+        let elsewhere = folder.lock.try_clone().unwrap();
+        assert!(matches!(Folder::open(path.path()), Err(EngineError::InUse { .. })));
+        drop(folder);
+        drop(Folder::open(path.path()).unwrap());
+        drop(elsewhere);
     }
 }

@@ -50,7 +50,17 @@ fn expected(n: usize, id: &str, bytes: usize) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn they_are_shown_by_task_by_batch_and_by_fanout() {
-    let server = server(json!({"keep_results": true, "max_batch": 7}), 3).await;
+    are_shown(7).await;
+}
+
+/// A page is of more batches than are in memory at once.
+#[tokio::test(start_paused = true)]
+async fn they_are_shown_if_every_task_has_a_batch_of_its_own() {
+    are_shown(1).await;
+}
+
+async fn are_shown(max_batch: u32) {
+    let server = server(json!({"keep_results": true, "max_batch": max_batch}), 3).await;
     let (fanout, ids) = handled(&server, 25).await;
     let all = server.get(&format!("/fanouts/{fanout}/results")).await.ok(200);
     let expected: Vec<Value> = ids.iter().enumerate().map(|(n, id)| expected(n, id, 3)).collect();
