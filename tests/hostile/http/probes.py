@@ -1,6 +1,7 @@
 """Requests that lead to each problem that is described, and whether all of them came."""
 
 import socket
+import time
 
 NOBODY = "01890000-0000-7000-8000-000000000001"
 
@@ -85,6 +86,10 @@ def send(server):
     waiting = send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-slow", "content": 2}]})["tasks"][0]["id"]
     for headers in ({"origin": "https://example.com"}, {}):
         send("DELETE", "/tasks/{id}", f"/tasks/{waiting}", None, headers)
+    taken = send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "any", "content": 3}]})["tasks"][0]["id"]
+    while "batch" not in send("GET", "/tasks/{id}", f"/tasks/{taken}"):
+        time.sleep(0.05)
+    send("DELETE", "/tasks/{id}", f"/tasks/{taken}", None)
     for number in range(300):
         server.call("POST", "/pause", {"kind": "probe-slow", "target": str(number)})
     for switch in ("/pause", "/drain"):
@@ -96,11 +101,13 @@ def send(server):
     for method, route in [
         ("GET", "/fanouts/{id}"), ("GET", "/fanouts/{id}/groups"), ("POST", "/fanouts/{id}/items"),
         ("POST", "/fanouts/{id}/seal"), ("DELETE", "/fanouts/{id}"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
+        ("GET", "/fanouts/{id}/items"), ("GET", "/fanouts/{id}/results"), ("GET", "/batches/{id}/results"),
         ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"), ("DELETE", "/policies/{kind}"),
     ]:  # fmt: skip
         for named in (NOBODY, "x:y"):
             path = route.replace("{id}", named).replace("{kind}", named)
-            send(method, route, path, {"items": 1} if "items" in route else {} if method in ("POST", "PUT") else None)
+            body = {"items": 1} if "items" in route else {}
+            send(method, route, path, body if method in ("POST", "PUT") else None)
     send("GET", "/fanouts/{id}", f"/fanouts/{opened}?progress=none", None)
     for query in (
         "", "?user_key=%ff", "?user_key=a&user_key_prefix=a", "?user_key_prefix=", "?user_key=a&after=00", "?after=00",
