@@ -149,7 +149,9 @@ impl Elect {
         };
         outbox.group.extend(self.send_again(size.linger().longest(), &lock).await?);
         if outbox.group.is_empty() {
-            let hurried = self.hurried(size, candidacy, candidate, &lock);
+            let lingered = lock.acquired_at.and_then(|elected| candidacy.hurries(size, elected, self.world.now()));
+            let hurried =
+                lingered.and_then(|lingered| GroupMessage::hurried(&lock, candidate.waiting.clone(), lingered));
             outbox.group.extend(hurried.map(|message| (message, Duration::ZERO)));
         }
         if lock.holder.is_none() && lock.full(policy.max_in_flight) && !lock.waiting {
@@ -180,24 +182,6 @@ impl Elect {
         }
         tracing::warn!(lane = %lock.lane, batch = %message.batch, "the leader was silent; its message is sent again");
         Ok(Some((message, Duration::ZERO)))
-    }
-
-    /// Has a leader that lingers look at its lane: one of the tasks flushes, or they may be enough for it. A wake-up stands for
-    /// messages that were lost.
-    fn hurried(
-        &self,
-        size: BatchSize,
-        candidacy: &Candidacy,
-        candidate: &ElectMessage,
-        lock: &Lock,
-    ) -> Option<GroupMessage> {
-        let wakes = candidacy.wakes();
-        let over = size.linger().over(lock.acquired_at?, self.world.now());
-        let flushes = size.may_flush() && (candidacy.flushes_now() || wakes);
-        let may_do = over.is_some() && (candidacy.brings() || wakes);
-        let hurried = (flushes || may_do)
-            .then(|| GroupMessage::hurried(lock, candidate.waiting.clone(), over.unwrap_or(Duration::ZERO)));
-        hurried.flatten()
     }
 
     async fn send(&self, outboxes: impl IntoIterator<Item = Outbox>) -> Result<(), QueueError> {

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fanfold::clock::Timestamp;
-use fanfold::control::Hold;
-use fanfold::grouping::{BundleState, Linger, Patience, forms_at_rest, wake_leader};
+use fanfold::grouping::{BundleState, Linger, Patience, forms_at_rest, lane_overdue, wake_leader};
 use fanfold::lane::Lane;
 use fanfold::limits::{BUNDLED_RETENTION, KEYS_PER_READ_MAX, SWEEP_MESSAGES_AT_ONCE_MAX, SWEEP_WRITES_AT_ONCE_MAX};
 use fanfold::messages::ElectMessage;
@@ -83,7 +82,7 @@ impl Sweep {
                 bundles.extend(pending.record.bundle().filter(|_| neglected));
                 let since = oldest.entry(lane.clone()).or_insert(pending.created_at());
                 *since = pending.created_at().min(*since);
-                if is_to_be_woken(&round.switches.hold(&lane), pending.created_at(), horizon) {
+                if lane_overdue(round.switches.hold(&lane), pending.created_at(), horizon) {
                     lanes.insert(lane);
                 }
             };
@@ -143,13 +142,6 @@ impl Sweep {
             }
         }
     }
-}
-
-/// Whether a lane is to be woken for a task that was registered then.
-fn is_to_be_woken(hold: &Hold, created_at: Timestamp, horizon: Timestamp) -> bool {
-    // No message was sent for what was registered while the lane was paused.
-    let waited = hold.resumed_at.is_some_and(|resumed_at| created_at <= resumed_at);
-    !hold.paused && (created_at <= horizon || waited)
 }
 
 /// The lane of every batch that a lock names.

@@ -31,5 +31,5 @@ pub use self::outcome::{FailureNotice, First, Follows};
 pub(crate) use self::rank::any_rank;
 pub use self::rank::{Rank, RankError};
 pub use self::resting::{forms_at_rest, rests};
-pub use self::silence::{Circumstances, Patience, batch_overdue, wake_leader};
+pub use self::silence::{Circumstances, Patience, batch_overdue, lane_overdue, wake_leader};
 pub use self::size::{BatchSize, Filling};

@@ -36,6 +36,15 @@ pub fn wake_leader(lock: &Lock, linger: Duration, patience: Patience, now: Times
     silent.then_some(message)
 }
 
+/// Whether a lane is to be woken for a task that was registered then, and is in no batch yet: no worker can be busy with it that
+/// began at `horizon` or before.
+#[must_use]
+pub fn lane_overdue(hold: Hold, registered: Timestamp, horizon: Timestamp) -> bool {
+    // No message was sent for what was registered while the lane was paused.
+    let waited = hold.resumed_at.is_some_and(|resumed_at| registered <= resumed_at);
+    !hold.paused && (registered <= horizon || waited)
+}
+
 /// What a batch's message may wait for, beside its own time.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
@@ -120,5 +129,18 @@ mod tests {
         assert_eq!(message.map(|message| message.epoch), Some(4));
         let free = Lock { holder: None, acquired_at: None, ..lock };
         assert_eq!(wake_leader(&free, LINGER, Patience::None, ACQUIRED), None);
+    }
+
+    #[test]
+    fn a_lane_is_woken_for_old_tasks_and_for_those_of_its_pause() {
+        let at = Timestamp;
+        let goes_on = Hold { resumed_at: None, ..Hold::default() };
+        let resumed = Hold { resumed_at: Some(at(50)), ..Hold::default() };
+        for (hold, registered, woken) in
+            [(goes_on, 10, true), (goes_on, 11, false), (resumed, 11, true), (resumed, 50, true), (resumed, 51, false)]
+        {
+            assert_eq!(lane_overdue(hold, at(registered), at(10)), woken, "{hold:?} {registered}");
+            assert!(!lane_overdue(Hold { paused: true, ..hold }, at(registered), at(10)), "it is paused");
+        }
     }
 }
