@@ -6,7 +6,7 @@ mod names;
 mod read;
 
 use fanfold::mapping::{
-    CompiledRequest, CompiledResponse, HttpMethod, Member, Render, RequestMapping, Scope, Sign, Text, Variable,
+    Bindings, CompiledRequest, CompiledResponse, HttpMethod, Member, Render, RequestMapping, Sign, Text, Variable,
 };
 use fanfold::policy::BatchApi;
 use fanfold_http_client::aws::percent_encoded;
@@ -43,9 +43,9 @@ struct Values {
 }
 
 impl Values {
-    fn scope(&self) -> Scope<'_> {
-        let scope = Scope::default().with(Variable::Kind, &self.kind).with(Variable::Target, &self.target);
-        scope.with(Variable::BatchId, &self.batch_id).with(Variable::With, &self.with)
+    fn bindings(&self) -> Bindings<'_> {
+        let bindings = Bindings::default().with(Variable::Kind, &self.kind).with(Variable::Target, &self.target);
+        bindings.with(Variable::BatchId, &self.batch_id).with(Variable::With, &self.with)
     }
 }
 
@@ -94,7 +94,7 @@ impl Mapping {
         let members: Vec<Member<'_>> =
             call.members.iter().zip(ids).map(|(member, id)| Member { id, content: &member.content }).collect();
         let render = Render {
-            batch: self.values.scope(),
+            batch: self.values.bindings(),
             members: &members,
             format: self.request.format,
             most: self.request.most,
@@ -150,9 +150,9 @@ impl Mapping {
     /// One cannot be written. The error does not show the value of a secret.
     pub fn head(&self, key: &str, secrets: Map<String, Value>) -> Result<Head, CallError> {
         let (key, secrets) = (Value::String(key.to_owned()), Value::Object(secrets));
-        let scope = self.values.scope().with(Variable::IdempotencyKey, &key).with(Variable::Secret, &secrets);
+        let bindings = self.values.bindings().with(Variable::IdempotencyKey, &key).with(Variable::Secret, &secrets);
         let all = |field: &str, texts: &[(String, Text)]| -> Result<Vec<(String, String)>, CallError> {
-            let written = |(name, text): &(String, Text)| match text.join(&scope) {
+            let written = |(name, text): &(String, Text)| match text.join(&bindings) {
                 Ok(value) => Ok((name.clone(), value)),
                 Err(error) => {
                     let message = format!("the request cannot be written: `batch_api.request.{field}.{name}`: {error}");

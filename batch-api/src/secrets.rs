@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use fanfold::limits::SECRET_HIDDEN_BYTES_MIN;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
@@ -16,9 +17,6 @@ const ALL: &str = "BATCH_API_SECRETS";
 
 /// What stands for a secret where its value must not be shown.
 const HIDDEN: &str = "[secret]";
-
-/// Secrets shorter than this are not looked for in answers: they would be found everywhere.
-const HIDDEN_BYTES_MIN: usize = 6;
 
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
@@ -73,7 +71,7 @@ impl Secrets {
 
 /// The same text without the values of secrets.
 pub(crate) fn hide(text: &str, secrets: &Map<String, Value>) -> Option<String> {
-    let values = secrets.values().filter_map(Value::as_str).filter(|value| value.len() >= HIDDEN_BYTES_MIN);
+    let values = secrets.values().filter_map(Value::as_str).filter(|value| value.len() >= SECRET_HIDDEN_BYTES_MIN);
     let found: Vec<String> = values.flat_map(written).filter(|value| text.contains(value)).collect();
     (!found.is_empty()).then(|| found.iter().fold(text.to_owned(), |text, value| text.replace(value, HIDDEN)))
 }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use fanfold::limits::TERM_VALUE_BYTES_MAX;
-use fanfold::mapping::{Scope, Term, Variable};
+use fanfold::mapping::{Bindings, Term, Variable};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
@@ -14,10 +14,10 @@ fuzz_target!(|input: &str| {
     };
     let Ok(content) = serde_json::from_str::<Value>(content) else { return };
     let kind = Value::from("parcel");
-    let scope = Scope::default().with(Variable::Content, &content).with(Variable::Kind, &kind);
-    let value = term.value(&scope);
+    let bindings = Bindings::default().with(Variable::Content, &content).with(Variable::Kind, &kind);
+    let value = term.value(&bindings);
     if let Ok(Value::String(text)) = value.as_deref() {
         assert!(text.len() <= TERM_VALUE_BYTES_MAX.max(input.len()));
     }
-    assert_eq!(term.value(&scope), value, "the same content has the same value");
+    assert_eq!(term.value(&bindings), value, "the same content has the same value");
 });

@@ -30,9 +30,18 @@ impl Timestamp {
     /// As RFC 3339 writes it, in UTC and to the millisecond.
     #[must_use]
     pub fn rfc3339(self) -> String {
-        // The year 9999 is the last that the format has.
-        let moment = Duration::from_millis(self.0).min(Duration::from_secs(253_402_300_799));
-        humantime::format_rfc3339_millis(std::time::UNIX_EPOCH + moment).to_string()
+        humantime::format_rfc3339_millis(self.shown()).to_string()
+    }
+
+    /// As RFC 3339 writes it, in UTC and to the second.
+    #[must_use]
+    pub fn rfc3339_seconds(self) -> String {
+        humantime::format_rfc3339_seconds(self.shown()).to_string()
+    }
+
+    /// The year 9999 is the last that the format has.
+    fn shown(self) -> std::time::SystemTime {
+        std::time::UNIX_EPOCH + Duration::from_millis(self.0).min(Duration::from_secs(253_402_300_799))
     }
 
     /// Epoch seconds, as DynamoDB's TTL wants them.

@@ -29,13 +29,18 @@ pub(crate) fn tolerance(_: &mut SchemaGenerator) -> Schema {
     ]})
 }
 
+/// What a kind is made of.
+pub(crate) const KIND_CHARACTERS: &str = "[A-Za-z0-9._-]+";
+
 /// A kind.
 #[must_use]
 pub fn kind() -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": KIND_BYTES_MAX, "pattern": "^[A-Za-z0-9._-]+$"})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": KIND_BYTES_MAX, "pattern": format!("^{KIND_CHARACTERS}$")})
 }
 
-pub(crate) fn kind_field(_: &mut SchemaGenerator) -> Schema {
+/// The same, for a field of that name.
+#[must_use]
+pub fn kind_field(_: &mut SchemaGenerator) -> Schema {
     kind()
 }
 

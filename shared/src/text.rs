@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::ops::RangeInclusive;
 
+use crate::limits::NAME_SHOWN_MAX;
+
 /// Stands for what was left out.
 const GAP: &str = " … ";
 
 /// Stands for what was left out before or after.
 const CUT: &str = "…";
-
-/// Characters of a name that a message shows.
-const SHOWN_OF_A_NAME: usize = 120;
 
 /// Bytes that are read for each byte shown, since much of the text may be white space.
 const SPARSE: usize = 8;
@@ -43,7 +42,7 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
 /// The beginning of a name or id, as much as a message shows of it: 120 characters.
 #[must_use]
 pub fn start(text: &str) -> &str {
-    text.char_indices().nth(SHOWN_OF_A_NAME).map_or(text, |(at, _)| &text[..at])
+    text.char_indices().nth(NAME_SHOWN_MAX).map_or(text, |(at, _)| &text[..at])
 }
 
 /// An error and what caused it, outermost first.
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_name_is_shown_as_far_as_it_is_a_name() {
-        let long = "é".repeat(SHOWN_OF_A_NAME);
+        let long = "é".repeat(NAME_SHOWN_MAX);
         assert_eq!([start(""), start("parcel"), start(&long)], ["", "parcel", &long]);
         assert_eq!(start(&format!("{long}x")), long);
     }

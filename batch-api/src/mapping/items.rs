@@ -1,6 +1,6 @@
 //! The items of an answer.
 
-use fanfold::mapping::{CompiledResponse, Scope};
+use fanfold::mapping::{Bindings, CompiledResponse};
 use serde_json::Value;
 
 /// An item, and the list it is in.
@@ -10,14 +10,14 @@ pub(super) type Item<'a> = (&'a str, &'a Value);
 pub(super) fn of<'a>(
     response: &'a CompiledResponse,
     body: &'a Value,
-    scope: &Scope<'_>,
+    bindings: &Bindings<'_>,
 ) -> Result<Vec<Item<'a>>, String> {
     let mut items: Vec<Item<'a>> = Vec::new();
     let mut found = false;
     for (name, steps) in &response.lists {
         let mut at = Some(body);
         for step in steps {
-            let step = step.join(scope).map_err(|error| error.to_string())?;
+            let step = step.join(bindings).map_err(|error| error.to_string())?;
             at = match at {
                 Some(Value::Object(fields)) => fields.get(&step),
                 Some(Value::Array(values)) => step.parse().ok().and_then(|at: usize| values.get(at)),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fanfold::limits::ENTRY_BYTES_MAX;
-use fanfold::mapping::{CompiledResponse, Match, Scope, Term, Variable};
+use fanfold::mapping::{Bindings, CompiledResponse, Match, Term, Variable};
 use fanfold::text::beginning;
 use serde_json::Value;
 
@@ -28,14 +28,14 @@ impl Names {
         response: &CompiledResponse,
         call: &Call,
         sent: &[usize],
-        scope: &Scope<'_>,
+        bindings: &Bindings<'_>,
     ) -> Result<Self, String> {
         match (response.matching, &response.member) {
             (Match::Exceptions, _) => return Ok(Self::Positions(sent.len())),
             (Match::Id | Match::Echo, Some(term)) => {
                 let mut names = HashMap::with_capacity(sent.len());
                 for (index, at) in sent.iter().enumerate() {
-                    let name = name_of_member(term, call, *at, index, scope)?;
+                    let name = name_of_member(term, call, *at, index, bindings)?;
                     names.entry(name).and_modify(|taken| *taken = None).or_insert(Some(index));
                 }
                 return Ok(Self::Texts(names));
@@ -49,7 +49,7 @@ impl Names {
     ///
     /// # Errors
     /// It names none. The text goes on from "its item …".
-    pub(super) fn member(&self, term: Option<&Term>, item: &Scope<'_>, order: usize) -> Result<usize, String> {
+    pub(super) fn member(&self, term: Option<&Term>, item: &Bindings<'_>, order: usize) -> Result<usize, String> {
         let value = match (self, term) {
             (Self::Order, _) | (_, None) => return Ok(order),
             (_, Some(term)) => term.value(item).map_err(|error| format!("names no member: {error}"))?,
@@ -73,14 +73,20 @@ impl Names {
     }
 }
 
-fn name_of_member(term: &Term, call: &Call, at: usize, index: usize, scope: &Scope<'_>) -> Result<String, String> {
+fn name_of_member(
+    term: &Term,
+    call: &Call,
+    at: usize,
+    index: usize,
+    bindings: &Bindings<'_>,
+) -> Result<String, String> {
     let Some(member) = call.members.get(at) else { return Ok(String::new()) };
     let (id, index) = (Value::String(member.id.to_string()), Value::from(index));
     let content = if term.reads_content() { serde_json::from_str(member.content.get()) } else { Ok(Value::Null) };
     let content = content.map_err(|error| error.to_string())?;
-    let scope = scope.with(Variable::Id, &id).with(Variable::Index, &index).with(Variable::Content, &content);
-    let scope = scope.with_raw(member.content.get());
-    let value = term.value(&scope).map_err(|error| format!("`batch_api.response.member`: {error}"))?;
+    let bindings = bindings.with(Variable::Id, &id).with(Variable::Index, &index).with(Variable::Content, &content);
+    let bindings = bindings.with_raw(member.content.get());
+    let value = term.value(&bindings).map_err(|error| format!("`batch_api.response.member`: {error}"))?;
     Ok(text(&value))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fanfold::ids::TaskId;
 use fanfold::limits::{ENTRY_BYTES_MAX, ERROR_BYTES_MAX, EXCERPT_BYTES_MAX};
-use fanfold::mapping::{CompiledResponse, Match, Scope, Term, Variable};
+use fanfold::mapping::{Bindings, CompiledResponse, Match, Term, Variable};
 use fanfold::text::{BYTE_ORDER_MARK, beginning};
 use serde_json::Value;
 
@@ -120,17 +120,17 @@ impl Mapping {
         let mut readings = self.uncalled(call);
         let Some(response) = &self.response else { return Ok(readings) };
         let status = Value::from(said.status);
-        let scope = self.values.scope().with(Variable::Status, &status);
+        let bindings = self.values.bindings().with(Variable::Status, &status);
         if !said.success() && !response.statuses.contains(&said.status) {
-            return Err(whole(response, &said, reason, &scope));
+            return Err(whole(response, &said, reason, &bindings));
         }
-        if said.success() && failed_as_a_whole(response, &said, &scope)? {
-            return Err(whole(response, &said, reason, &scope));
+        if said.success() && failed_as_a_whole(response, &said, &bindings)? {
+            return Err(whole(response, &said, reason, &bindings));
         }
-        let read = self.of_members(response, call, &said, &scope).map_err(|problem| {
+        let read = self.of_members(response, call, &said, &bindings).map_err(|problem| {
             // A status that is no success says something even if the items cannot be read.
             if !said.success() {
-                return whole(response, &said, reason, &scope);
+                return whole(response, &said, reason, &bindings);
             }
             CallError::new(Cause::BadAnswer, format!("the answer {problem}: {}", said.shown()))
         })?;
@@ -148,11 +148,11 @@ impl Mapping {
         response: &CompiledResponse,
         call: &Call,
         said: &Said<'_>,
-        scope: &Scope<'_>,
+        bindings: &Bindings<'_>,
     ) -> Result<Readings, String> {
         let items = match (&said.body, said.text.is_empty()) {
             _ if response.matching == Match::None => Vec::new(),
-            (Some(body), _) => items::of(response, body, scope)?,
+            (Some(body), _) => items::of(response, body, bindings)?,
             (None, true) if response.matching.lists_exceptions() => Vec::new(),
             (None, true) => return Err("is empty".to_owned()),
             (None, false) => return Err("is no JSON".to_owned()),
@@ -164,15 +164,15 @@ impl Mapping {
                 self.sent.len()
             ));
         }
-        let names = Names::of(response, call, &self.sent, scope)?;
+        let names = Names::of(response, call, &self.sent, bindings)?;
         let mut members: Vec<Option<Reading>> = vec![None; self.sent.len()];
         let mut strange: Vec<String> = Vec::new();
         for (order, (from, item)) in items.into_iter().enumerate() {
             let from = Value::String(from.to_owned());
-            let scope = scope.with(Variable::Item, item).with(Variable::From, &from);
-            match names.member(response.name.as_ref(), &scope, order) {
+            let bindings = bindings.with(Variable::Item, item).with(Variable::From, &from);
+            match names.member(response.name.as_ref(), &bindings, order) {
                 Ok(index) => {
-                    let reading = reading(response, item, &scope);
+                    let reading = reading(response, item, &bindings);
                     if let Some(place) = members.get_mut(index) {
                         *place = Some(place.take().map_or(reading.clone(), |first| both(first, reading)));
                     }
@@ -196,20 +196,20 @@ impl Mapping {
 }
 
 /// What an item says of its member.
-fn reading(response: &CompiledResponse, item: &Value, scope: &Scope<'_>) -> Reading {
+fn reading(response: &CompiledResponse, item: &Value, bindings: &Bindings<'_>) -> Reading {
     let unclear = |error: String| Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None };
-    match response.ok.as_ref().map_or(Ok(false), |term| term.flag(scope)) {
+    match response.ok.as_ref().map_or(Ok(false), |term| term.flag(bindings)) {
         Ok(true) => {
             let result =
-                response.result.as_ref().and_then(|term| term.value(scope).ok()).map(|value| value.into_owned());
+                response.result.as_ref().and_then(|term| term.value(bindings).ok()).map(|value| value.into_owned());
             return Reading { outcome: MemberOutcome::Succeeded, error: None, result };
         }
         Ok(false) => {}
         Err(error) => return unclear(format!("`batch_api.response.ok`: {error}; the item is {}", shown(item))),
     }
-    let error = response.error.as_ref().and_then(|term| said_by(term, scope));
+    let error = response.error.as_ref().and_then(|term| said_by(term, bindings));
     let error = error.unwrap_or_else(|| beginning(item.to_string().as_bytes(), ERROR_BYTES_MAX));
-    let again = response.retry.as_ref().map_or(Ok(response.matching == Match::Echo), |term| term.flag(scope));
+    let again = response.retry.as_ref().map_or(Ok(response.matching == Match::Echo), |term| term.flag(bindings));
     match again {
         Ok(true) => Reading { outcome: MemberOutcome::Retry, error: Some(error), result: None },
         Ok(false) => Reading { outcome: MemberOutcome::Failed, error: Some(error), result: None },
@@ -222,8 +222,8 @@ fn shown(item: &Value) -> String {
 }
 
 /// An error as a term gives it: a text, or any other JSON. None: it gives nothing.
-fn said_by(term: &Term, scope: &Scope<'_>) -> Option<String> {
-    match term.value(scope).ok()?.as_ref() {
+fn said_by(term: &Term, bindings: &Bindings<'_>) -> Option<String> {
+    match term.value(bindings).ok()?.as_ref() {
         Value::Null => None,
         Value::String(text) if text.trim().is_empty() => None,
         Value::String(text) => Some(beginning(text.as_bytes(), ERROR_BYTES_MAX)),
@@ -240,23 +240,23 @@ fn both(first: Reading, second: Reading) -> Reading {
     Reading { outcome: MemberOutcome::Unclear, error: Some(error), result: None }
 }
 
-fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, scope: &Scope<'_>) -> Result<bool, CallError> {
+fn failed_as_a_whole(response: &CompiledResponse, said: &Said<'_>, bindings: &Bindings<'_>) -> Result<bool, CallError> {
     let Some(term) = &response.whole_failed else { return Ok(false) };
     let body = said.body.clone().unwrap_or_default();
-    term.flag(&scope.with(Variable::Body, &body)).map_err(|error| {
+    term.flag(&bindings.with(Variable::Body, &body)).map_err(|error| {
         let message = format!("the answer is unclear, `batch_api.response.whole.failed`: {error}: {}", said.shown());
         CallError::new(Cause::BadAnswer, message)
     })
 }
 
 /// The error of a call that failed as a whole.
-fn whole(response: &CompiledResponse, said: &Said<'_>, reason: &str, scope: &Scope<'_>) -> CallError {
+fn whole(response: &CompiledResponse, said: &Said<'_>, reason: &str, bindings: &Bindings<'_>) -> CallError {
     let body = said.body.as_ref().unwrap_or(&Value::Null);
-    let scope = scope.with(Variable::Body, body);
-    let why = response.whole_error.as_ref().and_then(|term| said_by(term, &scope)).unwrap_or_else(|| said.shown());
+    let bindings = bindings.with(Variable::Body, body);
+    let why = response.whole_error.as_ref().and_then(|term| said_by(term, &bindings)).unwrap_or_else(|| said.shown());
     let why = if why.is_empty() { why } else { format!(": {why}") };
     let error = CallError::new(Cause::Status(said.status), format!("the batch API answered {reason}{why}"));
     // A term that has no value leaves it to the status: many errors have no body.
-    let again = response.whole_retry.as_ref().and_then(|term| term.flag(&scope).ok());
+    let again = response.whole_retry.as_ref().and_then(|term| term.flag(&bindings).ok());
     CallError { retriable: again.unwrap_or(error.retriable), ..error }
 }

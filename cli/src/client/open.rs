@@ -52,10 +52,10 @@ pub(crate) struct OpenArgs {
 }
 
 fn tolerance(text: &str) -> Result<Value, String> {
-    let share = |text: &str| text.ends_with('%').then(|| json!(text));
+    let percentage = |text: &str| text.ends_with('%').then(|| json!(text));
     let count = |text: &str| text.parse::<u64>().ok().map(|count| json!(count));
     count(text)
-        .or_else(|| share(text))
+        .or_else(|| percentage(text))
         .ok_or_else(|| "a whole number or a percentage such as `5%` is expected".to_owned())
 }
 

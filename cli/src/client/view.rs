@@ -1,7 +1,6 @@
 //! A fan-out in a form for people.
 
-use std::time::{Duration, UNIX_EPOCH};
-
+use fanfold::clock::Timestamp;
 use fanfold::text::beginning;
 use fanfold_client::{Fanout, State};
 use indicatif::HumanCount;
@@ -70,7 +69,5 @@ pub(super) fn shown(text: &str) -> String {
 
 /// Formats a time in milliseconds since 1970.
 pub(super) fn moment(milliseconds: u64) -> String {
-    // The year 9999 is the last that the format has.
-    let since = Duration::from_millis(milliseconds).min(Duration::from_secs(253_402_300_799));
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
+    Timestamp(milliseconds).rfc3339_seconds()
 }

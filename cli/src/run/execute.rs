@@ -16,7 +16,7 @@ use super::meter::Meter;
 use super::notices::Notices;
 use super::record::RecordFile;
 use super::report::{End, Report, receiver};
-use super::summary::{Ended, Summary};
+use super::summary::{RunEnd, Summary};
 use super::{FileRows, Moves, Run, produce, progress, standing};
 use crate::args::RunArgs;
 use crate::batch_api::{self, Process};
@@ -80,12 +80,12 @@ impl Run<'_> {
         let report = Report { job: self.job, begun: &begun, invocations };
         let summary = report.summary(end, count, wall).await?;
         match (summary.ended, &self.args.data) {
-            (Ended::FailFast, _) => say(stopped(self.args, &summary)),
-            (Ended::Completed, Some(data)) => {
+            (RunEnd::FailFast, _) => say(stopped(self.args, &summary)),
+            (RunEnd::Completed, Some(data)) => {
                 begun.record.summary = Some(summary.clone());
                 RecordFile::in_folder(data).write(&begun.record)?;
             }
-            (Ended::Completed, None) => {}
+            (RunEnd::Completed, None) => {}
         }
         Ok(summary)
     }

@@ -34,7 +34,7 @@ use crate::serve;
 use crate::stop::Stop;
 use progress::How;
 pub(crate) use source::{EndsRun, FileRows, Moves};
-use summary::{Ended, Summary};
+use summary::{RunEnd, Summary};
 use take_up::Plan;
 use waiting::Waiting;
 
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: RunArgs, verbose: bool) -> Result<ExitCode, Failur
     }
     let summary = result?;
     printed?;
-    let failed = summary.is_some_and(|summary| summary.failed > 0 || summary.ended == Ended::FailFast);
+    let failed = summary.is_some_and(|summary| summary.failed > 0 || summary.ended == RunEnd::FailFast);
     Ok(if failed { ExitCode::from(SOME_FAILED) } else { ExitCode::SUCCESS })
 }
 

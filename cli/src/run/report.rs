@@ -12,7 +12,7 @@ use fanfold_local::prices::{self, Cost};
 use fanfold_local::{Invocations, OperationUsage};
 
 use super::begin::Begun;
-use super::summary::{Dollars, Ended, FailedTask, Operation, Summary, Undelivered, WAYS};
+use super::summary::{Dollars, FailedTask, Operation, RunEnd, Summary, Undelivered, WAYS};
 use super::tally::Tally;
 use crate::failure::Failure;
 use crate::job::Job;
@@ -63,8 +63,8 @@ impl Report<'_> {
         let usage = stack.engine.usage();
         let tally = auditor.tally(*fanout).await?;
         let (ended, counts, notice) = match end {
-            End::Completed(notice) => (Ended::Completed, Counts::of(&notice)?, Some(*notice)),
-            End::FailFast => (Ended::FailFast, self.counts(&tally).await?, None),
+            End::Completed(notice) => (RunEnd::Completed, Counts::of(&notice)?, Some(*notice)),
+            End::FailFast => (RunEnd::FailFast, self.counts(&tally).await?, None),
         };
         let failed_tasks = self.failed_tasks(&tally.failed).await?;
         let operation = |(name, used): (&String, &OperationUsage)| {

@@ -20,7 +20,7 @@ pub(crate) struct Summary {
     pub(crate) fanout: Uuid,
     /// How it ended.
     #[serde(default)]
-    pub(crate) ended: Ended,
+    pub(crate) ended: RunEnd,
     /// Whether it was finished before, so that nothing was done now.
     #[serde(default)]
     pub(crate) shown_again: bool,
@@ -90,7 +90,7 @@ pub(crate) struct Summary {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Ended {
+pub(crate) enum RunEnd {
     /// Every task has an outcome.
     #[default]
     Completed,

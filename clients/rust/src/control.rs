@@ -2,15 +2,12 @@
 
 use futures::{Stream, TryStreamExt, stream};
 use http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::client::{Fanfold, Page};
 use crate::error::ClientError;
-
-/// All but what RFC 3986 calls unreserved.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use crate::query::encoded;
 
 /// Everything (`all`), a kind, a target with all its partitions, or a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -31,7 +28,6 @@ pub struct Scope {
 
 impl Scope {
     fn query(&self) -> String {
-        let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
         let parameters = [
             self.kind.as_deref().map(|kind| format!("kind={}", encoded(kind))),
             self.target.as_deref().map(|target| format!("target={}", encoded(target))),

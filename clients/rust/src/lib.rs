@@ -11,6 +11,7 @@ mod ids;
 mod list;
 mod models;
 mod policies;
+mod query;
 mod senders;
 mod tasks;
 

@@ -1,15 +1,12 @@
 //! Lists of fan-outs.
 
 use futures::{Stream, TryStreamExt, stream};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::client::{Fanfold, Page};
 use crate::error::ClientError;
 use crate::models::{Fanout, State};
-
-/// All but what RFC 3986 calls unreserved, as in the text that is signed.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use crate::query::encoded;
 
 /// Which fan-outs to list; by default all, newest first. See [`Fanfold::fanouts`].
 #[derive(Clone, Debug, Default)]
@@ -32,7 +29,6 @@ pub struct ListFanouts {
 
 impl ListFanouts {
     fn path(&self) -> String {
-        let encoded = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
         let states: Vec<&str> = self.states.iter().map(|state| state.name()).collect();
         let parameters = [
             ("state", (!states.is_empty()).then(|| encoded(&states.join(",")))),

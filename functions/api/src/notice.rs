@@ -12,7 +12,7 @@ pub(crate) struct NoticeView {
     state: NoticeState,
     /// For a notice of progress: the percentage of the fan-out's items that it reports as done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<String>,
+    percentage: Option<String>,
     /// How many deliveries were tried.
     tries: u32,
     /// When the next try is due, in milliseconds since 1970.
@@ -40,13 +40,13 @@ enum NoticeState {
 }
 
 impl NoticeView {
-    /// The notice of a fan-out's end once that is to be reported, and before that of the share of its items that it reached last.
+    /// The notice of a fan-out's end once that is to be reported, and before that of the percentage of its items that it reached last.
     pub(crate) fn of_fanout(fanout: &Fanout) -> Option<Self> {
-        let share = match fanout.report()? {
-            Report::Progress(reached) => Some(reached.share.to_string()),
+        let percentage = match fanout.report()? {
+            Report::Progress(reached) => Some(reached.percentage.to_string()),
             Report::End(_) => None,
         };
-        Some(Self { share, ..Self::of(&fanout.notice) })
+        Some(Self { percentage, ..Self::of(&fanout.notice) })
     }
 
     pub(crate) fn of(notice: &NoticeProgress) -> Self {
@@ -57,7 +57,7 @@ impl NoticeView {
         };
         Self {
             state,
-            share: None,
+            percentage: None,
             tries: notice.tries,
             next_at: notice.due.filter(|_| !notice.over()).map(|at| at.0),
             given_up_at: notice.given_up.map(|at| at.0),

@@ -2,7 +2,7 @@
 
 mod step;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,18 +73,12 @@ impl Elect {
         &self,
         lanes: &BTreeMap<Lane, Candidacy>,
     ) -> Result<Vec<(Lane, Result<Outbox, ElectError>)>, StoreError> {
-        let names: Vec<&Lane> = lanes.keys().collect();
-        let holds = self.policies.holds(&names).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the switches cannot be read");
-            vec![Hold::default(); names.len()]
-        });
-        let paused: HashSet<&Lane> =
-            names.iter().zip(&holds).filter(|(_, hold)| hold.paused).map(|(lane, _)| *lane).collect();
-        let names: Vec<Lane> = names.iter().copied().filter(|lane| !paused.contains(lane)).cloned().collect();
+        let lanes = self.policies.perhaps_going_on(lanes.iter().collect(), |(lane, _)| lane).await;
+        let names: Vec<Lane> = lanes.iter().map(|((lane, _), _)| (*lane).clone()).collect();
         let locks = self.locks(&names).await?;
         let mut policies = HashMap::new();
         let mut doubtful = Waiting::default();
-        for (lane, candidacy) in lanes.iter().filter(|(lane, _)| !paused.contains(lane)) {
+        for ((lane, candidacy), _) in &lanes {
             if !policies.contains_key(&lane.kind) {
                 policies
                     .insert(lane.kind.clone(), self.policies.get(&lane.kind).await.map_err(|error| error.to_string()));
@@ -102,10 +96,10 @@ impl Elect {
         }
         let taken = self.tasks.taken(&doubtful).await?;
         let mut elections = Vec::with_capacity(lanes.len());
-        for ((lane, candidacy), hold) in lanes.iter().zip(&holds).filter(|(_, hold)| !hold.paused) {
+        for ((lane, candidacy), hold) in lanes {
             if let Some(waiting) = candidacy.open(&taken) {
                 let lock = locks.get(lane).cloned().unwrap_or_else(|| Lock::free(lane.clone()));
-                let policy = policy_of(&policies, lane).map(|policy| policy.map(|policy| (policy, *hold)));
+                let policy = policy_of(&policies, lane).map(|policy| policy.map(|policy| (policy, hold)));
                 elections.push(
                     self.elect_leader(lane, policy, candidacy, waiting, lock).map(|result| (lane.clone(), result)),
                 );
@@ -133,19 +127,20 @@ impl Elect {
         let Some(candidate) = candidates.first() else { return Ok(outbox) };
         let batch = derived::batch(candidate.workflow, candidate.tries);
         // A wake-up is not repeated, so it does not rely on a view of the lock that may be old.
-        let lock = if candidacy.wakes() || lock.open_to(batch, policy.max_in_flight) {
-            match self.locks.acquire(lane, batch, policy.max_in_flight).await? {
-                Write::Done(lock) => {
-                    let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
-                    // A wake-up does not know how many tasks wait.
-                    outbox.group.push(message.first(size, !candidacy.wakes()));
-                    self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
-                    return Ok(outbox);
-                }
-                Write::Refused(lock) => lock,
-            }
+        let acquired = if candidacy.wakes() {
+            self.locks.acquire(lane, batch, policy.max_in_flight).await?
         } else {
-            lock
+            self.locks.acquire_if_open(lock, batch, policy.max_in_flight).await?
+        };
+        let lock = match acquired {
+            Write::Done(lock) => {
+                let message = GroupMessage::elected(&lock, batch, candidate.waiting.clone());
+                // A wake-up does not know how many tasks wait.
+                outbox.group.push(message.first(size, !candidacy.wakes()));
+                self.follow(candidates.get(1..).unwrap_or_default(), &mut outbox);
+                return Ok(outbox);
+            }
+            Write::Refused(lock) => lock,
         };
         outbox.group.extend(self.send_again(size.linger().longest(), &lock).await?);
         if outbox.group.is_empty() {
@@ -177,9 +172,7 @@ impl Elect {
     async fn send_again(&self, linger: Duration, lock: &Lock) -> Result<Option<(GroupMessage, Duration)>, ElectError> {
         let now = self.world.now();
         let Some(message) = wake_leader(lock, linger, Patience::Lease, now) else { return Ok(None) };
-        if !self.locks.renew(lock).await? {
-            return Ok(None);
-        }
+        let Some(message) = self.locks.renewed(lock, message).await? else { return Ok(None) };
         tracing::warn!(lane = %lock.lane, batch = %message.batch, "the leader was silent; its message is sent again");
         Ok(Some((message, Duration::ZERO)))
     }

@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 
 use crate::breaker::Called;
 use crate::places::{Entry, Pass};
-use crate::settle::Ended;
-use crate::step::Then;
+use crate::settle::EndedAttempt;
+use crate::step::Afterwards;
 use crate::turns::pause;
 use crate::{Handle, HandleError};
 
@@ -65,7 +65,7 @@ impl Prepared {
 impl Handle {
     /// Makes one attempt, unless another worker makes it or made it, it is not due yet, its lane is paused, or its kind has no
     /// place free.
-    pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<Then, HandleError> {
+    pub(crate) async fn attempt(&self, message: HandleMessage) -> Result<Afterwards, HandleError> {
         let batch = self.batches.get(message.batch).await?.ok_or(HandleError::UnknownBatch(message.batch))?;
         if !batch.may_begin(message.attempt, self.world.now()) {
             return self.go_on(&batch, message.more).await;
@@ -73,7 +73,7 @@ impl Handle {
         let held = self.policies.hold(&batch.lane).await?.paused;
         if held && !self.nothing_left(&batch).await? {
             // When the lane is resumed, the batch's message is sent again.
-            return Ok(Then::Waits);
+            return Ok(Afterwards::Waits);
         }
         // SQS delays by 15 minutes at most, and by whole seconds.
         match batch.retry_at.unwrap_or_default().since(self.world.now()) {
@@ -83,7 +83,7 @@ impl Handle {
         let kind = &batch.lane.kind;
         let Some(policy) = self.policies.get(kind).await? else {
             tracing::warn!(batch = %batch.id, "{}; the batch waits, and is found by the sweep", no_policy(kind));
-            return Ok(Then::Waits);
+            return Ok(Afterwards::Waits);
         };
         if let Some(wait) = self.until_turn(&batch, &policy).await {
             return match self.nothing_left(&batch).await? {
@@ -97,7 +97,7 @@ impl Handle {
             Entry::Later(wait) => return self.come_later(&batch, message, wait).await,
             Entry::NotYet(_) => return self.come_later(&batch, message, DELAY_MIN).await,
             Entry::Turn(turns, wait) => return self.wait_for_turn(message, &batch, turns, wait).await,
-            Entry::StandsStill => return Ok(Then::Waits),
+            Entry::StandsStill => return Ok(Afterwards::Waits),
             Entry::GivesUp(answer) => return self.give_up(message, &policy, &answer).await,
         };
         let begun = self.begin(message, &batch, &policy, &mut pass).await;
@@ -107,7 +107,7 @@ impl Handle {
         self.release_place(&batch, &pass).await;
         match begun? {
             Begun::Refused(batch) => self.go_on(&batch, message.more).await,
-            Begun::Overtaken | Begun::Paused => Ok(Then::Waits),
+            Begun::Overtaken | Begun::Paused => Ok(Afterwards::Waits),
             Begun::Attempt(..) | Begun::TooLate | Begun::Dropped => {
                 self.come_later(&batch, message, Duration::ZERO).await
             }
@@ -122,28 +122,28 @@ impl Handle {
         policy: &Policy,
         prepared: Prepared,
         more: bool,
-    ) -> Result<Then, HandleError> {
+    ) -> Result<Afterwards, HandleError> {
         let Prepared { members, registered, gone } = prepared;
         // There is no call without members, nor for a batch that kills workers.
         if members.is_empty() || lost_too_often(&batch) {
             self.release_place(&batch, pass).await;
             let result = not_called(&batch);
-            return self.end(batch, policy, Ended { result, gone, put_off: None }, more).await;
+            return self.end(batch, policy, EndedAttempt { result, gone, put_off: None }, more).await;
         }
         let result = self.call(&batch, policy, members, &registered).await;
         // The call is over, even if its outcome cannot be recorded.
         let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
-        self.end(batch, policy, Ended { result, gone, put_off }, more).await
+        self.end(batch, policy, EndedAttempt { result, gone, put_off }, more).await
     }
 
     /// Fails the members of a batch that has waited too long for a batch API that refuses every call.
-    async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<Then, HandleError> {
+    async fn give_up(&self, message: HandleMessage, policy: &Policy, answer: &str) -> Result<Afterwards, HandleError> {
         let batch = match self.begin_without_call(message, policy).await? {
             Ok(batch) => batch,
             Err(then) => return Ok(then),
         };
         let result = Err(CallError::new(Cause::NotMade, gave_up_waiting(answer)));
-        self.end(batch, policy, Ended { result, gone: BTreeSet::new(), put_off: None }, message.more).await
+        self.end(batch, policy, EndedAttempt { result, gone: BTreeSet::new(), put_off: None }, message.more).await
     }
 
     /// Begins an attempt that makes no call. `Err`: another worker was faster, and what follows from its attempt is done, but
@@ -152,7 +152,7 @@ impl Handle {
         &self,
         message: HandleMessage,
         policy: &Policy,
-    ) -> Result<Result<Batch, Then>, HandleError> {
+    ) -> Result<Result<Batch, Afterwards>, HandleError> {
         match self.batches.begin(message.batch, message.attempt, policy.batch_api.timeout.0).await? {
             Write::Done(batch) => Ok(Ok(batch)),
             Write::Refused(None) => Err(HandleError::UnknownBatch(message.batch)),

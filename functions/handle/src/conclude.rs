@@ -12,8 +12,8 @@ use fanfold::metrics::{CALLS_SPLIT, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
-use crate::settle::{Ended, settle};
-use crate::step::{Next, Then};
+use crate::settle::{EndedAttempt, settle};
+use crate::step::{Afterwards, NextPart};
 use crate::{Handle, HandleError};
 
 impl Handle {
@@ -22,27 +22,27 @@ impl Handle {
         &self,
         batch: Batch,
         policy: &Policy,
-        ended: Ended,
+        ended: EndedAttempt,
         more: bool,
-    ) -> Result<Then, HandleError> {
+    ) -> Result<Afterwards, HandleError> {
         let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
         let split = settlement.split;
         let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
             tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
-            return Ok(Then::Waits);
+            return Ok(Afterwards::Waits);
         };
         count(&batch, &settled, split);
         if let Some(next) = self.next_part(&settled, policy, more) {
             self.release(&settled, Some(policy), &batch.failed).await?;
-            return Ok(Then::Next(Box::new(next)));
+            return Ok(Afterwards::NextPart(Box::new(next)));
         }
         self.conclude(&settled, Some(policy), more).await
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
-    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Then, HandleError> {
+    pub(crate) async fn go_on(&self, batch: &Batch, more: bool) -> Result<Afterwards, HandleError> {
         let (message, from) = HandleMessage::awaited(batch).ok_or(HandleError::NotFormed(batch.id))?;
-        let message = HandleMessage { more, ..message };
+        let message = message.leaving(more);
         match (batch.status, batch.lease_until) {
             // An attempt runs, or its worker died. This message may be the only one left, so it waits for the lease to end.
             (BatchStatus::InProgress, Some(_)) => {
@@ -55,11 +55,11 @@ impl Handle {
 
     /// The call for the next part of a batch, if it may be made at once. Until then only the keys of those that failed now are
     /// released: everything else follows when the worker is through with the parts, or from its message if it dies.
-    fn next_part(&self, settled: &Batch, policy: &Policy, more: bool) -> Option<Next> {
+    fn next_part(&self, settled: &Batch, policy: &Policy, more: bool) -> Option<NextPart> {
         let (message, from) = HandleMessage::awaited(settled).filter(|_| !settled.parts.is_empty())?;
         let at_once = from.since(self.world.now()).is_zero();
-        let (message, timeout) = (HandleMessage { more, ..message }, policy.batch_api.timeout.0);
-        at_once.then(|| Next { settled: settled.clone(), message, timeout })
+        let (message, timeout) = (message.leaving(more), policy.batch_api.timeout.0);
+        at_once.then(|| NextPart { settled: settled.clone(), message, timeout })
     }
 
     /// Sends the acks of the outcomes so far of a batch whose next part waits.
@@ -73,7 +73,7 @@ impl Handle {
     /// Sends what follows from an attempt whose end is written; repeating it does no harm. A batch leaves the lane's flight before
     /// its acks are sent, and stays known as closing until they are applied. `attempted`: the policy that the attempt followed,
     /// which counts if it was deleted meanwhile.
-    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<Then, HandleError> {
+    async fn conclude(&self, batch: &Batch, attempted: Option<&Policy>, more: bool) -> Result<Afterwards, HandleError> {
         let policy = self.policies.get(&batch.lane.kind).await?;
         let policy = policy.as_deref().or(attempted);
         let follows = Follows::of(batch, policy);
@@ -94,10 +94,10 @@ impl Handle {
             && let Some((message, from)) = HandleMessage::awaited(batch)
         {
             let wait = from.since(self.world.now());
-            let message = HandleMessage { more, ..message };
-            self.later(&batch.lane, message, if wait < DELAY_MIN { Duration::ZERO } else { wait }).await?;
+            self.later(&batch.lane, message.leaving(more), if wait < DELAY_MIN { Duration::ZERO } else { wait })
+                .await?;
         }
-        Ok(Then::Done)
+        Ok(Afterwards::Done)
     }
 
     /// The same as [`Self::later`], for a batch that is not called now.
@@ -106,8 +106,8 @@ impl Handle {
         batch: &Batch,
         message: HandleMessage,
         wait: Duration,
-    ) -> Result<Then, HandleError> {
-        self.later(&batch.lane, message, wait).await.map(|()| Then::Waits)
+    ) -> Result<Afterwards, HandleError> {
+        self.later(&batch.lane, message, wait).await.map(|()| Afterwards::Waits)
     }
 
     /// Sends a message about a batch of `lane` to arrive after `wait`, or as late as a message can.

@@ -12,8 +12,8 @@ use fanfold::policy::Policy;
 use fanfold::store::batches::Batch;
 use fanfold_batch_api::Answer;
 
-use crate::settle::Ended;
-use crate::step::Then;
+use crate::settle::EndedAttempt;
+use crate::step::Afterwards;
 use crate::{Handle, HandleError};
 
 impl Handle {
@@ -56,17 +56,17 @@ impl Handle {
     }
 
     /// Ends a batch without a call, and so without a place, if all its members are to be dropped.
-    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Then, HandleError> {
+    pub(crate) async fn drop_all(&self, message: HandleMessage, policy: &Policy) -> Result<Afterwards, HandleError> {
         let batch = match self.begin_without_call(message, policy).await? {
             Ok(batch) => batch,
             Err(then) => return Ok(then),
         };
-        let Some(batch) = self.drop_some(batch).await? else { return Ok(Then::Waits) };
+        let Some(batch) = self.drop_some(batch).await? else { return Ok(Afterwards::Waits) };
         if !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
             return self.come_later(&batch, message, Duration::ZERO).await;
         }
-        let ended = Ended { result: Ok(Answer::AllSucceeded), gone: BTreeSet::new(), put_off: None };
+        let ended = EndedAttempt { result: Ok(Answer::AllSucceeded), gone: BTreeSet::new(), put_off: None };
         self.end(batch, policy, ended, message.more).await
     }
 }

@@ -15,7 +15,7 @@ use fanfold_batch_api::{Answer, CallError, Cause};
 use crate::outcomes::{Outcomes, Retry};
 
 /// How an attempt ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedAttempt {
     /// The result of the call.
     pub(crate) result: Result<Answer, CallError>,
     /// Slots whose task no longer exists.
@@ -25,8 +25,8 @@ pub(crate) struct Ended {
 }
 
 /// Computes the batch's outcomes after an attempt, and when the next attempt is due.
-pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
-    let Ended { result, gone, put_off } = ended;
+pub(crate) fn settle(batch: &Batch, ended: EndedAttempt, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
+    let EndedAttempt { result, gone, put_off } = ended;
     let asked = result.as_ref().err().and_then(|error| error.retry_after);
     let asked = asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
     let in_vain = put_off.is_some() && waited_in_vain(batch, now);

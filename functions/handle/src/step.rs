@@ -14,18 +14,18 @@ use crate::{Handle, HandleError};
 
 /// What becomes of a batch after a message about it.
 #[derive(Debug)]
-pub(crate) enum Then {
+pub(crate) enum Afterwards {
     /// What follows from its outcomes was sent.
     Done,
     /// It is not called now. A message about it was sent, or will be when it may be called.
     Waits,
     /// Its next part may be called at once.
-    Next(Box<Next>),
+    NextPart(Box<NextPart>),
 }
 
 /// A call for the next part of a batch.
 #[derive(Debug)]
-pub(crate) struct Next {
+pub(crate) struct NextPart {
     /// The batch after the call before. The acks of its outcomes are not sent.
     pub(crate) settled: Batch,
     pub(crate) message: HandleMessage,
@@ -37,14 +37,14 @@ impl Handle {
     /// Makes one attempt, and while the invocation has time those for the further parts of its batch.
     async fn attempts(&self, message: HandleMessage, began: Timestamp) -> Result<(), HandleError> {
         let mut then = self.attempt(message).await?;
-        while let Then::Next(next) = then {
-            let Next { settled, message, timeout } = *next;
+        while let Afterwards::NextPart(next) = then {
+            let NextPart { settled, message, timeout } = *next;
             let taken = self.world.now().since(began);
             then = match taken < self.parts_within && taken + timeout <= BATCH_API_TIMEOUT_MAX {
                 true => self.attempt(message).await?,
                 false => self.come_later(&settled, message, Duration::ZERO).await?,
             };
-            if matches!(then, Then::Waits) {
+            if matches!(then, Afterwards::Waits) {
                 self.ack_so_far(&settled).await?;
             }
         }

@@ -12,7 +12,7 @@ use fanfold::store::batches::Batch;
 use fanfold::store::pace::Paced;
 
 use crate::places::Entry;
-use crate::step::Then;
+use crate::step::Afterwards;
 use crate::times::{Rates, Time, Times, Wait};
 use crate::{Handle, HandleError};
 
@@ -161,7 +161,7 @@ impl Handle {
         batch: &Batch,
         turns: Turns,
         wait: Duration,
-    ) -> Result<Then, HandleError> {
+    ) -> Result<Afterwards, HandleError> {
         match self.batches.wait_for_turn(batch, turns).await? {
             Write::Done(_) => self.come_later(batch, message, wait).await,
             Write::Refused(Some(batch)) => self.go_on(&batch, message.more).await,

@@ -150,7 +150,6 @@ impl Notify {
         due: Option<Timestamp>,
         wait: Duration,
     ) -> Result<(), NotifyError> {
-        let message = NotifyMessage { due, undelivered: None, ..message.clone() };
-        Ok(self.notify.send_all([(&message, wait)]).await?)
+        Ok(self.notify.send_all([(&message.again(due), wait)]).await?)
     }
 }

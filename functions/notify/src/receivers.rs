@@ -82,9 +82,8 @@ impl Notify {
     async fn wait_for_place(&self, ready: Vec<Ready>) -> Vec<Handled> {
         let mut handled = Vec::with_capacity(ready.len());
         for (delivery, message, due) in ready {
-            let waits = message.waits.saturating_add(1);
-            let wait = PLACE_PAUSES.after(waits, self.world.random.next());
-            let again = NotifyMessage { waits, ..message.clone() };
+            let again = message.turned_away();
+            let wait = PLACE_PAUSES.after(again.waits, self.world.random.next());
             let result = match self.crowded(&due.about).await {
                 Ok(true) => self.turn_away(&due).await,
                 Ok(false) => self.later(&again, due.notice.due, wait).await,

@@ -96,8 +96,7 @@ impl Notify {
         let to = destinations::name(&due.destination);
         let dead = |notice: &Notice| {
             let (notice, to, error) = (notice.clone(), to.to_owned(), error.to_owned());
-            let undelivered = Some(Box::new(Undelivered { notice, to, tries: running.tries, error }));
-            NotifyMessage { undelivered, ..NotifyMessage::first(due.about.clone()) }
+            NotifyMessage::dead(due.about.clone(), Undelivered { notice, to, tries: running.tries, error })
         };
         let letters: Vec<NotifyMessage> = due.notices.iter().skip(parts as usize).map(dead).collect();
         self.dead.send_all(letters.iter().map(|letter| (letter, Duration::ZERO))).await?;

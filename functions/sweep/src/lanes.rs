@@ -60,7 +60,7 @@ impl Sweep {
             resting.remove(&batch.id);
         }
         for (lock, message) in silent.into_iter().filter(|(_, message)| !resting.contains(&message.batch)) {
-            if self.locks.renew(lock).await? {
+            if let Some(message) = self.locks.renewed(lock, message).await? {
                 self.group.send(&message).await?;
                 report.leaders += 1;
             }

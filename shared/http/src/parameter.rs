@@ -2,6 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use fanfold::limits::NAME_SHOWN_MAX;
 use fanfold::text::shorten;
 
 use crate::{Code, Problem};
@@ -67,7 +68,8 @@ impl<S: Send + Sync, Q: QueryParameter> FromRequestParts<S> for Parameter<Q> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let read = |text: &str| {
-            let refused = || invalid(Q::NAME, &format!("is `{}`, {} is allowed", shorten(text, 120), Q::allowed()));
+            let refused =
+                || invalid(Q::NAME, &format!("is `{}`, {} is allowed", shorten(text, NAME_SHOWN_MAX), Q::allowed()));
             Q::read(text).ok_or_else(refused)
         };
         Ok(Self { value: one(parts, Q::NAME)?.map(read).transpose()? })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
-use super::{Control, ControlError, Hold, Scope};
+use super::{Control, ControlError, Scope};
 use crate::aws::StoreError;
 use crate::lane::Lane;
 use crate::limits::{
@@ -22,19 +22,10 @@ impl Control {
     /// have discarded. `hurries`: leaders that linger form their batches at once.
     pub(super) async fn wake(&self, scope: &Scope, hurries: bool) -> Result<(), ControlError> {
         let (waiting, busy) = self.lanes_of(scope).await?;
-        let paused = |holds: &[Hold], lanes: &[Lane]| {
-            lanes
-                .iter()
-                .zip(holds)
-                .filter(|(_, hold)| hold.paused)
-                .map(|(lane, _)| lane.clone())
-                .collect::<BTreeSet<_>>()
-        };
         let all: Vec<Lane> = waiting.union(&busy).cloned().collect();
-        let holds = self.policies.holds(&all.iter().collect::<Vec<_>>()).await?;
-        let paused = paused(&holds, &all);
-        let all: Vec<Lane> = all.into_iter().filter(|lane| !paused.contains(lane)).collect();
-        for lanes in all.chunks(KEYS_PER_READ_MAX) {
+        let going_on = self.policies.going_on(all, |lane| lane).await?;
+        let going_on: Vec<Lane> = going_on.into_iter().map(|(lane, _)| lane).collect();
+        for lanes in going_on.chunks(KEYS_PER_READ_MAX) {
             let locks = self.locks.get_many(lanes, true).await?;
             if hurries {
                 self.hurry(&locks).await?;
@@ -54,8 +45,10 @@ impl Control {
     /// Leaders form their batches now. The message that comes after the linger finds the batch formed.
     async fn hurry(&self, locks: &[Lock]) -> Result<(), ControlError> {
         let renews = locks.iter().map(|lock| async move {
-            let renewed = self.locks.renew(lock).await?;
-            Ok::<_, StoreError>(GroupMessage::again(lock).filter(|_| renewed))
+            match GroupMessage::again(lock) {
+                Some(message) => self.locks.renewed(lock, message).await,
+                None => Ok(None),
+            }
         });
         let renews = stream::iter(renews.collect::<Vec<_>>()).buffer_unordered(STATEMENT_CALLS_AT_ONCE_MAX);
         let messages: Vec<Option<GroupMessage>> = renews.try_collect().await?;

@@ -74,12 +74,9 @@ impl Candidacy {
             return Vec::new();
         };
         let tries = self.messages.iter().map(|(_, message)| message.tries).max().unwrap_or(0);
-        let message = |(at, waiting)| ElectMessage {
-            lane: first.lane.clone(),
-            waiting,
-            workflow: if at == 0 { first.workflow } else { derived::workflow(first.workflow, at) },
-            tries,
-            flushes: self.flushes(),
+        let message = |(at, waiting)| {
+            let workflow = if at == 0 { first.workflow } else { derived::workflow(first.workflow, at) };
+            ElectMessage::stored(first.lane.clone(), waiting, workflow).flushing(self.flushes()).tried(tries)
         };
         waiting.portions().into_iter().enumerate().map(message).collect()
     }
@@ -113,7 +110,7 @@ mod tests {
     }
 
     fn wake_up() -> ElectMessage {
-        ElectMessage { waiting: Waiting::default(), ..brought() }
+        ElectMessage::wake(brought().lane, brought().workflow)
     }
 
     #[test]

@@ -149,8 +149,8 @@ pub fn end_notice(fanout: Uuid) -> Uuid {
 
 /// The notice of a percentage of a fan-out's items, in ten-thousandths. A receiver recognizes a repeated notice by its id.
 #[must_use]
-pub fn progress_notice(fanout: Uuid, share: u16) -> Uuid {
-    derived("fanout.progress", &[fanout.as_bytes(), &share.to_be_bytes()])
+pub fn progress_notice(fanout: Uuid, percentage: u16) -> Uuid {
+    derived("fanout.progress", &[fanout.as_bytes(), &percentage.to_be_bytes()])
 }
 
 /// A part of the notice of a batch's failures. A receiver recognizes a repeated notice by its id.

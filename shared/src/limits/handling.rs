@@ -76,6 +76,10 @@ pub const OTHER_KINDS_SHARE: u32 = 4;
 /// Places of dead workers that one write takes away: an expression of some 2 KB, DynamoDB allows 4 KB.
 pub const DEAD_PLACES_MAX: usize = 32;
 
+/// The shortest upper bound of a batch's pause before it looks for a place again; jitter may halve it, and SQS delays by whole
+/// seconds.
+pub const PLACE_PAUSE_MIN: Duration = Duration::from_secs(2);
+
 /// The longest that a batch, or a notice, waits before it looks for a place again.
 pub const PLACE_PAUSE_MAX: Duration = Duration::from_secs(30);
 

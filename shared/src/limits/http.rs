@@ -37,3 +37,6 @@ pub const RESULT_BATCHES_AT_ONCE: usize = 16;
 
 /// Bytes of results after which a page of them ends. The last one may exceed it, and as JSON in a Lambda's answer quotes are escaped.
 pub const RESULTS_PAGE_BYTES_MAX: usize = 2 * 1_024 * 1_024;
+
+/// Characters of a foreign name that a message shows.
+pub const NAME_SHOWN_MAX: usize = 120;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::PLACE_PAUSE_MAX;
+use super::{PLACE_PAUSE_MAX, PLACE_PAUSE_MIN};
 use crate::backoff::Backoff;
 
 /// How long one try to deliver a notice may last before another worker takes it for lost: the time-out of the notify function in
@@ -34,7 +34,7 @@ pub const NOTICES_AT_ONCE_MAX: usize = 10;
 /// The notices of one kind that stops and goes on again and again are at least this far apart.
 pub const KIND_NOTICES: Duration = Duration::from_secs(30);
 
-/// Shares of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also
+/// Percentages of its items at which a fan-out's progress may be reported: each takes some three writes of the header, which also
 /// holds the list.
 pub const PROGRESS_PERCENTAGES_MAX: usize = 20;
 
@@ -45,7 +45,7 @@ pub const MISSING_RANGES_NAMED_MAX: usize = 100;
 pub const RECEIVER_SHARE: u32 = 4;
 
 /// Pauses of a notice whose receiver holds its share already.
-pub const PLACE_PAUSES: Backoff = Backoff { base: Duration::from_secs(2), max: PLACE_PAUSE_MAX };
+pub const PLACE_PAUSES: Backoff = Backoff { base: PLACE_PAUSE_MIN, max: PLACE_PAUSE_MAX };
 
 /// Bytes of an event bus's name or ARN (`PutEvents`; its own ARNs are shorter).
 pub const EVENT_BUS_BYTES_MAX: usize = 1_600;

@@ -74,3 +74,10 @@ pub const TERM_VALUE_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 /// Bytes of a request's body: the largest batch's (32 MiB), and half as much again for what encoding adds. The function has 512 MB.
 pub const REQUEST_BYTES_MAX: u32 = 48 * 1_024 * 1_024;
+
+/// Passes over the members of a call to write its request: one that cannot be written is left out of all lists, so the next pass
+/// has other positions.
+pub const RENDER_PASSES_MAX: usize = 4;
+
+/// Secrets shorter than this many bytes are not looked for in answers: they would be found everywhere.
+pub const SECRET_HIDDEN_BYTES_MIN: usize = 6;

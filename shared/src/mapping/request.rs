@@ -24,7 +24,7 @@ pub struct RequestMapping {
     pub query: BTreeMap<String, String>,
     /// How the body's values are joined; JSON by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<Format>,
+    pub format: Option<BodyFormat>,
     /// The template of the body. Without one, the body is that of any batch API.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::template"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ impl HttpMethod {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum BodyFormat {
     /// One JSON value.
     #[default]
     Json,
@@ -79,7 +79,7 @@ pub enum Format {
     Ndjson,
 }
 
-impl Format {
+impl BodyFormat {
     /// Its media type.
     #[must_use]
     pub fn media_type(self) -> &'static str {
@@ -139,7 +139,7 @@ pub struct CompiledRequest {
     /// The body, if it has a template.
     pub body: Option<Template>,
     /// How its values are joined.
-    pub format: Format,
+    pub format: BodyFormat,
     /// The most bytes of the body.
     pub most: usize,
 }

@@ -3,6 +3,7 @@
 //! What both accept has the same value in both, but for whole numbers, which are of one type here.
 
 mod eval;
+mod node;
 mod numbers;
 mod parse;
 mod texts;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use self::parse::Node;
+use self::node::Node;
 use crate::policy::within_bounds;
 
 /// What terms may refer to.
@@ -87,13 +88,13 @@ impl Variable {
 
 /// The values of variables.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scope<'v> {
+pub struct Bindings<'v> {
     values: [Option<&'v Value>; Variable::ALL.len()],
     /// The content as it was registered.
     raw: Option<&'v str>,
 }
 
-impl<'v> Scope<'v> {
+impl<'v> Bindings<'v> {
     /// The same with a value for a variable.
     #[must_use]
     pub fn with(mut self, variable: Variable, value: &'v Value) -> Self {
@@ -144,8 +145,8 @@ impl Term {
     ///
     /// # Errors
     /// It has none for these values, or one that is too large.
-    pub fn value<'v>(&'v self, scope: &Scope<'v>) -> Result<Cow<'v, Value>, TermError> {
-        let problem = match eval::eval(&self.root, scope) {
+    pub fn value<'v>(&'v self, bindings: &Bindings<'v>) -> Result<Cow<'v, Value>, TermError> {
+        let problem = match eval::eval(&self.root, bindings) {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => "has no value".to_owned(),
             Err(problem) => problem,
@@ -157,8 +158,8 @@ impl Term {
     ///
     /// # Errors
     /// It has none, or it is no text, number or boolean.
-    pub fn text<'v>(&'v self, scope: &Scope<'v>) -> Result<Cow<'v, str>, TermError> {
-        let value = self.value(scope)?;
+    pub fn text<'v>(&'v self, bindings: &Bindings<'v>) -> Result<Cow<'v, str>, TermError> {
+        let value = self.value(bindings)?;
         let sort = eval::sort(&value);
         texts::of(value).ok_or_else(|| TermError {
             source_text: self.source.clone(),
@@ -172,8 +173,8 @@ impl Term {
     ///
     /// # Errors
     /// It has none, or another one.
-    pub fn flag(&self, scope: &Scope<'_>) -> Result<bool, TermError> {
-        match self.value(scope)?.as_ref() {
+    pub fn flag(&self, bindings: &Bindings<'_>) -> Result<bool, TermError> {
+        match self.value(bindings)?.as_ref() {
             Value::Bool(flag) => Ok(*flag),
             other => Err(TermError {
                 source_text: self.source.clone(),
@@ -184,8 +185,8 @@ impl Term {
 
     /// The text to be sent in place of its value, if it is the content itself.
     #[must_use]
-    pub fn raw<'v>(&self, scope: &Scope<'v>) -> Option<&'v str> {
-        scope.raw.filter(|_| self.root == Node::Variable(Variable::Content))
+    pub fn raw<'v>(&self, bindings: &Bindings<'v>) -> Option<&'v str> {
+        bindings.raw.filter(|_| self.root == Node::Variable(Variable::Content))
     }
 
     /// Whether it needs the content as more than a text.

@@ -61,20 +61,6 @@ pub struct Undelivered {
     pub error: String,
 }
 
-impl NotifyMessage {
-    /// Asks for the first try.
-    #[must_use]
-    pub fn first(about: About) -> Self {
-        Self { about, due: None, waits: 0, undelivered: None }
-    }
-
-    /// Asks for the try that is due then.
-    #[must_use]
-    pub fn due(about: About, due: Option<Timestamp>) -> Self {
-        Self { due, ..Self::first(about) }
-    }
-}
-
 /// The fields as they are sent.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

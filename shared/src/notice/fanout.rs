@@ -16,7 +16,7 @@ pub struct FanoutProgress {
     /// The producer's own name for it.
     pub user_key: Option<String>,
     /// The percentage, as text such as `50%`.
-    pub share: ProgressPercentage,
+    pub percentage: ProgressPercentage,
     /// Items added.
     pub total: u64,
     /// Items that were done: the three that follow.
@@ -50,14 +50,14 @@ impl MissingItems {
 }
 
 impl Notice {
-    /// The notice of the share of its items that a fan-out had reached then.
+    /// The notice of the percentage of its items that a fan-out had reached then.
     #[must_use]
     pub fn progress(fanout: &Fanout, reached: &Reached) -> Self {
-        let Reached { share, at, done, failed, duplicates } = *reached;
+        let Reached { percentage, at, done, failed, duplicates } = *reached;
         let event = Event::FanoutProgress(FanoutProgress {
             fanout: fanout.id,
             user_key: fanout.user_key.clone(),
-            share,
+            percentage,
             total: fanout.total,
             done,
             succeeded: done.saturating_sub(failed).saturating_sub(duplicates),
@@ -65,7 +65,7 @@ impl Notice {
             duplicates,
             opened_at: fanout.created_at.0,
         });
-        let id = derived::progress_notice(fanout.id, share.ten_thousandths());
+        let id = derived::progress_notice(fanout.id, percentage.ten_thousandths());
         Self::new(id, format!("/fanouts/{}", fanout.id), Timestamp(at), event)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::below;
+use super::{KIND_CHARACTERS, below};
 use crate::ids::{GroupId, ItemId, TaskId};
 use crate::lane::Lane;
 use crate::limits::{GROUP_ITEMS_MAX, MASK_BYTES_MAX};
@@ -116,7 +116,7 @@ impl JsonSchema for Lane {
             "description": "A lane, which is a partition of a target of a kind: `<kind>:<partition>:<target>`.",
             "type": "string",
             // A target may hold line breaks, which a dot would not match.
-            "pattern": "^[A-Za-z0-9._-]+:[0-9]+:[\\s\\S]*$",
+            "pattern": format!("^{KIND_CHARACTERS}:[0-9]+:[\\s\\S]*$"),
         })
     }
 }

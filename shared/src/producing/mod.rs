@@ -79,7 +79,7 @@ impl Producing {
         };
         let opened = tracking.open_with(request, key, |fanout| self.producers.insert_actions(fanout, of)).await?;
         if opened.new {
-            let message = |partition| ProduceMessage { fanout: opened.fanout.id, partition };
+            let message = |partition| ProduceMessage::to(opened.fanout.id, partition);
             self.send_all((0..of).map(message)).await?;
         }
         Ok(opened)

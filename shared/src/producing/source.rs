@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::limits::FUNCTION_BYTES_MAX;
 use crate::policy::{Destination, FieldError};
 
+#[cfg(feature = "openapi")]
 pub(crate) use self::objects::BUCKET;
 
 pub use self::format::Format;

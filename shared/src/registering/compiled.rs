@@ -34,12 +34,9 @@ impl CompiledPolicies {
         Ok(policies)
     }
 
-    /// The effect of the switches on each of these lanes. If they cannot be read, there is none: the election reads them again.
-    pub(crate) async fn holds(&self, lanes: &[&Lane]) -> Vec<Hold> {
-        self.policies.holds(lanes).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the switches cannot be read");
-            vec![Hold::default(); lanes.len()]
-        })
+    /// Those of these lanes that are not paused. If the switches cannot be read, all: the election reads them again.
+    pub(crate) async fn going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
+        self.policies.perhaps_going_on(all, lane).await
     }
 
     /// The policy of a kind, if there is one.

@@ -25,8 +25,7 @@ impl Registrar {
     pub(crate) async fn wake(&self, awake: Awake, flushing: &BTreeSet<Lane>) -> Result<(), RegisterError> {
         let lanes: Vec<(Lane, Vec<Waiting>)> =
             awake.lanes().map(|(lane, waiting)| (lane, waiting.portions())).collect();
-        let holds = self.policies.holds(&lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>()).await;
-        let lanes: Vec<_> = lanes.into_iter().zip(holds).filter(|(_, hold)| !hold.paused).collect();
+        let lanes = self.policies.going_on(lanes, |(lane, _)| lane).await;
         let leaders = self.leaders(&lanes).await;
         let mut messages = Vec::new();
         for ((lane, portions), _) in &lanes {
@@ -78,13 +77,9 @@ impl Registrar {
     /// Makes the leader of a lane, or has the lane's next batch led on to when one ends. `lock`: as it was seen.
     async fn lead(&self, lock: Lock, max_in_flight: u32, waiting: Waiting) -> Result<Option<GroupMessage>, StoreError> {
         let (lane, batch) = (lock.lane.clone(), derived::batch(self.world.uuid(), 0));
-        let lock = if lock.open_to(batch, max_in_flight) {
-            match self.locks.acquire(&lane, batch, max_in_flight).await? {
-                Write::Done(lock) => return Ok(Some(GroupMessage::elected(&lock, batch, waiting))),
-                Write::Refused(lock) => lock,
-            }
-        } else {
-            lock
+        let lock = match self.locks.acquire_if_open(lock, batch, max_in_flight).await? {
+            Write::Done(lock) => return Ok(Some(GroupMessage::elected(&lock, batch, waiting))),
+            Write::Refused(lock) => lock,
         };
         // A leader may have looked before these tasks came.
         if !lock.waiting {

@@ -44,7 +44,7 @@ pub use self::tolerance::Tolerance;
 
 /// What groups that end add to the header's counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct EndedGroups {
     /// How many groups.
     pub(crate) groups: u64,
     /// All items of theirs.
@@ -59,7 +59,7 @@ pub(crate) struct Ended {
     pub(crate) failures: u64,
 }
 
-impl Ended {
+impl EndedGroups {
     /// Both together.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl Fanouts {
     }
 
     /// The header's part of ending groups and of counting failures, for a transaction with those groups.
-    pub(crate) fn end_groups_action(&self, id: Uuid, ended: Ended) -> Result<TransactWriteItem, StoreError> {
+    pub(crate) fn end_groups_action(&self, id: Uuid, ended: EndedGroups) -> Result<TransactWriteItem, StoreError> {
         counting_failures(self.change(id), id, ended.failures)
             .subtract("open_groups", number(ended.groups))
             .add_some("done", count(ended.items))

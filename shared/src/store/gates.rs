@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_kind_leaves_a_quarter_to_others_where_there_is_more_than_one_place() {
-        let shares: Vec<u32> = [0, 1, 2, 3, 4, 5, 8, 20, 1_000].into_iter().map(places_max).collect();
-        assert_eq!(shares, [1, 1, 1, 2, 3, 3, 6, 15, 750]);
+        let places: Vec<u32> = [0, 1, 2, 3, 4, 5, 8, 20, 1_000].into_iter().map(places_max).collect();
+        assert_eq!(places, [1, 1, 1, 2, 3, 3, 6, 15, 750]);
     }
 }

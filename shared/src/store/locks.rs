@@ -16,6 +16,7 @@ use crate::aws::attributes::{Reader, binary, id_set, item, number, text, time};
 use crate::aws::{Change, Looked, Segment, StoreError, Table, Write};
 use crate::lane::Lane;
 use crate::limits::{KEYS_PER_READ_MAX, LANE_RETENTION};
+use crate::messages::GroupMessage;
 
 pub use self::record::Lock;
 
@@ -66,17 +67,34 @@ impl Locks {
         Ok(acquired.or_mine(|lock| lock.holder == Some(batch)).or_absent(|| Lock::free(lane.clone())))
     }
 
-    /// Renews the lock in a silent leader's name, before its hint is sent again: one of several senders wins.
+    /// The same for a lane whose lock was seen, if that one is open to the batch.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn acquire_if_open(
+        &self,
+        seen: Lock,
+        batch: Uuid,
+        max_in_flight: u32,
+    ) -> Result<Write<Lock, Lock>, StoreError> {
+        if !seen.open_to(batch, max_in_flight) {
+            return Ok(Write::Refused(seen));
+        }
+        self.acquire(&seen.lane, batch, max_in_flight).await
+    }
+
+    /// Renews the lock in the name of a leader that was silent. Returns the message to it, which is to be sent then: of several
+    /// senders, one renews the lock.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn renew(&self, lock: &Lock) -> Result<bool, StoreError> {
-        let (Some(holder), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(false) };
+    pub async fn renewed(&self, lock: &Lock, message: GroupMessage) -> Result<Option<GroupMessage>, StoreError> {
+        let (Some(holder), Some(acquired_at)) = (lock.holder, lock.acquired_at) else { return Ok(None) };
         let change = self
             .change(&lock.lane)
             .when("holder = :silent AND acquired_at = :then", [(":silent", text(holder)), (":then", time(acquired_at))])
             .set(ACQUIRED_AT, time(self.0.world.now()));
-        Ok(change.send().await?.is_done())
+        Ok(change.send().await?.is_done().then_some(message))
     }
 
     /// The leader has formed its batch and makes `next` the leader, if the lane may have one more in flight; with

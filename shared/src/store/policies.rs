@@ -43,6 +43,10 @@ impl Known {
     }
 }
 
+fn not_paused<T>(all: Vec<T>, holds: Vec<Hold>) -> Vec<(T, Hold)> {
+    all.into_iter().zip(holds).filter(|(_, hold)| !hold.paused).collect()
+}
+
 impl Policies {
     /// The policies in `table`.
     #[must_use]
@@ -75,7 +79,7 @@ impl Policies {
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn holds(&self, lanes: &[&Lane]) -> Result<Vec<Hold>, StoreError> {
+    async fn holds(&self, lanes: &[&Lane]) -> Result<Vec<Hold>, StoreError> {
         let mut now: HashMap<&str, Known> = HashMap::new();
         let mut holds = Vec::with_capacity(lanes.len());
         for lane in lanes {
@@ -90,6 +94,25 @@ impl Policies {
             holds.push(now.get(kind).map_or(known, |known| known.hold(lane)));
         }
         Ok(holds)
+    }
+
+    /// Those of some lanes that are not paused, each with the effect of the switches on it. `lane`: the lane of one of them.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Result<Vec<(T, Hold)>, StoreError> {
+        let holds = self.holds(&all.iter().map(lane).collect::<Vec<_>>()).await?;
+        Ok(not_paused(all, holds))
+    }
+
+    /// The same before a step that reads the switches again: if they cannot be read, all go on.
+    pub async fn perhaps_going_on<T>(&self, all: Vec<T>, lane: impl Fn(&T) -> &Lane) -> Vec<(T, Hold)> {
+        let lanes: Vec<&Lane> = all.iter().map(lane).collect();
+        let holds = self.holds(&lanes).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the switches cannot be read");
+            vec![Hold::default(); lanes.len()]
+        });
+        not_paused(all, holds)
     }
 
     /// What is cached of a kind, or else what is stored. What was read in the future, by a clock that was set back, is read anew.

@@ -12,7 +12,7 @@ use super::{Tracking, TrackingError};
 use crate::aws::{StoreError, Write};
 use crate::limits::{ACKS_AT_ONCE_MAX, CONTENTION_TRIES_MAX, GROUPS_PER_TRANSACTION_MAX, OVERTAKEN_PAUSES};
 use crate::metrics::ITEMS_ACKED;
-use crate::store::fanouts::Ended;
+use crate::store::fanouts::EndedGroups;
 use crate::store::groups::{Cleared, GroupRecord, Mask, clear};
 
 /// A group whose last bits are about to be cleared, or others that the header counts, too.
@@ -23,15 +23,15 @@ pub(super) struct Ending {
 
 impl Ending {
     /// What it adds to the header's counts.
-    fn counts(&self) -> Ended {
+    fn counts(&self) -> EndedGroups {
         let Self { group, cleared } = self;
         let failed = cleared.failed.count();
         let failures = if group.counted { failed - group.failed.count() } else { 0 };
         if !cleared.pending.is_zero() {
-            return Ended { failures, ..Ended::default() };
+            return EndedGroups { failures, ..EndedGroups::default() };
         }
         let (duplicates, missing) = (cleared.duplicates.count(), cleared.missing.count());
-        Ended { groups: 1, items: group.size.into(), failed, duplicates, missing, failures }
+        EndedGroups { groups: 1, items: group.size.into(), failed, duplicates, missing, failures }
     }
 }
 
@@ -177,7 +177,7 @@ impl Tracking {
                 return Err(contended(fanout));
             }
             let now = groups.len().min(GROUPS_PER_TRANSACTION_MAX);
-            let ended = groups[..now].iter().map(Ending::counts).fold(Ended::default(), Ended::plus);
+            let ended = groups[..now].iter().map(Ending::counts).fold(EndedGroups::default(), EndedGroups::plus);
             let mut actions = Vec::with_capacity(now + 1);
             for end in &groups[..now] {
                 actions.push(self.groups.end_action(&end.group, &end.cleared)?);

@@ -13,8 +13,8 @@ mod items;
 mod missing;
 mod nested;
 mod open;
+mod percentages;
 mod progress;
-mod shares;
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;

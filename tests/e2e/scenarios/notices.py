@@ -59,7 +59,7 @@ def queues_and_buses(stack, api, bus):
     id, items = stack.open_fanout(4, notify={"event_bus": bus}, notify_on={"progress": ["50%"]})
     stack.send("AckQueue", {"items": items[:2]})
     event = seen(stack, f"/fanouts/{id}", "fanout.progress")
-    assert (event["source"], event["detail"]["share"], event["detail"]["done"]) == ("fanfold", "50%", 2), event
+    assert (event["source"], event["detail"]["percentage"], event["detail"]["done"]) == ("fanfold", "50%", 2), event
     stack.expect(200, "DELETE", f"/fanouts/{id}")
     event = seen(stack, f"/fanouts/{id}", "fanout.cancelled")
     assert (event["detail"]["succeeded"], event["detail"]["missing"]) == (2, 2), event

@@ -48,7 +48,7 @@ pub(crate) struct Strictness {
     /// How wrong two clocks may be.
     pub(crate) slack: Duration,
     /// Invocations that may call one receiver at once.
-    pub(crate) share: usize,
+    pub(crate) calls_max: usize,
 }
 
 impl Hooks {
@@ -110,8 +110,8 @@ impl Hooks {
     pub(crate) fn enter(&mut self, receiver: &str, who: &str, strictness: Strictness) -> Option<String> {
         let calling = self.calling.entry(receiver.to_owned()).or_default();
         *calling.entry(who.to_owned()).or_default() += 1;
-        (strictness.exact && calling.len() > strictness.share)
-            .then(|| format!("{} invocations call {receiver} at once, {} may", calling.len(), strictness.share))
+        (strictness.exact && calling.len() > strictness.calls_max)
+            .then(|| format!("{} invocations call {receiver} at once, {} may", calling.len(), strictness.calls_max))
     }
 
     /// The call is over.

@@ -18,7 +18,7 @@ use crate::model::{FanoutModel, Model};
 use crate::scenario::FanoutPlan;
 use crate::sim::Sim;
 
-/// As long as an invocation of `notify` may last: so long after its turn was taken a share may be delivered.
+/// As long as an invocation of `notify` may last: so long after its turn was taken a percentage may be delivered.
 const INVOCATION: Duration = Duration::from_secs(60);
 
 /// All of the items, in ten-thousandths.
@@ -36,7 +36,7 @@ pub(crate) struct Heard {
 /// The fan-out that a notice is about, and how far that has come.
 fn about(notice: &Notice) -> Option<(Uuid, u16)> {
     match &notice.event {
-        Event::FanoutProgress(progress) => Some((progress.fanout, progress.share.ten_thousandths())),
+        Event::FanoutProgress(progress) => Some((progress.fanout, progress.percentage.ten_thousandths())),
         event => event.end().map(|end| (end.fanout, ALL)),
     }
 }
@@ -44,34 +44,34 @@ fn about(notice: &Notice) -> Option<(Uuid, u16)> {
 impl Heard {
     /// A user took a notice.
     pub(crate) fn takes(&mut self, notice: &Notice) {
-        if let Some((fanout, share)) = about(notice) {
-            self.took.entry(fanout).or_default().entry(share).or_insert_with(Instant::now);
+        if let Some((fanout, percentage)) = about(notice) {
+            self.took.entry(fanout).or_default().entry(percentage).or_insert_with(Instant::now);
         }
     }
 
     /// A user is called; what is wrong with that where nothing fails.
     pub(crate) fn begins(&mut self, notice: &Notice) -> Option<String> {
-        let (fanout, share) = about(notice)?;
+        let (fanout, percentage) = about(notice)?;
         let hears = self.hears.entry(fanout).or_default();
-        hears.push(share);
+        hears.push(percentage);
         (hears.len() > 1).then(|| format!("of fan-out {fanout} these are delivered at once: {hears:?}"))
     }
 
     /// The call is over.
     pub(crate) fn ends(&mut self, notice: &Notice) {
-        let Some((fanout, share)) = about(notice) else { return };
+        let Some((fanout, percentage)) = about(notice) else { return };
         let hears = self.hears.entry(fanout).or_default();
-        hears.iter().position(|other| *other == share).map(|at| hears.remove(at));
+        hears.iter().position(|other| *other == percentage).map(|at| hears.remove(at));
     }
 
     /// How long it is that a user took what comes after this.
     fn overtaken(&self, notice: &Notice) -> Option<Duration> {
-        let (fanout, share) = about(notice)?;
-        self.took.get(&fanout)?.range(share + 1..).map(|(_, at)| at.elapsed()).max()
+        let (fanout, percentage) = about(notice)?;
+        self.took.get(&fanout)?.range(percentage + 1..).map(|(_, at)| at.elapsed()).max()
     }
 }
 
-/// A notice is delivered; what is wrong with that, if it is one of a share.
+/// A notice is delivered; what is wrong with that, if it is one of a percentage.
 pub(crate) fn called(sim: &Sim, notice: &Notice) {
     let Event::FanoutProgress(progress) = &notice.event else { return };
     let model = lock(&sim.model);
@@ -89,18 +89,18 @@ pub(crate) fn called(sim: &Sim, notice: &Notice) {
     }
 }
 
-/// What is wrong with the notice of a share: what was done then may be done by now.
+/// What is wrong with the notice of a percentage: what was done then may be done by now.
 fn wrong(model: &Model, known: &FanoutModel, notice: &Notice, progress: &FanoutProgress) -> Option<String> {
-    let FanoutProgress { share, total, done, succeeded, failed, duplicates, .. } = *progress;
-    let asked = known.notify && known.notify_on.progress.contains(&share);
-    let id = derived::progress_notice(progress.fanout, share.ten_thousandths());
+    let FanoutProgress { percentage, total, done, succeeded, failed, duplicates, .. } = *progress;
+    let asked = known.notify && known.notify_on.progress.contains(&percentage);
+    let id = derived::progress_notice(progress.fanout, percentage.ten_thousandths());
     if !asked || notice.id != id || progress.user_key.as_ref() != Some(&known.user_key) {
         return Some("it was not asked for".to_owned());
     }
     if !known.sealing {
         return Some("no user sealed it".to_owned());
     }
-    if !reaches(share, done, total) || done >= total || succeeded + failed + duplicates != done {
+    if !reaches(percentage, done, total) || done >= total || succeeded + failed + duplicates != done {
         return Some("it does not add up".to_owned());
     }
     // A user gets the ids of added items after they exist.
@@ -109,21 +109,21 @@ fn wrong(model: &Model, known: &FanoutModel, notice: &Notice, progress: &FanoutP
     (all && done > may_be_done).then(|| format!("only {may_be_done} may be done"))
 }
 
-fn reaches(share: ProgressPercentage, done: u64, total: u64) -> bool {
-    u128::from(done) * u128::from(ALL) >= u128::from(total) * u128::from(share.ten_thousandths())
+fn reaches(percentage: ProgressPercentage, done: u64, total: u64) -> bool {
+    u128::from(done) * u128::from(ALL) >= u128::from(total) * u128::from(percentage.ten_thousandths())
 }
 
-/// When everything is quiet, the largest share that a sealed fan-out has reached was reported.
+/// When everything is quiet, the largest percentage that a sealed fan-out has reached was reported.
 pub(crate) fn at_rest(sim: &Sim, model: &Model, fanout: &Fanout, asked: &FanoutModel) {
     if fanout.state != FanoutState::Sealed || !asked.notify {
         return;
     }
     let done = Progress::of_header(fanout).done;
-    let reached = asked.notify_on.progress.iter().rev().find(|share| reaches(**share, done, fanout.total));
-    let Some(share) = reached else { return };
-    let id = derived::progress_notice(fanout.id, share.ten_thousandths());
+    let reached = asked.notify_on.progress.iter().rev().find(|percentage| reaches(**percentage, done, fanout.total));
+    let Some(percentage) = reached else { return };
+    let id = derived::progress_notice(fanout.id, percentage.ten_thousandths());
     if !model.notices.contains_key(&id) && !model.hooks.gone(&id) {
-        sim.violate(format!("that {share} of a fan-out is done was not reported: {fanout:?}"));
+        sim.violate(format!("that {percentage} of a fan-out is done was not reported: {fanout:?}"));
     }
 }
 

@@ -213,8 +213,8 @@ impl Sim {
         let exact = self.plan.calm && self.plan.skew.is_zero();
         let concurrency = self.variables.get(variables::NOTIFY_CONCURRENCY).and_then(|number| number.parse().ok());
         // One receiver may have a quarter of the invocations, and one in any case.
-        let share = (concurrency.unwrap_or(0) / 4).max(1);
-        Strictness { exact, slack: self.plan.skew * 2, share }
+        let calls_max = (concurrency.unwrap_or(0) / 4).max(1);
+        Strictness { exact, slack: self.plan.skew * 2, calls_max }
     }
 
     /// Something does not hold that must hold.

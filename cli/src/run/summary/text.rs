@@ -5,7 +5,7 @@ use std::fmt;
 use fanfold::notice::{Event, Notice};
 use indicatif::HumanCount;
 
-use super::{Ended, FailedTask, Summary, Undelivered, WAYS};
+use super::{FailedTask, RunEnd, Summary, Undelivered, WAYS};
 use crate::count::count;
 use crate::latencies::Percentiles;
 
@@ -69,7 +69,7 @@ impl Summary {
             let rate = if rate < 10.0 { format!("{rate:.1}") } else { HumanCount(rate as u64).to_string() };
             write!(f, " ({rate} per second)")?;
         }
-        f.write_str(if self.ended == Ended::FailFast { ", stopped early by --fail-fast\n\n" } else { "\n\n" })
+        f.write_str(if self.ended == RunEnd::FailFast { ", stopped early by --fail-fast\n\n" } else { "\n\n" })
     }
 
     fn finished_at(&self) -> String {
@@ -146,9 +146,9 @@ impl Summary {
         if self.calls >= self.total {
             return format!("   no fewer than one per task, {retries}");
         }
-        let share = 100.0 * (1.0 - self.calls as f64 / self.total as f64);
+        let percentage = 100.0 * (1.0 - self.calls as f64 / self.total as f64);
         let saved = HumanCount(self.total - self.calls);
-        format!("   {saved} saved against one per task ({share:.1} %), {retries}")
+        format!("   {saved} saved against one per task ({percentage:.1} %), {retries}")
     }
 }
 

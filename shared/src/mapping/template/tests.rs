@@ -2,7 +2,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::mapping::{Format, RequestMapping, Scope};
+use crate::mapping::{Bindings, BodyFormat, RequestMapping};
 
 fn request(mapping: Value) -> Result<crate::mapping::CompiledRequest, Vec<(String, String)>> {
     let mapping: RequestMapping = serde_json::from_value(mapping).unwrap();
@@ -18,7 +18,7 @@ fn rendered(mapping: Value, contents: &[&str]) -> Rendered {
     let members: Vec<Member<'_>> =
         contents.iter().enumerate().map(|(n, content)| Member { id: format!("id-{n}").into(), content }).collect();
     let (kind, with) = (json!("parcel"), json!({"index": "p\"q", "n": 5}));
-    let batch = Scope::default().with(Variable::Kind, &kind).with(Variable::With, &with);
+    let batch = Bindings::default().with(Variable::Kind, &kind).with(Variable::With, &with);
     let render = Render { batch, members: &members, format: request.format, most: request.most };
     request.body.unwrap().render(&render).unwrap().unwrap()
 }
@@ -86,7 +86,7 @@ fn a_body_beyond_its_limit_is_an_error() {
     let mapping = request(json!({"max_bytes": 20, "body": {"${members}": "${content}"}})).unwrap();
     let content = RawValue::from_string("\"0123456789\"".to_owned()).unwrap();
     let render = |members: &[Member<'_>]| {
-        let render = Render { batch: Scope::default(), members, format: Format::Json, most: mapping.most };
+        let render = Render { batch: Bindings::default(), members, format: BodyFormat::Json, most: mapping.most };
         mapping.body.as_ref().unwrap().render(&render)
     };
     let one = [Member { id: json!("a"), content: &content }];

@@ -6,8 +6,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Node, Piece, Template, Text};
-use crate::mapping::Format;
-use crate::mapping::term::{Scope, Term, TermError, Variable};
+use crate::limits::RENDER_PASSES_MAX;
+use crate::mapping::BodyFormat;
+use crate::mapping::term::{Bindings, Term, TermError, Variable};
 
 /// A member as a template sees it.
 #[derive(Clone, Debug)]
@@ -22,11 +23,11 @@ pub struct Member<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Render<'a> {
     /// The variables of the batch.
-    pub batch: Scope<'a>,
+    pub batch: Bindings<'a>,
     /// The members.
     pub members: &'a [Member<'a>],
     /// How values are joined.
-    pub format: Format,
+    pub format: BodyFormat,
     /// The most bytes.
     pub most: usize,
 }
@@ -60,9 +61,6 @@ impl From<TermError> for Unwritten {
     }
 }
 
-/// Passes over the members: one that cannot be written is left out of all lists, so the next pass has other positions.
-const PASSES_MAX: usize = 4;
-
 impl Template {
     /// Writes a body. Members that cannot be written are left out.
     ///
@@ -76,7 +74,7 @@ impl Template {
         };
         let contents: Vec<Result<Value, String>> = render.members.iter().map(read).collect();
         let mut unfit: Vec<(usize, String)> = Vec::new();
-        for _ in 0..PASSES_MAX {
+        for _ in 0..RENDER_PASSES_MAX {
             let left_out: BTreeSet<usize> = unfit.iter().map(|(at, _)| *at).collect();
             let sent: Vec<usize> = (0..render.members.len()).filter(|at| !left_out.contains(at)).collect();
             let mut writer = Writer { render, contents: &contents, sent: &sent, unfit: Vec::new(), out: Vec::new() };
@@ -118,12 +116,12 @@ impl Text {
     ///
     /// # Errors
     /// A term in it has no value that can be a part of a text.
-    pub fn join(&self, scope: &Scope<'_>) -> Result<String, TermError> {
+    pub fn join(&self, bindings: &Bindings<'_>) -> Result<String, TermError> {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
                 Piece::Plain(plain) => text.push_str(plain),
-                Piece::Term(term) => text.push_str(&term.text(scope)?),
+                Piece::Term(term) => text.push_str(&term.text(bindings)?),
             }
         }
         Ok(text)
@@ -141,7 +139,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn body(&mut self, root: &Node) -> Result<(), Unwritten> {
         let batch = self.render.batch;
-        if self.render.format == Format::Json {
+        if self.render.format == BodyFormat::Json {
             return self.node(root, &batch);
         }
         // One value per line.
@@ -155,11 +153,11 @@ impl Writer<'_> {
         }
     }
 
-    fn node(&mut self, node: &Node, scope: &Scope<'_>) -> Result<(), Unwritten> {
+    fn node(&mut self, node: &Node, bindings: &Bindings<'_>) -> Result<(), Unwritten> {
         match node {
             Node::Plain(value) => self.value(value),
-            Node::Value(term) => self.term(term, scope),
-            Node::Text(text) => self.value(&Value::String(text.join(scope)?)),
+            Node::Value(term) => self.term(term, bindings),
+            Node::Text(text) => self.value(&Value::String(text.join(bindings)?)),
             Node::List(nodes) => {
                 self.put(b"[")?;
                 let mut first = true;
@@ -173,7 +171,7 @@ impl Writer<'_> {
                         }
                         node => {
                             self.comma(&mut first)?;
-                            self.node(node, scope)?;
+                            self.node(node, bindings)?;
                         }
                     }
                 }
@@ -188,13 +186,13 @@ impl Writer<'_> {
                 self.put(b"{")?;
                 let mut first = true;
                 for field in fields {
-                    if field.optional && is_absent(&field.value, scope) {
+                    if field.optional && is_absent(&field.value, bindings) {
                         continue;
                     }
                     self.comma(&mut first)?;
-                    self.value(&Value::String(field.name.join(scope)?))?;
+                    self.value(&Value::String(field.name.join(bindings)?))?;
                     self.put(b":")?;
-                    self.node(&field.value, scope)?;
+                    self.node(&field.value, bindings)?;
                 }
                 self.put(b"}")
             }
@@ -216,14 +214,14 @@ impl Writer<'_> {
                     continue;
                 }
             };
-            let scope = render.batch.with(Variable::Id, &member.id).with(Variable::Index, &index);
-            let scope = scope.with(Variable::Content, content).with_raw(member.content.get());
+            let bindings = render.batch.with(Variable::Id, &member.id).with(Variable::Index, &index);
+            let bindings = bindings.with(Variable::Content, content).with_raw(member.content.get());
             let mut write = || -> Result<(), Unwritten> {
                 for node in each {
                     if !ends && !std::mem::take(&mut first) {
                         self.put(separator)?;
                     }
-                    self.node(node, &scope)?;
+                    self.node(node, &bindings)?;
                     if ends {
                         self.put(separator)?;
                     }
@@ -242,16 +240,16 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn term(&mut self, term: &Term, scope: &Scope<'_>) -> Result<(), Unwritten> {
-        match term.raw(scope) {
+    fn term(&mut self, term: &Term, bindings: &Bindings<'_>) -> Result<(), Unwritten> {
+        match term.raw(bindings) {
             // A line of NDJSON has no line break in it.
-            Some(raw) if self.render.format == Format::Ndjson && raw.contains('\n') => {
+            Some(raw) if self.render.format == BodyFormat::Ndjson && raw.contains('\n') => {
                 let value: Value = serde_json::from_str(raw).map_err(|error| Unwritten::Term(error.to_string()))?;
                 self.value(&value)
             }
             Some(raw) => self.put(raw.as_bytes()),
             None => {
-                let value = term.value(scope)?;
+                let value = term.value(bindings)?;
                 self.value(&value)
             }
         }
@@ -274,10 +272,10 @@ impl Writer<'_> {
 }
 
 /// Whether a value is null, or refers to something that is not there.
-fn is_absent(node: &Node, scope: &Scope<'_>) -> bool {
+fn is_absent(node: &Node, bindings: &Bindings<'_>) -> bool {
     match node {
-        Node::Value(term) => term.raw(scope).is_none() && term.value(scope).map_or(true, |value| value.is_null()),
-        Node::Text(text) => text.join(scope).is_err(),
+        Node::Value(term) => term.raw(bindings).is_none() && term.value(bindings).map_or(true, |value| value.is_null()),
+        Node::Text(text) => text.join(bindings).is_err(),
         _ => false,
     }
 }

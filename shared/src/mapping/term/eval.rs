@@ -7,54 +7,54 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::node::{Function, Node, Operator};
 use super::numbers::Num;
-use super::parse::{Function, Node, Operator};
-use super::{Scope, Variable, texts};
+use super::{Bindings, Variable, texts};
 use crate::limits::TERM_VALUE_BYTES_MAX;
 
 /// A value. None: an optional one that is not there.
 type Got<'v> = Option<Cow<'v, Value>>;
 
 /// Evaluates a part of a term.
-pub(super) fn eval<'v>(node: &'v Node, scope: &Scope<'v>) -> Result<Got<'v>, String> {
+pub(super) fn eval<'v>(node: &'v Node, bindings: &Bindings<'v>) -> Result<Got<'v>, String> {
     match node {
         Node::Literal(value) => Ok(Some(Cow::Borrowed(value))),
-        Node::Variable(variable) => match scope.get(*variable) {
+        Node::Variable(variable) => match bindings.get(*variable) {
             Some(value) => Ok(Some(Cow::Borrowed(value))),
             None => Err(format!("refers to `{}`, which has no value here", variable.name())),
         },
         Node::List(nodes) => {
             let values: Result<Vec<Value>, String> =
-                nodes.iter().map(|node| needed(node, scope).map(Cow::into_owned)).collect();
+                nodes.iter().map(|node| needed(node, bindings).map(Cow::into_owned)).collect();
             owned(Value::Array(values?))
         }
         Node::Field { of, name, optional } => {
-            let Some(object) = eval(of, scope)? else { return Ok(None) };
+            let Some(object) = eval(of, bindings)? else { return Ok(None) };
             let found = field(object, name)?;
             if found.is_some() || *optional { Ok(found) } else { Err(format!("finds no field `{name}`")) }
         }
         Node::Element { of, at, optional } => {
-            let Some(container) = eval(of, scope)? else { return Ok(None) };
-            let at = needed(at, scope)?;
+            let Some(container) = eval(of, bindings)? else { return Ok(None) };
+            let at = needed(at, bindings)?;
             let found = element(container, &at)?;
             if found.is_some() || *optional { Ok(found) } else { Err(format!("finds no element {at}")) }
         }
-        Node::Has { of, name } => owned(match eval(of, scope)? {
+        Node::Has { of, name } => owned(match eval(of, bindings)? {
             None => false,
             Some(object) => field(object, name)?.is_some(),
         }),
-        Node::Not(node) => owned(!flag(node, scope)?),
+        Node::Not(node) => owned(!flag(node, bindings)?),
         Node::Negative(node) => {
-            let number = Num::of(needed(node, scope)?.as_ref()).ok_or("negates something else than a number")?;
+            let number = Num::of(needed(node, bindings)?.as_ref()).ok_or("negates something else than a number")?;
             owned(number.negative().value().ok_or("gives a number that is too large")?)
         }
-        Node::Binary(operator @ (Operator::Or | Operator::And), one, other) => logic(*operator, one, other, scope),
+        Node::Binary(operator @ (Operator::Or | Operator::And), one, other) => logic(*operator, one, other, bindings),
         Node::Binary(operator, one, other) => {
-            let (one, other) = (needed(one, scope)?, needed(other, scope)?);
+            let (one, other) = (needed(one, bindings)?, needed(other, bindings)?);
             binary(*operator, one, other.as_ref()).map(|value| Some(Cow::Owned(value)))
         }
-        Node::Choice(asked, yes, no) => eval(if flag(asked, scope)? { yes } else { no }, scope),
-        Node::Call(function, arguments) => call(*function, arguments, scope),
+        Node::Choice(asked, yes, no) => eval(if flag(asked, bindings)? { yes } else { no }, bindings),
+        Node::Call(function, arguments) => call(*function, arguments, bindings),
     }
 }
 
@@ -62,23 +62,23 @@ fn owned<'v>(value: impl Into<Value>) -> Result<Got<'v>, String> {
     Ok(Some(Cow::Owned(value.into())))
 }
 
-fn needed<'v>(node: &'v Node, scope: &Scope<'v>) -> Result<Cow<'v, Value>, String> {
-    eval(node, scope)?.ok_or_else(|| "uses a value that is not there; `.orValue(…)` gives another".to_owned())
+fn needed<'v>(node: &'v Node, bindings: &Bindings<'v>) -> Result<Cow<'v, Value>, String> {
+    eval(node, bindings)?.ok_or_else(|| "uses a value that is not there; `.orValue(…)` gives another".to_owned())
 }
 
-fn flag<'v>(node: &'v Node, scope: &Scope<'v>) -> Result<bool, String> {
-    let value = needed(node, scope)?;
+fn flag<'v>(node: &'v Node, bindings: &Bindings<'v>) -> Result<bool, String> {
+    let value = needed(node, bindings)?;
     value.as_bool().ok_or_else(|| format!("uses {} where true or false is expected", sort(&value)))
 }
 
 /// As in CEL, one side may decide although the other has no value.
-fn logic<'v>(operator: Operator, one: &'v Node, other: &'v Node, scope: &Scope<'v>) -> Result<Got<'v>, String> {
+fn logic<'v>(operator: Operator, one: &'v Node, other: &'v Node, bindings: &Bindings<'v>) -> Result<Got<'v>, String> {
     let decides = operator == Operator::Or;
-    let first = flag(one, scope);
+    let first = flag(one, bindings);
     if first == Ok(decides) {
         return owned(decides);
     }
-    match (first, flag(other, scope)) {
+    match (first, flag(other, bindings)) {
         (_, Ok(second)) if second == decides => owned(decides),
         (Ok(_), second) => owned(second?),
         (Err(problem), _) => Err(problem),
@@ -119,25 +119,25 @@ fn binary(operator: Operator, one: Cow<'_, Value>, other: &Value) -> Result<Valu
     }
 }
 
-fn call<'v>(function: Function, arguments: &'v [Node], scope: &Scope<'v>) -> Result<Got<'v>, String> {
+fn call<'v>(function: Function, arguments: &'v [Node], bindings: &Bindings<'v>) -> Result<Got<'v>, String> {
     let Some((first, others)) = arguments.split_first() else { return Err("calls a function of nothing".to_owned()) };
     match (function, first) {
         (Function::OrValue, _) => {
-            let value = eval(first, scope)?;
+            let value = eval(first, bindings)?;
             return if value.is_some() {
                 Ok(value)
             } else {
-                others.first().map_or(Ok(None), |other| eval(other, scope))
+                others.first().map_or(Ok(None), |other| eval(other, bindings))
             };
         }
-        (Function::HasValue, _) => return owned(eval(first, scope)?.is_some()),
+        (Function::HasValue, _) => return owned(eval(first, bindings)?.is_some()),
         // As it was registered.
-        (Function::Json, Node::Variable(Variable::Content)) if scope.raw.is_some() => {
-            return bounded(scope.raw.unwrap_or_default().to_owned()).map(|text| Some(Cow::Owned(text)));
+        (Function::Json, Node::Variable(Variable::Content)) if bindings.raw.is_some() => {
+            return bounded(bindings.raw.unwrap_or_default().to_owned()).map(|text| Some(Cow::Owned(text)));
         }
         _ => {}
     }
-    let value = needed(first, scope)?;
+    let value = needed(first, bindings)?;
     match function {
         Function::Size => owned(size(&value)?),
         Function::String => {
@@ -155,7 +155,8 @@ fn call<'v>(function: Function, arguments: &'v [Node], scope: &Scope<'v>) -> Res
             let Value::String(text) = value.as_ref() else {
                 return Err(format!("calls a function of a text on {}", sort(&value)));
             };
-            let others: Result<Vec<Cow<'v, Value>>, String> = others.iter().map(|node| needed(node, scope)).collect();
+            let others: Result<Vec<Cow<'v, Value>>, String> =
+                others.iter().map(|node| needed(node, bindings)).collect();
             texts::call(function, text, &others?).map(|value| Some(Cow::Owned(value)))
         }
     }

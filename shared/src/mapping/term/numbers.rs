@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-use super::parse::Operator;
+use super::node::Operator;
 
 /// A number.
 #[derive(Clone, Copy, Debug)]

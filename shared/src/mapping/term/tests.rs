@@ -9,8 +9,8 @@ use crate::policy::{Expression, Subject};
 fn value(source: &str, content: &Value) -> Result<Value, String> {
     let term = Term::read(source, &[Variable::Kind, Variable::Content, Variable::Item])?;
     let kind = json!("parcel");
-    let scope = Scope::default().with(Variable::Content, content).with(Variable::Kind, &kind);
-    term.value(&scope).map(std::borrow::Cow::into_owned).map_err(|error| error.to_string())
+    let bindings = Bindings::default().with(Variable::Content, content).with(Variable::Kind, &kind);
+    term.value(&bindings).map(std::borrow::Cow::into_owned).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::node::Function;
 use super::numbers::Num;
-use super::parse::Function;
 
 /// A text, number or boolean as a text.
 pub(super) fn of(value: Cow<'_, Value>) -> Option<Cow<'_, str>> {

@@ -1,4 +1,4 @@
-//! How a fan-out's progress is reported: the header notes the share of its items that was found done, and the chain of tries that
+//! How a fan-out's progress is reported: the header notes the percentage of its items that was found done, and the chain of tries that
 //! later delivers the notice of its end delivers a notice of that. Each change ends the chain of the change before.
 
 use std::collections::BTreeSet;
@@ -18,9 +18,9 @@ use crate::tracking::Progress;
 /// What the notices of a fan-out are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoticeFacts {
-    /// Which of its ends and shares are reported.
+    /// Which of its ends and percentages are reported.
     pub on: NotifyOn,
-    /// How far it had come when it reached the share that is reported now, or was last.
+    /// How far it had come when it reached the percentage that is reported now, or was last.
     pub reached: Option<Reached>,
     /// Which items are missing, once they were looked up for the notice of its end.
     pub missing: Option<Missing>,
@@ -29,8 +29,8 @@ pub struct NoticeFacts {
 /// How far a fan-out had come when it was found to have reached a percentage of its items.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
-    /// The share.
-    pub share: ProgressPercentage,
+    /// The percentage.
+    pub percentage: ProgressPercentage,
     /// When, epoch milliseconds.
     pub at: u64,
     /// Items that were done: of a large fan-out, those of the groups that had ended.
@@ -50,7 +50,7 @@ pub enum Report<'a> {
     End(ReportedEnd),
 }
 
-/// The change that a notice of an end reports: all of the items, after every share of them.
+/// The change that a notice of an end reports: all of the items, after every percentage of them.
 const END: u64 = ALL as u64;
 
 const ON: &str = "notify_on";
@@ -73,30 +73,31 @@ impl NoticeFacts {
 }
 
 impl Fanout {
-    /// The shares at which its progress is reported; none if no destination is given.
-    fn shares(&self) -> Option<&BTreeSet<ProgressPercentage>> {
+    /// The percentages at which its progress is reported; none if no destination is given.
+    fn percentages(&self) -> Option<&BTreeSet<ProgressPercentage>> {
         self.notify.as_ref()?;
-        Some(&self.notice_facts.on.progress).filter(|shares| !shares.is_empty())
+        Some(&self.notice_facts.on.progress).filter(|percentages| !percentages.is_empty())
     }
 
     /// Whether its progress is reported.
     #[must_use]
     pub(crate) fn reports_progress(&self) -> bool {
-        self.shares().is_some()
+        self.percentages().is_some()
     }
 
-    /// The progress to report now, as far as its header knows: the largest share that it reached since it was sealed, unless
+    /// The progress to report now, as far as its header knows: the largest percentage that it reached since it was sealed, unless
     /// that was noted before. Once every item is done, only its end is reported.
     #[must_use]
     pub fn reaches(&self, now: Timestamp) -> Option<Reached> {
-        let shares = self.shares().filter(|_| self.state == FanoutState::Sealed)?;
+        let percentages = self.percentages().filter(|_| self.state == FanoutState::Sealed)?;
         let Progress { done, failed, duplicates, .. } = Progress::of_header(self);
-        let share = shares.iter().rev().find(|share| share.is_reached(done, self.total) && done < self.total)?;
-        let reached = Reached { share: *share, at: now.0, done, failed, duplicates };
-        (Some(change(*share)) > self.notice.change).then_some(reached)
+        let percentage =
+            percentages.iter().rev().find(|percentage| percentage.is_reached(done, self.total) && done < self.total)?;
+        let reached = Reached { percentage: *percentage, at: now.0, done, failed, duplicates };
+        (Some(change(*percentage)) > self.notice.change).then_some(reached)
     }
 
-    /// What its notice reports now, delivered or not: its end, once it has ended; before the end is decided, the share of its
+    /// What its notice reports now, delivered or not: its end, once it has ended; before the end is decided, the percentage of its
     /// items that it reached last.
     #[must_use]
     pub fn report(&self) -> Option<Report<'_>> {
@@ -127,7 +128,7 @@ impl Fanout {
         })
     }
 
-    /// The fan-out with its next notice: of the share that it reached, or, once its end is decided, of the end. That ends
+    /// The fan-out with its next notice: of the percentage that it reached, or, once its end is decided, of the end. That ends
     /// the notice before.
     pub(super) fn with_notice(self, now: Timestamp) -> Self {
         if self.state.decided() && self.reports_progress() && self.notice.change != Some(END) {
@@ -135,14 +136,14 @@ impl Fanout {
         }
         let Some(reached) = self.reaches(now) else { return self };
         let notice =
-            NoticeProgress { change: Some(change(reached.share)), due: Some(now), ..NoticeProgress::default() };
+            NoticeProgress { change: Some(change(reached.percentage)), due: Some(now), ..NoticeProgress::default() };
         Self { notice_facts: NoticeFacts { reached: Some(reached), ..self.notice_facts }, notice, ..self }
     }
 }
 
-/// The change that the notice of a share reports.
-fn change(share: ProgressPercentage) -> u64 {
-    share.ten_thousandths().into()
+/// The change that the notice of a percentage reports.
+fn change(percentage: ProgressPercentage) -> u64 {
+    percentage.ten_thousandths().into()
 }
 
 impl Fanouts {
@@ -165,7 +166,7 @@ impl Fanouts {
     }
 
     /// Notes that a percentage of the items is done, for its notice. Returns the fan-out as written. Refused: another worker noted
-    /// another share, or its end is decided.
+    /// another percentage, or its end is decided.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -191,9 +192,9 @@ impl Fanouts {
 
 #[cfg(test)]
 pub(super) fn any_notice_facts(at: Timestamp, done: u64) -> NoticeFacts {
-    let shares = ProgressPercentage::new(2_500);
-    let reached = shares.map(|share| Reached { share, at: at.0, done, failed: 1, duplicates: 2 });
-    let on = NotifyOn { ends: Some([ReportedEnd::Failed].into()), progress: shares.into_iter().collect() };
+    let percentages = ProgressPercentage::new(2_500);
+    let reached = percentages.map(|percentage| Reached { percentage, at: at.0, done, failed: 1, duplicates: 2 });
+    let on = NotifyOn { ends: Some([ReportedEnd::Failed].into()), progress: percentages.into_iter().collect() };
     let mut missing = Missing::default();
     missing.add(uuid::Uuid::from_u128(done.into()), vec![(1, 7)]);
     NoticeFacts { on, reached, missing: Some(missing) }

@@ -21,7 +21,7 @@ pub struct NotifyOn {
     /// Percentages of its items, as text such as `50%`, at which its progress is reported: more than none and less than all. It is judged once the
     /// fan-out is sealed.
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::progress_percentages"))]
-    #[serde(default, deserialize_with = "shares", skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, deserialize_with = "percentages", skip_serializing_if = "BTreeSet::is_empty")]
     pub progress: BTreeSet<ProgressPercentage>,
 }
 
@@ -61,14 +61,14 @@ impl ReportedEnd {
     }
 }
 
-/// A list of shares, in any order.
-fn shares<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressPercentage>, D::Error> {
-    let shares = Option::<Vec<ProgressPercentage>>::deserialize(reader)?.unwrap_or_default();
-    if shares.len() > PROGRESS_PERCENTAGES_MAX {
-        let problem = format!("has {} percentages, at most {PROGRESS_PERCENTAGES_MAX} are allowed", shares.len());
+/// A list of percentages, in any order.
+fn percentages<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeSet<ProgressPercentage>, D::Error> {
+    let percentages = Option::<Vec<ProgressPercentage>>::deserialize(reader)?.unwrap_or_default();
+    if percentages.len() > PROGRESS_PERCENTAGES_MAX {
+        let problem = format!("has {} percentages, at most {PROGRESS_PERCENTAGES_MAX} are allowed", percentages.len());
         return Err(serde::de::Error::custom(problem));
     }
-    Ok(shares.into_iter().collect())
+    Ok(percentages.into_iter().collect())
 }
 
 impl NotifyOn {
@@ -101,12 +101,12 @@ impl NotifyOn {
             return refuse("", "is there without `notify`: the destination of its notices is needed".to_owned());
         };
         if self.progress.is_empty() && self.ends.as_ref().is_some_and(BTreeSet::is_empty) {
-            return refuse("", "names no end and no share, at least one is needed".to_owned());
+            return refuse("", "names no end and no percentage, at least one is needed".to_owned());
         }
         let Some(who) = notify.waits() else { return Ok(()) };
-        if let Some(share) = self.progress.first() {
+        if let Some(percentage) = self.progress.first() {
             let problem = format!(
-                "has `{share}`, but {who} takes one notice only, of the end: percentages are allowed with `url`, `queue`, `sqs` and \
+                "has `{percentage}`, but {who} takes one notice only, of the end: percentages are allowed with `url`, `queue`, `sqs` and \
                  `event_bus`"
             );
             return refuse(".progress", problem);
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_named() {
-        let shares = |count: usize| (1..=count).map(|n| format!("{n}%")).collect::<Vec<_>>();
+        let percentages = |count: usize| (1..=count).map(|n| format!("{n}%")).collect::<Vec<_>>();
         assert_eq!(
-            read(&json!({"progress": shares(PROGRESS_PERCENTAGES_MAX)})).progress.len(),
+            read(&json!({"progress": percentages(PROGRESS_PERCENTAGES_MAX)})).progress.len(),
             PROGRESS_PERCENTAGES_MAX
         );
         for (value, field, allowed) in [
@@ -192,8 +192,8 @@ mod tests {
             (json!({"ends": "failed"}), "ends", "a list"),
             (json!({"progress": ["50%", "100%"]}), "progress[1]", "`0.01%` to `99.99%`"),
             (json!({"progress": [0.5]}), "progress[0]", "`0.01%` to `99.99%`"),
-            (json!({"progress": shares(PROGRESS_PERCENTAGES_MAX + 1)}), "progress", "at most 20"),
-            (json!({"shares": []}), "shares", "`progress`"),
+            (json!({"progress": percentages(PROGRESS_PERCENTAGES_MAX + 1)}), "progress", "at most 20"),
+            (json!({"percentages": []}), "percentages", "`progress`"),
         ] {
             let error = json::shape::<NotifyOn>(value).unwrap_err().to_string();
             assert!(error.starts_with(&format!("`{field}`")) && error.contains(allowed), "{error}");
@@ -208,7 +208,7 @@ mod tests {
         let all = json!(["completed", "failed", "cancelled", "expired", "succeeded"]);
         for (on, notify, refused) in [
             (json!({}), Value::Null, Some(("notify_on", "`notify`"))),
-            (json!({"ends": []}), url.clone(), Some(("notify_on", "no end and no share"))),
+            (json!({"ends": []}), url.clone(), Some(("notify_on", "no end and no percentage"))),
             (json!({"ends": [], "progress": ["5%"]}), url.clone(), None),
             (json!({"ends": ["failed"]}), url, None),
             (
@@ -218,7 +218,7 @@ mod tests {
             ),
             (json!({"progress": ["5%"]}), callback.clone(), Some(("notify_on.progress", "callback"))),
             (json!({"ends": some}), task.clone(), Some(("notify_on.ends", "leaves out `expired`"))),
-            (json!({"ends": []}), callback.clone(), Some(("notify_on", "no end and no share"))),
+            (json!({"ends": []}), callback.clone(), Some(("notify_on", "no end and no percentage"))),
             (json!({"ends": all}), task, None),
             (json!({}), callback, None),
         ] {

@@ -20,8 +20,8 @@ impl Percentage {
         if (!digits(whole, 2) && whole != "100") || !digits(part, 2) {
             return None;
         }
-        let share = whole.parse::<u16>().ok()?.checked_mul(100)? + format!("{part:0<2}").parse::<u16>().ok()?;
-        (share <= ALL).then_some(Self(share))
+        let percentage = whole.parse::<u16>().ok()?.checked_mul(100)? + format!("{part:0<2}").parse::<u16>().ok()?;
+        (percentage <= ALL).then_some(Self(percentage))
     }
 
     /// Compares `some` of `all` with this percentage of `all`.
@@ -46,8 +46,8 @@ pub struct ProgressPercentage(Percentage);
 impl ProgressPercentage {
     /// So many ten-thousandths. None: these are none or all of the items, and the end of all has a notice of its own.
     #[must_use]
-    pub fn new(share: u16) -> Option<Self> {
-        (1..ALL).contains(&share).then_some(Self(Percentage(share)))
+    pub fn new(percentage: u16) -> Option<Self> {
+        (1..ALL).contains(&percentage).then_some(Self(Percentage(percentage)))
     }
 
     /// In ten-thousandths.
@@ -85,8 +85,8 @@ impl<'de> Deserialize<'de> for ProgressPercentage {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ProgressPercentage, E> {
-                let share = Percentage::read(text).and_then(|share| ProgressPercentage::new(share.0));
-                share.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+                let percentage = Percentage::read(text).and_then(|percentage| ProgressPercentage::new(percentage.0));
+                percentage.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
             }
         }
         deserializer.deserialize_str(Visitor)
@@ -108,12 +108,12 @@ mod tests {
             ("7.5%", 750, "7.50%"),
             ("50.0%", 5_000, "50%"),
         ] {
-            let share: ProgressPercentage = serde_json::from_value(text.into()).unwrap();
-            assert_eq!((share.ten_thousandths(), share.to_string().as_str()), (ten_thousandths, shown));
-            assert_eq!(serde_json::to_value(share).unwrap(), shown);
+            let percentage: ProgressPercentage = serde_json::from_value(text.into()).unwrap();
+            assert_eq!((percentage.ten_thousandths(), percentage.to_string().as_str()), (ten_thousandths, shown));
+            assert_eq!(serde_json::to_value(percentage).unwrap(), shown);
         }
-        let shares = ["9%", "10%", "9.5%"].map(|text| Percentage::read(text).unwrap());
-        assert_eq!([shares[0] < shares[2], shares[2] < shares[1]], [true; 2]);
+        let percentages = ["9%", "10%", "9.5%"].map(|text| Percentage::read(text).unwrap());
+        assert_eq!([percentages[0] < percentages[2], percentages[2] < percentages[1]], [true; 2]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::limits::TOLERATED_FAILURES_MAX;
 pub enum Tolerance {
     /// This number.
     Count(u64),
-    /// This share of all items, in ten-thousandths.
+    /// This percentage of all items, in ten-thousandths.
     Percentage(u16),
 }
 
@@ -22,7 +22,7 @@ impl Tolerance {
     pub(crate) fn exceeded(self, failures: u64, total: u64) -> bool {
         match self {
             Self::Count(most) => failures > most,
-            Self::Percentage(share) => Percentage(share).compare(failures, total).is_gt(),
+            Self::Percentage(percentage) => Percentage(percentage).compare(failures, total).is_gt(),
         }
     }
 }
@@ -31,7 +31,7 @@ impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(most) => most.fmt(f),
-            Self::Percentage(share) => Percentage(*share).fmt(f),
+            Self::Percentage(percentage) => Percentage(*percentage).fmt(f),
         }
     }
 }
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Tolerance {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Tolerance, E> {
                 match Percentage::read(text) {
-                    Some(Percentage(share)) => Ok(Tolerance::Percentage(share)),
+                    Some(Percentage(percentage)) => Ok(Tolerance::Percentage(percentage)),
                     None => Err(E::invalid_value(Unexpected::Str(text), &self)),
                 }
             }
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Tolerance {
 }
 
 impl Fanout {
-    /// Whether it is to fail: more items failed than are tolerated, and no end is decided. A share can be judged only once no
+    /// Whether it is to fail: more items failed than are tolerated, and no end is decided. A percentage can be judged only once no
     /// more items come.
     #[must_use]
     pub fn to_fail(&self) -> bool {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_numbers_and_shares() {
+    fn reads_numbers_and_percentages() {
         for (json, tolerance) in [
             ("0", Tolerance::Count(0)),
             ("7.0", Tolerance::Count(7)),

@@ -113,7 +113,7 @@ impl Gates {
         place: &Place,
         gate: &Gate,
         stopped: &Stopped,
-        share: u32,
+        places_max: u32,
         pace: Option<&Ask>,
     ) -> Result<Option<Gate>, StoreError> {
         let dead = u32::try_from(dead(&gate.places, self.table().world.now()).count()).unwrap_or(u32::MAX);
@@ -129,7 +129,7 @@ impl Gates {
             .when_is(PROBE_AT, time(stopped.probe_at))
             .when_same(PROBING, stopped.probing.map(time))
             .when_present(PLACES)
-            .when("size(places) < :room", [(":room", number(share.saturating_add(dead)))])
+            .when("size(places) < :room", [(":room", number(places_max.saturating_add(dead)))])
             .send_for_new()
             .await?
             .decode(Gate::decode)?;

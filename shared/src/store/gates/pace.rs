@@ -18,11 +18,11 @@ impl Gates {
     pub async fn take_in_time(
         &self,
         place: &Place,
-        share: u32,
+        places_max: u32,
         now: Timestamp,
         ask: Option<&Ask>,
     ) -> Result<Write<Gate, Gate>, StoreError> {
-        Ok(match self.0.ask(place, share, now, ask).await? {
+        Ok(match self.0.ask(place, places_max, now, ask).await? {
             Write::Done(item) => Write::Done(Gate::decode(&item)?),
             Write::Refused(item) => Write::Refused(Gate::decode(&item)?),
         })

@@ -146,7 +146,7 @@ impl Partition {
     /// The message by which it goes on.
     #[must_use]
     pub fn message(&self) -> ProduceMessage {
-        ProduceMessage { fanout: self.fanout, partition: self.number }
+        ProduceMessage::to(self.fanout, self.number)
     }
 
     /// How long to wait before its source is asked again.

@@ -110,7 +110,7 @@ impl Explorer {
         // What is chosen last is new. What comes before was answered before.
         let (mut at, known) = (0_usize, self.path.len().saturating_sub(1));
         let end = loop {
-            stage.settle(&mut players).await?;
+            stage.wait_at_gates(&mut players).await?;
             if let Some(last) = at.checked_sub(1).filter(|last| *last >= known) {
                 self.path[last].reply = stage.gate.reply();
             }

@@ -224,7 +224,7 @@ impl Stage {
     }
 
     /// Waits until every worker's next request stands at the gate, or the worker has ended.
-    pub(crate) async fn settle(&self, players: &mut [Player]) -> Result<(), String> {
+    pub(crate) async fn wait_at_gates(&self, players: &mut [Player]) -> Result<(), String> {
         let mut pause = Duration::from_millis(1);
         for _ in 0..1_000 {
             // Time is paused: it goes on when nobody can do anything any more.

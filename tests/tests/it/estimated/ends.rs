@@ -78,12 +78,12 @@ async fn more_failures_than_tolerated_end_it() {
     let last = open(&stack, tolerating(Tolerance::Count(0), 2, true)).await;
     counted(&stack, last, [0, 1, 0]).await.unwrap();
     assert_eq!(stands(&counted(&stack, last, [0, 0, 1]).await.unwrap()), (FanoutState::Failed, [2, 2, 1]));
-    // A share is judged once it is sealed, of what is counted by then.
-    let share = open(&stack, tolerating(Tolerance::Percentage(2_500), 4, false)).await;
-    assert_eq!(stands(&counted(&stack, share, [0, 0, 2]).await.unwrap()), (FanoutState::Open, [4, 2, 2]));
-    counted(&stack, share, [4, 0, 0]).await.unwrap();
-    assert_eq!(stands(&stack.tracking.seal(share).await.unwrap()), (FanoutState::Sealed, [8, 2, 2]));
-    assert_eq!(stands(&counted(&stack, share, [3, 0, 1]).await.unwrap()), (FanoutState::Failed, [11, 3, 3]));
+    // A percentage is judged once it is sealed, of what is counted by then.
+    let percentage = open(&stack, tolerating(Tolerance::Percentage(2_500), 4, false)).await;
+    assert_eq!(stands(&counted(&stack, percentage, [0, 0, 2]).await.unwrap()), (FanoutState::Open, [4, 2, 2]));
+    counted(&stack, percentage, [4, 0, 0]).await.unwrap();
+    assert_eq!(stands(&stack.tracking.seal(percentage).await.unwrap()), (FanoutState::Sealed, [8, 2, 2]));
+    assert_eq!(stands(&counted(&stack, percentage, [3, 0, 1]).await.unwrap()), (FanoutState::Failed, [11, 3, 3]));
     let tolerated = open(&stack, tolerating(Tolerance::Count(1), 2, true)).await;
     assert_eq!(stands(&counted(&stack, tolerated, [0, 1, 1]).await.unwrap()), (FanoutState::Completed, [2, 2, 1]));
     stack.drain().await;

@@ -20,7 +20,8 @@ async fn register(server: &Server, depot: &str, number: usize) -> Vec<String> {
     ids
 }
 
-async fn settle() {
+/// Until nobody uses what was cached of switches and policies.
+async fn wait_out_caches() {
     tokio::time::sleep(Duration::from_secs(6)).await;
 }
 
@@ -31,7 +32,7 @@ async fn a_target_is_paused_listed_and_resumed() {
     let paused = server.post("/pause", scope.clone()).await.ok(200);
     assert_eq!((&paused["switch"]["state"], &paused["paused_by"]), (&json!("paused"), &json!([scope])));
     assert_eq!(server.post("/pause", scope.clone()).await.ok(200), paused, "pausing it again changes nothing");
-    settle().await;
+    wait_out_caches().await;
     let ids = register(&server, "117", 2).await;
     server.stack.drain().await;
     let lanes = server.get("/lanes?kind=parcel").await.ok(200);

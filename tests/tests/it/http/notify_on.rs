@@ -16,15 +16,15 @@ async fn the_notice_of_a_share_is_shown_until_there_is_one_of_the_end() {
     let path = format!("/fanouts/{id}");
     server.post("/acks", json!({"items": [format!("{id}:{id}:0-2")]})).await.ok(200);
     let shown = server.get(&path).await.ok(200);
-    assert_eq!((&shown["notice"]["state"], &shown["notice"]["share"]), (&json!("pending"), &json!("50%")));
+    assert_eq!((&shown["notice"]["state"], &shown["notice"]["percentage"]), (&json!("pending"), &json!("50%")));
     server.stack.drain().await;
     let shown = server.get(&path).await.ok(200);
-    assert_eq!((&shown["notice"]["state"], &shown["notice"]["share"]), (&json!("delivered"), &json!("50%")));
+    assert_eq!((&shown["notice"]["state"], &shown["notice"]["percentage"]), (&json!("delivered"), &json!("50%")));
     assert!(shown.get("notified_at").is_none(), "that is of the end: {shown}");
     server.post("/acks", json!({"items": [format!("{id}:{id}:3")]})).await.ok(200);
     server.stack.drain().await;
     let shown = server.get(&path).await.ok(200);
-    assert_eq!((&shown["notice"]["state"], shown["notice"].get("share")), (&json!("delivered"), None));
+    assert_eq!((&shown["notice"]["state"], shown["notice"].get("percentage")), (&json!("delivered"), None));
     assert!(shown["notified_at"].is_u64());
     let notices = server.stack.take(QueueName::Notices).await;
     let types: Vec<Value> =
@@ -47,7 +47,7 @@ async fn an_impossible_choice_of_notices_is_refused_with_its_field() {
     let (url, token) = (json!({"url": "https://example.com/"}), json!({"task_token": "AQ"}));
     for (notify, on, field, says) in [
         (Value::Null, json!({"progress": ["50%"]}), "notify_on", "without `notify`"),
-        (url.clone(), json!({"ends": []}), "notify_on", "names no end and no share"),
+        (url.clone(), json!({"ends": []}), "notify_on", "names no end and no percentage"),
         (token.clone(), json!({"progress": ["50%"]}), "notify_on.progress", "one notice only"),
         (token, json!({"ends": ["succeeded"]}), "notify_on.ends", "leaves out `completed`"),
     ] {
@@ -59,7 +59,7 @@ async fn an_impossible_choice_of_notices_is_refused_with_its_field() {
         (json!({"ends": ["done"]}), "notify_on.ends[0]", "`succeeded`, `completed`, `failed`, `cancelled`, `expired`"),
         (json!({"progress": ["50%", "0%"]}), "notify_on.progress[1]", "`0.01%` to `99.99%`"),
         (json!({"progress": vec!["50%"; 21]}), "notify_on.progress", "at most 20"),
-        (json!({"shares": ["50%"]}), "notify_on.shares", "`ends`"),
+        (json!({"percentages": ["50%"]}), "notify_on.percentages", "`ends`"),
         (json!("50%"), "notify_on", "an object"),
     ] {
         let (detail, _) =

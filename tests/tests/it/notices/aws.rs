@@ -115,7 +115,7 @@ async fn an_event_bus_gets_progress_and_waiting_tasks_get_success() {
     let entry = aws.heard()[0].json()["Entries"][0].clone();
     let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
     assert_eq!(
-        (&entry["DetailType"], &detail["share"], &detail["done"]),
+        (&entry["DetailType"], &detail["percentage"], &detail["done"]),
         (&json!("fanout.progress"), &json!("60%"), &json!(2))
     );
     for destination in [json!({"task_token": "AAAA"}), json!({"durable_callback": CALLBACK})] {

@@ -1,4 +1,4 @@
-//! Progress that is overtaken: by a later share, or by the end. Receivers that are down, workers that die, messages that are lost.
+//! Progress that is overtaken: by a later percentage, or by the end. Receivers that are down, workers that die, messages that are lost.
 
 use fanfold::notice::Event;
 use fanfold::store::fanouts::FanoutState;
@@ -35,7 +35,7 @@ async fn what_was_not_delivered_is_overtaken() {
     }
 }
 
-/// A share whose notice is being delivered when the end comes: the end is sent when that is over, and neither's outcome is taken for the
+/// A percentage whose notice is being delivered when the end comes: the end is sent when that is over, and neither's outcome is taken for the
 /// other's.
 #[tokio::test(start_paused = true)]
 async fn the_end_is_sent_right_after_a_share_that_is_being_delivered() {
@@ -74,7 +74,7 @@ async fn the_end_is_sent_right_after_a_share_that_is_being_delivered() {
     }
 }
 
-/// The worker that delivered the share is dead: the end comes when its lease is over.
+/// The worker that delivered the percentage is dead: the end comes when its lease is over.
 #[tokio::test(start_paused = true)]
 async fn a_dead_worker_holds_the_end_up_for_its_lease_and_no_longer() {
     let stack = stack().await;
@@ -128,7 +128,7 @@ async fn a_message_that_is_lost_is_sent_by_a_sweep_and_copies_of_it_count_no_mor
         stack.seal(fanout).await;
         stack.ack(&done(&ids[..5])).await;
         let lost = stack.take(QueueName::Notify).await;
-        assert_eq!(lost.len(), 1, "one message a share");
+        assert_eq!(lost.len(), 1, "one message a percentage");
         stack.sweeper.sweep(SweepRequest::default()).await.unwrap();
         assert_eq!(stack.backlog().await, 0, "it may only be late");
         stack.sweep().await;
@@ -140,7 +140,7 @@ async fn a_message_that_is_lost_is_sent_by_a_sweep_and_copies_of_it_count_no_mor
         }
         stack.ack(&done(&ids[5..10])).await;
         assert!(stack.hand(QueueName::Notify, lost.clone()).await.is_empty());
-        assert_eq!(delivered(&stack).len(), 1, "it asked for the share before");
+        assert_eq!(delivered(&stack).len(), 1, "it asked for the percentage before");
         // A runner that is started again has lost its queues.
         stack.take(QueueName::Notify).await;
         stack.sweeper.sweep(SweepRequest { min_age: Duration::ZERO, workers_dead: true }).await.unwrap();

@@ -1,4 +1,4 @@
-//! Progress at chosen shares: each is reported once, with what was done then, the latest one counts, and the end comes after it.
+//! Progress at chosen percentages: each is reported once, with what was done then, the latest one counts, and the end comes after it.
 
 use fanfold::ids::derived;
 use fanfold::notice::{Event, FanoutProgress, Notice};
@@ -8,9 +8,9 @@ use fanfold_tests::QueueName;
 
 use super::*;
 
-/// Progress at these shares, in hundredths, and every end.
-pub(super) fn at(shares: &[u16]) -> Option<NotifyOn> {
-    let progress = shares.iter().map(|share| ProgressPercentage::new(share * 100).unwrap()).collect();
+/// Progress at these percentages, in hundredths, and every end.
+pub(super) fn at(percentages: &[u16]) -> Option<NotifyOn> {
+    let progress = percentages.iter().map(|percentage| ProgressPercentage::new(percentage * 100).unwrap()).collect();
     Some(NotifyOn { ends: None, progress })
 }
 
@@ -21,15 +21,15 @@ pub(super) fn delivered(stack: &TestStack) -> Vec<String> {
 
 fn short(notice: &Notice) -> String {
     match &notice.event {
-        Event::FanoutProgress(progress) => format!("{} {}/{}", progress.share, progress.done, progress.total),
+        Event::FanoutProgress(progress) => format!("{} {}/{}", progress.percentage, progress.done, progress.total),
         event => serde_json::to_value(event).unwrap()["type"].as_str().unwrap().to_owned(),
     }
 }
 
 /// A small sealed fan-out of so many items, or an open one of groups of five.
-pub(super) async fn opened(stack: &TestStack, shares: &[u16], items: u32, small: bool) -> (Uuid, Vec<ItemId>) {
+pub(super) async fn opened(stack: &TestStack, percentages: &[u16], items: u32, small: bool) -> (Uuid, Vec<ItemId>) {
     let notify = Some(Destination::Url(URL.to_owned()));
-    let request = OpenRequest { notify, notify_on: at(shares), ..OpenRequest::default() };
+    let request = OpenRequest { notify, notify_on: at(percentages), ..OpenRequest::default() };
     let request = if small { OpenRequest { items, seal: true, ..request } } else { request };
     let (fanout, mut ids) = stack.open_as(&request, "order").await;
     while ids.len() < items as usize {
@@ -67,7 +67,7 @@ async fn each_share_is_reported_once_with_what_was_done_then() {
     let opened_at = header.created_at.0;
     assert_eq!(
         serde_json::to_value(&last.event).unwrap(),
-        json!({"type": "fanout.progress", "data": {"fanout": fanout, "user_key": null, "share": "90%", "total": 10, "done": 9,
+        json!({"type": "fanout.progress", "data": {"fanout": fanout, "user_key": null, "percentage": "90%", "total": 10, "done": 9,
             "succeeded": 7, "failed": 1, "duplicates": 1, "opened_at": opened_at}})
     );
 }
@@ -81,7 +81,7 @@ async fn of_several_shares_at_once_the_largest_is_reported() {
     assert_eq!(delivered(&stack), ["30% 7/10", "fanout.completed"], "all are done: that is the end");
 }
 
-/// Of a large fan-out the groups that ended count, and the shares of what it has when it is sealed.
+/// Of a large fan-out the groups that ended count, and the percentages of what it has when it is sealed.
 #[tokio::test(start_paused = true)]
 async fn a_large_one_is_judged_by_groups_that_ended_once_it_is_sealed() {
     let stack = stack().await;
@@ -121,8 +121,8 @@ async fn many_workers_at_once_report_each_share_once() {
     let mut reported = 0;
     for (small, seed) in (0..6).map(|seed| (seed % 2 == 0, seed)) {
         let stack = stack().await;
-        let shares: Vec<u16> = (1..20).map(|n| n * 5).collect();
-        let (fanout, mut ids) = opened(&stack, &shares, 100, small).await;
+        let percentages: Vec<u16> = (1..20).map(|n| n * 5).collect();
+        let (fanout, mut ids) = opened(&stack, &percentages, 100, small).await;
         stack.seal(fanout).await;
         fastrand::Rng::with_seed(seed).shuffle(&mut ids);
         let requests: Vec<AckRequest> = ids.chunks(if small { 3 } else { 20 }).map(done).collect();
@@ -137,7 +137,7 @@ async fn many_workers_at_once_report_each_share_once() {
         assert!(done.is_sorted() && done.iter().all(|done| *done < 100), "seed {seed}: {delivered:?}");
         reported += done.len();
     }
-    assert!(reported > 0, "no share is reported while acks go on");
+    assert!(reported > 0, "no percentage is reported while acks go on");
 }
 
 fn progress(notice: &Notice) -> Option<u64> {
@@ -145,14 +145,14 @@ fn progress(notice: &Notice) -> Option<u64> {
     Some(*done)
 }
 
-/// A notice costs its writes, and nothing else does: an ack that reaches no share costs what it costs without shares.
+/// A notice costs its writes, and nothing else does: an ack that reaches no percentage costs what it costs without percentages.
 #[tokio::test(start_paused = true)]
 async fn an_ack_that_reaches_no_share_costs_nothing_more() {
     for small in [true, false] {
         let mut costs = Vec::new();
-        for shares in [&[][..], &[90]] {
+        for percentages in [&[][..], &[90]] {
             let stack = stack().await;
-            let (fanout, ids) = opened(&stack, shares, 100, small).await;
+            let (fanout, ids) = opened(&stack, percentages, 100, small).await;
             stack.seal(fanout).await;
             let before = stack.usage();
             for few in ids[..85].chunks(1) {
@@ -168,10 +168,10 @@ async fn an_ack_that_reaches_no_share_costs_nothing_more() {
 #[tokio::test(start_paused = true)]
 async fn an_open_repeated_with_other_shares_is_refused() {
     let stack = stack().await;
-    let request = |shares: &[u16]| OpenRequest {
+    let request = |percentages: &[u16]| OpenRequest {
         items: 4,
         notify: Some(Destination::Queue(NoticesQueue::Notices)),
-        notify_on: at(shares),
+        notify_on: at(percentages),
         ..OpenRequest::default()
     };
     let Fanout { id, .. } = stack.tracking.open(request(&[50, 25]), Some("k")).await.unwrap().fanout;

@@ -1,4 +1,4 @@
-//! A worker dies at each request in turn while shares and the end are reported: the end under its one id, shares in their order and
+//! A worker dies at each request in turn while percentages and the end are reported: the end under its one id, percentages in their order and
 //! before it, and nothing is left to be done.
 
 use fanfold::notice::Event;
@@ -7,7 +7,7 @@ use fanfold_tests::{Crash, Moment, WebhookAnswer, at_every_request};
 use super::progress::{delivered, opened};
 use super::*;
 
-/// A fan-out of which two shares and the end are reported, each at the second try. Returns the struck request.
+/// A fan-out of which two percentages and the end are reported, each at the second try. Returns the struck request.
 async fn run(crash: Crash, small: bool) -> Option<String> {
     let policy = json!({"kind": "parcel", "target": "content.depot", "batch_api": {"command": ["truck"]}});
     let stack = TestStack::new(policy, ScriptedApi::always_succeeds(), crash).await;

@@ -195,7 +195,7 @@ async fn a_cancel_while_it_is_read_ends_it() {
     assert!(totals.iter().any(|total| *total < 20), "none is cancelled before its last page: {totals:?}");
 }
 
-/// A share of failures is judged when a fan-out is sealed: by the worker that reads the last page, if all items failed by then.
+/// A percentage of failures is judged when a fan-out is sealed: by the worker that reads the last page, if all items failed by then.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_source_decides_that_too_many_failed() {
     let fails = ScriptedApi::new(|_| Err(CallError { retriable: false, ..CallError::new(Cause::Status(400), "no") }));

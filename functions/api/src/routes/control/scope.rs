@@ -3,8 +3,8 @@
 use fanfold::control::Scope;
 use fanfold::lane::Lane;
 #[cfg(feature = "openapi")]
-use fanfold::limits::{KIND_BYTES_MAX, PARTITIONS_MAX as MOST};
-use fanfold::limits::{PARTITIONS_MAX, TARGET_BYTES_MAX};
+use fanfold::limits::PARTITIONS_MAX as MOST;
+use fanfold::limits::{NAME_SHOWN_MAX, PARTITIONS_MAX, TARGET_BYTES_MAX};
 use fanfold::policy::{FieldError, KIND_ALLOWED, is_kind};
 use fanfold::text::shorten;
 use fanfold_http::{Code, Problem};
@@ -24,7 +24,7 @@ pub(crate) struct ScopeBody {
     #[serde(default, deserialize_with = "given")]
     pub(crate) all: Option<bool>,
     /// A kind.
-    #[cfg_attr(feature = "openapi", schemars(with = "String", regex(pattern = r"^[A-Za-z0-9._-]+$"), length(min = 1, max = KIND_BYTES_MAX)))]
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "fanfold::openapi::kind_field"))]
     #[serde(default, deserialize_with = "given")]
     pub(crate) kind: Option<String>,
     /// A target of the kind.
@@ -63,7 +63,7 @@ impl ScopeBody {
             (None, None) => wrong("kind", "is missing, and so is `all`: one of the two is needed".to_owned()),
         }
         if let Some(kind) = self.kind.as_deref().filter(|kind| !is_kind(kind)) {
-            wrong("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", shorten(kind, 120)));
+            wrong("kind", format!("is `{}`, {KIND_ALLOWED} are allowed", shorten(kind, NAME_SHOWN_MAX)));
         }
         if let Some(target) = &self.target {
             if self.kind.is_none() {

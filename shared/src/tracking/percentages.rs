@@ -1,4 +1,4 @@
-//! Shares of a fan-out's items at which its progress is reported.
+//! Percentages of a fan-out's items at which its progress is reported.
 
 use super::{Tracking, TrackingError};
 use crate::aws::Write;
@@ -9,7 +9,7 @@ impl Tracking {
     /// Notes that a percentage of the items is done, if that is to be reported, and sends the message of its notice; if that is
     /// lost, `sweep` sends it again. Returns the fan-out as it stands then.
     pub(super) async fn note_percentage(&self, mut fanout: Fanout) -> Result<Fanout, TrackingError> {
-        // Each refusal is by another share, or by the end.
+        // Each refusal is by another percentage, or by the end.
         while fanout.reaches(self.world.now()).is_some() {
             match self.fanouts.reach(&fanout).await? {
                 Write::Done(after) => {
@@ -23,7 +23,7 @@ impl Tracking {
         Ok(fanout)
     }
 
-    /// Sends the message of the notice of a share that was reached just now, if one was.
+    /// Sends the message of the notice of a percentage that was reached just now, if one was.
     pub(super) async fn hint_percentage(&self, before: &Fanout, after: &Fanout) -> Result<(), TrackingError> {
         if after.notice.change == before.notice.change || !matches!(after.undelivered(), Some(Report::Progress(_))) {
             return Ok(());
