@@ -147,6 +147,10 @@ impl HandleMessage {
             (BatchStatus::InProgress, Some(lease_until)) => {
                 Some((attempt(batch.attempts), batch.turns.at().max(Some(lease_until))?))
             }
+            // It is answered later, by its deadline.
+            (BatchStatus::InProgress, None) if batch.later.is_some() => {
+                Some((attempt(batch.attempts), batch.look_at()?))
+            }
             (BatchStatus::InProgress, None) => {
                 let due = batch.retry_at.unwrap_or(batch.updated_at);
                 Some((attempt(batch.attempts + 1), batch.turns.at().max(Some(due))?))
@@ -192,7 +196,9 @@ impl NotifyMessage {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::bits::Bits;
     use crate::ids::TaskId;
+    use crate::store::batches::Later;
 
     const WORKFLOW: Uuid = Uuid::from_u128(7);
 
@@ -232,6 +238,8 @@ mod tests {
         let batch = Batch { lease_until: None, retry_at: Some(Timestamp(30)), ..batch };
         assert_eq!(awaited(&batch), Some((4, 30)));
         assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));
+        let later = Later { until: Timestamp(90), asked: Bits::ones(1), poll: None };
+        assert_eq!(awaited(&Batch { later: Some(later), ..batch.clone() }), Some((3, 90)), "it is answered later");
         let batch = Batch { status: BatchStatus::Done, retry_at: None, ..batch };
         assert_eq!(awaited(&batch), Some((3, 5)), "what it left behind may be lost");
         assert_eq!(HandleMessage::due(&batch, Timestamp(90)), None, "nothing is left to call");

@@ -18,8 +18,10 @@ fn any_batch() -> impl Strategy<Value = Batch> {
         prop::array::uniform4(any_bits()),
         (texts(), texts(), any_results(), prop::option::of(".{0,9}"), any_notice()),
         (prop::array::uniform2(any_time()), any_turns(), any::<u64>(), any_parts()),
+        (prop::option::of(any_later()), any_bits(), prop::option::of(any_time()), prop::option::of(any_id())),
     )
-        .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts))| {
+        .prop_map(|(named, counts, times, slots, said, (dates, turns, weight, parts), open)| {
+            let (later, again, again_at, secret) = open;
             let (id, lane, status, (fanout, group, items)) = named;
             let [attempts, ended, lost, refused] = counts;
             let [lease_until, retry_at, woken_at, held_at, kept_at] = times;
@@ -41,6 +43,10 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 lease_until,
                 retry_at,
                 turns,
+                later,
+                again,
+                again_at,
+                secret: secret.map(TokenSecret::new),
                 weight: Weight(weight),
                 woken_at,
                 held_at,
@@ -64,6 +70,11 @@ fn any_batch() -> impl Strategy<Value = Batch> {
 fn any_status() -> impl Strategy<Value = BatchStatus> {
     use BatchStatus::{Done, Formed, Grouping, InProgress};
     prop::sample::select(vec![Grouping, Formed, InProgress, Done])
+}
+
+fn any_later() -> impl Strategy<Value = Later> {
+    let poll = prop::option::of(("https://[a-z]{1,9}", any_time()).prop_map(|(url, at)| Poll { url, at }));
+    (any_time(), any_bits(), poll).prop_map(|(until, asked, poll)| Later { until, asked, poll })
 }
 
 fn any_turns() -> impl Strategy<Value = Turns> {
