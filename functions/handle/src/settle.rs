@@ -26,12 +26,8 @@ pub(crate) struct Ended {
     pub(crate) put_off: Option<Timestamp>,
 }
 
-/// Computes the batch's outcomes after an attempt, and when the next attempt is due.
-pub(crate) fn settle(batch: &Batch, ended: Ended, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
-    settle_call(batch, &batch.asked(), ended, policy, (now, random))
-}
-
-/// The same where outcomes may have come while the call was made or open. `slots`: those that the call was for.
+/// Computes the batch's outcomes after an attempt, and when the next attempt is due. `slots`: those that the call was for. Outcomes of
+/// some may have come while it was made or open.
 pub(crate) fn settle_call(
     batch: &Batch,
     slots: &[usize],
@@ -48,6 +44,7 @@ pub(crate) fn settle_call(
     let mut called = if in_vain || concerns_all(&result) { before.clone() } else { slots.to_vec() };
     // What the call's own answer says of a member counts more than that it was posted as to be tried again.
     let again = batch.again.minus(&answered(batch, &result));
+    batch.again.minus(&again).iter().for_each(|slot| outcomes.forget(slot));
     called.retain(|slot| !gone.contains(slot) && batch.is_open(*slot) && !again.get(*slot));
     for slot in gone.iter().filter(|slot| batch.is_open(**slot)) {
         outcomes.fail(*slot, "the task's record is gone", None);

@@ -1,6 +1,7 @@
 //! The batch API answers some calls later: it posts outcomes in parts, some after the deadline, or has the answer when it is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,11 +122,16 @@ pub(crate) async fn keep_posting(clients: Arc<Clients>) {
 }
 
 /// A post was not recorded.
-#[derive(Debug, thiserror::Error)]
-#[error("{status}: {body}")]
+#[derive(Debug)]
 struct NotPosted {
     status: StatusCode,
     body: Value,
+}
+
+impl fmt::Display for NotPosted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.status, self.body)
+    }
 }
 
 impl Passing for NotPosted {

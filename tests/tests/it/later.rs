@@ -229,10 +229,10 @@ async fn outcomes_count_during_a_pause_and_without_a_policy() {
     let (members, batch) = open(&stack, 3).await;
     let token = stack.last_token();
     let scope = Scope::Kind("parcel".to_owned());
-    stack.insist(async || stack.control.pause(scope.clone()).await).await;
+    stack.insist(async || stack.control.pause(&scope).await).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     stack.post(batch.id, &token, &all(&members[..1], "succeeded")).await;
-    stack.insist(async || stack.control.resume(scope.clone()).await).await;
+    stack.insist(async || stack.control.resume(&scope).await).await;
     stack.delete_policy("parcel").await;
     stack.post(batch.id, &token, &all(&members[1..], "succeeded")).await;
     tokio::time::sleep(Duration::from_secs(10)).await;

@@ -7,7 +7,10 @@ use super::*;
 /// Runs a fan-out through calls that are answered later: one outcome comes before the answer to the call, others after it, in parts;
 /// one member is called again. Returns the struck request, if the worker made that many.
 async fn run(crash: Crash) -> Option<String> {
-    let with = json!({"max_batch": 4, "max_attempts": 6, "keep_results": true, "key": "content.order"});
+    let with = json!({
+        "max_batch": 4, "max_attempts": 6, "keep_results": true, "key": "content.order",
+        "batch_api": {"url": "https://example.com/", "answers_within": "3m"},
+    });
     let stack = TestStack::new(changes(with), ScriptedApi::answers_later(), crash).await;
     let (fanout, ids) = stack.open(4, true).await;
     let tasks = stack.register_items(&ids).await;

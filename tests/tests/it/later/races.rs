@@ -58,7 +58,8 @@ async fn the_deadline_meets_the_last_outcome() {
         let left = batch.later.as_ref().unwrap().until.since(stack.world.now());
         tokio::time::sleep(left.saturating_sub(early)).await;
         let message = HandleMessage { batch: batch.id, attempt: 1, more: false };
-        let (answer, ()) = futures::join!(stack.post(batch.id, &token, &all(&members, "succeeded")), async {
+        let posted = all(&members, "succeeded");
+        let (answer, ()) = futures::join!(stack.post(batch.id, &token, &posted), async {
             tokio::task::yield_now().await;
             stack.handle_message(message).await;
         });
