@@ -99,7 +99,8 @@ impl UrlCaller {
                 self.mapped(mapping, headers, &sent, &request.key, &secrets)?
             }
         };
-        let get = get.header(ACCEPT_ENCODING, "gzip").timeout(request.timeout);
+        let get = get.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key);
+        let get = get.header(ATTEMPT, request.call.attempt).timeout(request.timeout);
         let response = get.send().await.map_err(|error| failure(&error))?;
         let asked = Asked { call: request.call, mapping: request.mapping, later: true };
         self.answer(url, response, asked, &secrets).await
