@@ -28,6 +28,21 @@ pub enum Answer {
         /// What is wrong with the others.
         problem: String,
     },
+    /// The outcomes come later.
+    Later(Later),
+}
+
+/// An answer that announces another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Later {
+    /// Outcomes that are known already: of members that were not in the request.
+    pub members: Vec<MemberAnswer>,
+    /// Where the other answer can be asked for.
+    pub poll: Option<String>,
+    /// How long to wait before that.
+    pub after: Option<Duration>,
+    /// What is wrong with the address that was named.
+    pub problem: Option<String>,
 }
 
 impl Answer {

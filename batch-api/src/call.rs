@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::policy::BatchApi;
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -27,6 +28,16 @@ pub trait Caller: Send + Sync {
     /// # Errors
     /// There is no answer, or it says that the whole batch was not done.
     fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a>;
+
+    /// Asks for the answer to a call that was to be answered later. `url`: the address that the batch API named; `request`: that
+    /// of the call.
+    ///
+    /// # Errors
+    /// There is no answer, or it says that the whole batch was not done.
+    fn poll<'a>(&'a self, batch_api: &'a BatchApi, url: &'a str, request: Request<'a>) -> Calling<'a> {
+        let (_, _, _) = (batch_api, url, request);
+        ready(Err(CallError::new(Cause::NotMade, "this batch API cannot be asked for an answer"))).boxed()
+    }
 }
 
 /// What a call is about.
@@ -68,6 +79,10 @@ pub struct Request<'a> {
     pub timeout: Duration,
     /// How it is written and its answer read, if not as for any batch API.
     pub mapping: Option<Mapping>,
+    /// Whether the outcomes may come later.
+    pub later: bool,
+    /// The token that they are posted with then.
+    pub token: Option<String>,
 }
 
 impl<'a> Request<'a> {
@@ -82,7 +97,14 @@ impl<'a> Request<'a> {
             None => serde_json::to_vec(call).map_err(|error| CallError::new(Cause::NotMade, error.to_string()))?,
         };
         let key = idempotency_key(call, &body);
-        Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping })
+        let later = batch_api.answers_within.is_some();
+        Ok(Self { call, body, key, timeout: batch_api.timeout.0, mapping, later, token: None })
+    }
+
+    /// The same with the token of its outcomes. It is no part of the body.
+    #[must_use]
+    pub fn with_token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
     }
 
     /// The members that are not in the request, because it cannot be written for them.

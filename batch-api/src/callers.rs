@@ -71,4 +71,13 @@ impl Caller for Callers {
             }
         }
     }
+
+    fn poll<'a>(&'a self, batch_api: &'a BatchApi, url: &'a str, request: Request<'a>) -> Calling<'a> {
+        match &batch_api.way {
+            Way::Url(called) => self.url.poll(called, url, request).boxed(),
+            Way::Command(_) => {
+                ready(Err(CallError::new(Cause::NotMade, "a `command` cannot be asked for an answer"))).boxed()
+            }
+        }
+    }
 }

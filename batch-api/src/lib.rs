@@ -11,7 +11,7 @@ mod mapping;
 mod secrets;
 mod url;
 
-pub use answer::{Answer, MemberAnswer, MemberOutcome, Mismatch};
+pub use answer::{Answer, Later, MemberAnswer, MemberOutcome, Mismatch};
 pub use call::{Call, CallMember, Caller, Calling, Request};
 pub use callers::{Callers, Programs};
 pub use cause::Cause;

@@ -1,6 +1,7 @@
 //! Batch APIs behind a URL: the call is posted, the answer is the response.
 
 mod body;
+mod later;
 mod sign;
 
 use std::time::Duration;
@@ -11,15 +12,33 @@ use fanfold::text::{beginning, shorten};
 use fanfold_http_client::aws::{Aws, Unsigned};
 use fanfold_http_client::{Guard, HttpClient, NoAnswer, NotBegun, innermost, retry_after};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Map, Value};
 
 use self::sign::Signer;
 use crate::secrets::{Secrets, hide};
-use crate::{Answer, CallError, Cause, Mapping, Request};
+use crate::{Answer, Call, CallError, Cause, Later, Mapping, Request};
 
 /// The header that says which call of its batch a call is.
 const ATTEMPT: &str = "Fanfold-Attempt";
+
+/// The header with the token of outcomes that come later.
+const TOKEN: &str = "Fanfold-Token";
+
+/// What a request consists of beside its headers.
+struct Sent<'a> {
+    method: &'a str,
+    url: &'a str,
+    body: &'a [u8],
+}
+
+/// What an answer is about.
+struct Asked<'a> {
+    call: &'a Call,
+    mapping: Option<Mapping>,
+    /// Whether it may come later.
+    later: bool,
+}
 
 /// Calls HTTP endpoints.
 #[derive(Clone, Debug)]
@@ -41,32 +60,85 @@ impl UrlCaller {
         if let Some(mapping) = mapping.filter(|mapping| mapping.sent.is_empty()) {
             return Ok(mapping.uncalled(call).into_answer(call));
         }
-        let mut names = mapping.map(Mapping::secrets).unwrap_or_default();
-        names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
-        let secrets = self.secrets.values(&names)?;
+        let secrets = self.secrets_of(mapping)?;
         let post = match mapping {
             None => self.client.post(url).map_err(not_begun)?.header(CONTENT_TYPE, "application/json"),
-            Some(mapping) => self.mapped(url, mapping, &request, &secrets)?,
+            Some(mapping) => {
+                let head = mapping.head(&request.key, secrets.clone())?;
+                let sent = Sent { method: mapping.method.name(), url: &head.url(url), body: &request.body };
+                self.mapped(mapping, head.headers, &sent, &request.key, &secrets)?
+            }
         };
         let post =
             post.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key).header(ATTEMPT, call.attempt);
+        let post = match request.token.as_deref().map(HeaderValue::from_str) {
+            Some(Ok(mut token)) => {
+                token.set_sensitive(true);
+                post.header(TOKEN, token)
+            }
+            _ => post,
+        };
         let response =
             post.timeout(request.timeout).body(request.body).send().await.map_err(|error| failure(&error))?;
-        let mapping = request.mapping;
+        let asked = Asked { call, mapping: request.mapping, later: request.later };
+        self.answer(url, response, asked, &secrets).await
+    }
+
+    /// Asks for the answer to a call that was to be answered later.
+    pub(crate) async fn poll(&self, url: &str, at: &str, request: Request<'_>) -> Result<Answer, CallError> {
+        // The policy may have another URL by now.
+        let at = later::beside(url, at).map_err(|problem| CallError::new(Cause::NotMade, problem))?;
+        let mapping = request.mapping.as_ref();
+        let secrets = self.secrets_of(mapping)?;
+        let get = match mapping {
+            None => self.client.request(Method::GET, &at).map_err(not_begun)?,
+            Some(mapping) => {
+                let mut headers = mapping.head(&request.key, secrets.clone())?.headers;
+                headers.retain(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
+                let sent = Sent { method: "GET", url: &at, body: b"" };
+                self.mapped(mapping, headers, &sent, &request.key, &secrets)?
+            }
+        };
+        let get = get.header(ACCEPT_ENCODING, "gzip").header("Idempotency-Key", &request.key);
+        let get = get.header(ATTEMPT, request.call.attempt).timeout(request.timeout);
+        let response = get.send().await.map_err(|error| failure(&error))?;
+        let asked = Asked { call: request.call, mapping: request.mapping, later: true };
+        self.answer(url, response, asked, &secrets).await
+    }
+
+    /// The secrets that a call needs.
+    fn secrets_of(&self, mapping: Option<&Mapping>) -> Result<Map<String, Value>, CallError> {
+        let mut names = mapping.map(Mapping::secrets).unwrap_or_default();
+        names.extend(mapping.and_then(Mapping::signing_secret).map(str::to_owned));
+        self.secrets.values(&names)
+    }
+
+    /// Reads an answer. `url`: that of the policy.
+    async fn answer(
+        &self,
+        url: &str,
+        response: Response,
+        asked: Asked<'_>,
+        secrets: &Map<String, Value>,
+    ) -> Result<Answer, CallError> {
+        let Asked { call, mapping, later } = asked;
         let reader = mapping.as_ref().filter(|mapping| mapping.reads());
         let (status, headers) = (response.status(), response.headers().clone());
+        if later && status == StatusCode::ACCEPTED {
+            return Ok(Answer::Later(self.comes_later(url, call, mapping.as_ref(), &headers)));
+        }
         let said = match reader {
             // The answer to a failed call may be read, too: what cannot be received of it is not needed.
             Some(_) if !status.is_success() => body::read(response).await.unwrap_or_default(),
             None if !status.is_success() => {
-                let said = hidden(body::start(response).await, &secrets);
-                return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX), &secrets));
+                let said = hidden(body::start(response).await, secrets);
+                return Err(refused(status, &headers, &beginning(&said, EXCERPT_BYTES_MAX), secrets));
             }
             _ => body::read(response).await?,
         };
-        let said = hidden(said, &secrets);
+        let said = hidden(said, secrets);
         if let Some(reader) = reader {
-            let reason = format!("{status}{}", redirect(status, &headers, &secrets));
+            let reason = format!("{status}{}", redirect(status, &headers, secrets));
             let readings = reader.read(call, status.as_u16(), &reason, &said);
             let readings = readings.map_err(|error| CallError { retry_after: retry_after(&headers), ..error })?;
             return Ok(readings.into_answer(call).asking_for(self.delay(&headers)));
@@ -79,35 +151,46 @@ impl UrlCaller {
         Ok(answer.asking_for(self.delay(&headers)))
     }
 
+    /// What a status 202 says. Members that were not in the request have failed already.
+    fn comes_later(&self, url: &str, call: &Call, mapping: Option<&Mapping>, headers: &HeaderMap) -> Later {
+        let members = match mapping.map(|mapping| mapping.uncalled(call).into_answer(call)) {
+            Some(Answer::Members(members)) => members,
+            _ => Vec::new(),
+        };
+        let (poll, problem) = match later::named(url, headers) {
+            Ok(poll) => (poll, None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Later { members, poll, after: self.delay(headers), problem }
+    }
+
     /// The delay that a successful answer asks for.
     fn delay(&self, headers: &HeaderMap) -> Option<Duration> {
         Some(retry_after(headers)?.delay(self.signer.world.now()))
     }
 
-    /// Begins a request as a mapping describes it.
+    /// Begins a request with the headers of a mapping.
     fn mapped(
         &self,
-        url: &str,
         mapping: &Mapping,
-        request: &Request<'_>,
+        mut headers: Vec<(String, String)>,
+        sent: &Sent<'_>,
+        key: &str,
         secrets: &Map<String, Value>,
     ) -> Result<RequestBuilder, CallError> {
-        let head = mapping.head(&request.key, secrets.clone())?;
-        let url = head.url(url);
-        let method = mapping.method.name();
-        let mut headers = head.headers;
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        let Sent { method, url, body } = *sent;
+        if !body.is_empty() && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
             headers.push(("content-type".to_owned(), mapping.media_type().to_owned()));
         }
         if let Some(sign) = &mapping.sign {
             let signed: Vec<(&str, &str)> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            let unsigned = Unsigned { method, url: &url, headers: &signed, body: &request.body };
-            let signature = self.signer.sign(sign, secrets, &request.key, &unsigned)?;
+            let unsigned = Unsigned { method, url, headers: &signed, body };
+            let signature = self.signer.sign(sign, secrets, key, &unsigned)?;
             headers.extend(signature);
         }
         let method = method.parse().map_err(|_| CallError::new(Cause::NotMade, "the method cannot be used"))?;
-        let begun = self.client.request(method, &url).map_err(not_begun)?;
+        let begun = self.client.request(method, url).map_err(not_begun)?;
         headers.into_iter().try_fold(begun, |request, (name, value)| match HeaderValue::from_bytes(value.as_bytes()) {
             Ok(mut value) => {
                 value.set_sensitive(true);

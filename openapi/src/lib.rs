@@ -26,6 +26,7 @@ pub fn document() -> Value {
     fanfold_api::describe(&mut describer);
     fanfold_register::describe(&mut describer);
     fanfold_ack::describe(&mut describer);
+    fanfold_handle::describe(&mut describer);
     let info = json!({
         "title": "Fanfold",
         "version": env!("CARGO_PKG_VERSION"),

@@ -1,5 +1,6 @@
 //! Time and randomness, injected: a step never asks the machine itself.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -61,6 +62,11 @@ pub trait Clock: Send + Sync {
 pub trait Random: Send + Sync {
     /// The next number, all bits random.
     fn next(&self) -> u64;
+
+    /// A number that nobody who saw others can tell beforehand, for secrets.
+    fn secret(&self) -> u64 {
+        self.next()
+    }
 }
 
 /// The machine's own clock.
@@ -83,6 +89,11 @@ impl Random for SystemRandom {
     #[allow(clippy::disallowed_methods, reason = "the one place that asks the machine")]
     fn next(&self) -> u64 {
         fastrand::u64(..)
+    }
+
+    fn secret(&self) -> u64 {
+        // The keys of a hasher are the system's, too, and fail as seldom.
+        getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(self.next()))
     }
 }
 
@@ -117,6 +128,15 @@ impl World {
         let mut tail = [0; 10];
         tail.copy_from_slice(&bytes[..10]);
         uuid::Builder::from_unix_timestamp_millis(self.now().0, &tail).into_uuid()
+    }
+}
+
+impl World {
+    /// A new secret of 122 bits, in the form of an id (UUID version 4).
+    #[must_use]
+    pub fn secret(&self) -> Uuid {
+        let bits = u128::from(self.random.secret()) << 64 | u128::from(self.random.secret());
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 }
 

@@ -3,6 +3,7 @@
 mod ack;
 mod count;
 mod notify;
+mod outcomes;
 mod produce;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,6 +19,7 @@ use crate::waiting::Waiting;
 pub use ack::{AckEntry, AckRequest, GroupMask};
 pub use count::{AckMessage, CountEntry, CountRequest};
 pub use notify::{About, NotifyMessage, Undelivered};
+pub use outcomes::{OutcomesRequest, Posted, PostedOutcome};
 pub use produce::ProduceMessage;
 
 /// A task to register.

@@ -18,7 +18,7 @@ pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_percentages};
 pub(crate) use sources::{bucket, function, object_keys};
-pub(crate) use spans::{delay, idle_limit, optional_wait, pause, timeout};
+pub(crate) use spans::{answers_within, delay, idle_limit, optional_wait, pause, timeout};
 
 /// A number of failures, or a percentage.
 pub(crate) fn tolerance(_: &mut SchemaGenerator) -> Schema {

@@ -95,6 +95,7 @@ impl Steps {
     pub fn router(&self) -> Router {
         let router = fanfold_api::router(Arc::clone(&self.api));
         let router = router.merge(fanfold_register::router(Arc::clone(&self.register)));
+        let router = router.merge(fanfold_handle::router(Arc::clone(&self.handle)));
         with_fallbacks(router.merge(fanfold_ack::router(Arc::clone(&self.ack))))
     }
 }

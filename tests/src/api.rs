@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fanfold::policy::BatchApi;
-use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause, Request};
+use fanfold_batch_api::{Answer, Call, CallError, Caller, Calling, Cause, Later, Request};
 use futures::FutureExt;
 use tokio::time::Instant;
 
@@ -16,6 +16,8 @@ pub struct Seen {
     pub key: String,
     pub call: Call,
     pub body: String,
+    /// The token of outcomes that come later.
+    pub token: Option<String>,
     /// When it came, and until when the batch API works on it, whether anybody waits for that or not.
     pub at: Instant,
     pub until: Instant,
@@ -23,11 +25,16 @@ pub struct Seen {
 
 type Script = Box<dyn Fn(&Call) -> Result<Answer, CallError> + Send + Sync>;
 
+/// Answers who asks for the answer to a call; with the address, and how often it was asked for before.
+type Polled = Box<dyn Fn(&Call, &str, usize) -> Result<Answer, CallError> + Send + Sync>;
+
 /// Answers by a script.
 pub struct ScriptedApi {
     script: Script,
     takes: Box<dyn Fn(&Call) -> Duration + Send + Sync>,
     seen: Mutex<Vec<Seen>>,
+    polled: Polled,
+    asked: Mutex<Vec<Instant>>,
 }
 
 impl ScriptedApi {
@@ -40,7 +47,30 @@ impl ScriptedApi {
         takes: impl Fn(&Call) -> Duration + Send + Sync + 'static,
         script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { script: Box::new(script), takes: Box::new(takes), seen: Mutex::default() })
+        Arc::new(Self::made(Box::new(takes), Box::new(script)))
+    }
+
+    fn made(takes: Box<dyn Fn(&Call) -> Duration + Send + Sync>, script: Script) -> Self {
+        let polled = |_: &Call, _: &str, _| Err(CallError::new(Cause::Status(404), "there is no such job"));
+        Self { script, takes, seen: Mutex::default(), polled: Box::new(polled), asked: Mutex::default() }
+    }
+
+    /// One that answers later, to who asks for the answer.
+    pub fn polled(
+        script: impl Fn(&Call) -> Result<Answer, CallError> + Send + Sync + 'static,
+        polled: impl Fn(&Call, &str, usize) -> Result<Answer, CallError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { polled: Box::new(polled), ..Self::made(Box::new(|_| Duration::ZERO), Box::new(script)) })
+    }
+
+    /// One that answers every call later.
+    pub fn answers_later() -> Arc<Self> {
+        Self::new(|_| Ok(Answer::Later(Later::default())))
+    }
+
+    /// When it was asked for answers.
+    pub fn asked(&self) -> Vec<Instant> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// The most calls it ever worked on at once, of those that `which` names.
@@ -84,11 +114,11 @@ impl ScriptedApi {
 impl Caller for ScriptedApi {
     fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
         async move {
-            let Request { call, key, body, .. } = request;
+            let Request { call, key, body, token, .. } = request;
             let (at, takes) = (Instant::now(), (self.takes)(call));
             let until = at + takes;
             let body = String::from_utf8(body).unwrap();
-            self.seen.lock().unwrap().push(Seen { key, call: call.clone(), body, at, until });
+            self.seen.lock().unwrap().push(Seen { key, call: call.clone(), body, token, at, until });
             if takes > batch_api.timeout.0 {
                 tokio::time::sleep(batch_api.timeout.0).await;
                 return Err(CallError::new(Cause::Silence, "no answer in time"));
@@ -97,6 +127,15 @@ impl Caller for ScriptedApi {
                 tokio::time::sleep(takes).await;
             }
             (self.script)(call)
+        }
+        .boxed()
+    }
+
+    fn poll<'a>(&'a self, _: &'a BatchApi, url: &'a str, request: Request<'a>) -> Calling<'a> {
+        async move {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push(Instant::now());
+            (self.polled)(request.call, url, asked.len() - 1)
         }
         .boxed()
     }

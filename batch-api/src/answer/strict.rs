@@ -23,6 +23,7 @@ impl Answer {
     pub fn in_mode(self, mode: Mode, call: &Call, unsent: &HashSet<TaskId>) -> Result<Self, CallError> {
         let (members, problem) = match (mode, self) {
             (Mode::Slots, answer) => return Ok(answer),
+            (Mode::Strict, Self::Later(later)) => return Ok(Self::Later(later)),
             (Mode::Strict, Self::AllSucceeded) => return Ok(Self::AllSucceeded),
             (Mode::Strict, Self::Members(members)) => (members, None),
             (Mode::Strict, Self::Unclear { members, problem }) => (members, Some(problem)),

@@ -98,6 +98,7 @@ impl Mapping {
             Answer::AllSucceeded => (call.members.iter().map(succeeded).collect(), None),
             Answer::Members(members) => (members, None),
             Answer::Unclear { members, problem } => (members, Some(problem)),
+            Answer::Later(later) => return Answer::Later(later),
         };
         let failed: HashMap<TaskId, Reading> =
             call.members.iter().zip(uncalled).filter_map(|(member, reading)| Some((member.id, reading?))).collect();

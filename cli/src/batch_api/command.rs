@@ -213,6 +213,8 @@ mod tests {
                 key: "k".to_owned(),
                 timeout: Duration::from_secs(1),
                 mapping: None,
+                later: false,
+                token: None,
             };
             api.run(&command, request).await.map_err(|error| (error.cause, error.message))
         };

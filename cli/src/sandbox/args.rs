@@ -52,6 +52,12 @@ pub(crate) struct SandboxArgs {
     /// How long a slow answer takes.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     slow_for: Duration,
+    /// How many calls that are done are answered later: with 202 and a `Location` that has the answer after --later-for.
+    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    later: Percent,
+    /// When the answer of such a call is there.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    later_for: Duration,
     /// Do not remember Idempotency-Keys. By default a call that is repeated under its key gets its answer again,
     /// and nothing is done twice.
     #[arg(long)]
@@ -86,6 +92,8 @@ impl SandboxArgs {
             lose: self.lose,
             slow: self.slow,
             slow_for: self.slow_for,
+            later: self.later,
+            later_for: self.later_for,
             seed: self.seed,
         }
     }

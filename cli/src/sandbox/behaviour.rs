@@ -49,6 +49,10 @@ pub(super) struct Behaviour {
     pub(super) slow: Percent,
     /// How late that is.
     pub(super) slow_for: Duration,
+    /// Calls that are done and answered later, by an address.
+    pub(super) later: Percent,
+    /// How much later that is.
+    pub(super) later_for: Duration,
     /// What everything is drawn from.
     pub(super) seed: u64,
 }
@@ -89,6 +93,11 @@ impl Behaviour {
             let Latency(from, until) = self.latency;
             CallFate::Answered(from + (until - from) * self.draw("latency", &to) / Percent::WHOLE)
         }
+    }
+
+    /// When the answer to a call under this key is there, if it comes later than the call's.
+    pub(super) fn answers_later(&self, key: &str) -> Option<Duration> {
+        self.happens("later", key, self.later).then_some(self.later_for)
     }
 
     /// What becomes of a member that comes for this time, from 1.
@@ -134,6 +143,8 @@ pub(super) mod tests {
             lose: none,
             slow: none,
             slow_for: Duration::from_secs(30),
+            later: none,
+            later_for: Duration::from_secs(10),
             seed: 1,
         }
     }

@@ -106,6 +106,11 @@ impl Ledger {
         Self { behaviour, remembers_keys, keys: HashMap::new(), members: HashMap::new(), counts, second: (0, 0) }
     }
 
+    /// When the answer to a call that is done is there, if it is answered later.
+    pub(super) fn answers_later(&self, key: &str) -> Option<Duration> {
+        self.behaviour.answers_later(key)
+    }
+
     /// What has been counted.
     pub(super) fn counts(&self) -> &Counts {
         &self.counts

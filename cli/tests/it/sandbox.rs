@@ -46,6 +46,17 @@ fn a_run_against_a_faulty_sandbox_ends_with_every_task_done_once() {
 }
 
 #[test]
+fn a_run_waits_for_answers_that_come_later() {
+    let folder = folder(60, &["--later", "50%", "--later-for", "1s", "--fail", "10%"]);
+    let api = "{url: \"http://127.0.0.1:${PORT}/\", timeout: 5s, answers_within: 1h}";
+    folder.write("policy.yaml", with_batch_api(api));
+    let summary = folder.summary(&[]);
+    assert_eq!((&summary["total"], &summary["open"]), (&json!(60), &json!(0)), "{summary}");
+    let done: usize = calls(&folder).iter().map(|call| call["members"].as_array().unwrap().len()).sum();
+    assert_eq!(done, 60, "each task was called once");
+}
+
+#[test]
 fn a_tenth_of_the_members_fails() {
     let folder = folder(200, &["--fail", "10%"]);
     let summary = folder.summary(&[]);

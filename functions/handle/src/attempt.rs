@@ -34,7 +34,7 @@ enum Begun {
     Overtaken,
     /// Its lane was paused meanwhile.
     Paused,
-    /// The members that were to be called were dropped, and others are left.
+    /// The members that were to be called were dropped, or have outcomes by now, and others are left.
     Dropped,
 }
 
@@ -52,12 +52,12 @@ impl Prepared {
         self.members.is_empty() && self.gone.is_empty()
     }
 
-    /// The same without members that the batch has dropped.
-    fn without(self, batch: &Batch) -> Self {
-        let called = |id: &TaskId| batch.members.slot(id).is_some_and(|slot| !batch.dropped.get(slot));
+    /// The same without members that the batch has dropped, or that have an outcome by now.
+    fn without_closed(self, batch: &Batch) -> Self {
+        let called = |id: &TaskId| batch.members.slot(id).is_some_and(|slot| batch.is_open(slot));
         let members = self.members.into_iter().zip(self.registered);
         let (members, registered) = members.filter(|(member, _)| called(&member.id)).unzip();
-        let gone = self.gone.into_iter().filter(|slot| !batch.dropped.get(*slot)).collect();
+        let gone = self.gone.into_iter().filter(|slot| batch.is_open(*slot)).collect();
         Self { members, registered, gone }
     }
 }
@@ -133,6 +133,9 @@ impl Handle {
         let result = self.call(&batch, policy, members, &registered).await;
         // The call is over, even if its outcome cannot be recorded.
         let put_off = self.leave(&Called { pass, batch: &batch, policy, result: &result }).await;
+        if let Ok(Answer::Later(later)) = result {
+            return self.stay_open(batch, policy, (later, gone), more).await;
+        }
         self.end(batch, policy, EndedAttempt { result, gone, put_off }, more).await
     }
 
@@ -160,8 +163,8 @@ impl Handle {
         }
     }
 
-    /// Reads the members and begins the attempt. What is read stays as it is: members get outcomes only in an attempt, and
-    /// none can have run in between.
+    /// Reads the members and begins the attempt. Contents stay as they are. Members that were dropped are not called, nor those
+    /// whose outcome was posted meanwhile for an earlier call.
     async fn begin(
         &self,
         message: HandleMessage,
@@ -173,7 +176,11 @@ impl Handle {
         pause(pass.times.ahead(self.world.now()).saturating_sub(CALL_AHEAD)).await;
         let timeout = policy.batch_api.timeout.0;
         let began = self.world.now();
-        let batch = match self.batches.begin(message.batch, message.attempt, timeout).await? {
+        let begun = match policy.batch_api.answers_within {
+            None => self.batches.begin(message.batch, message.attempt, timeout).await?,
+            Some(_) => self.batches.begin_with_token(message.batch, message.attempt, timeout).await?,
+        };
+        let batch = match begun {
             Write::Done(batch) => batch,
             Write::Refused(None) => return Err(HandleError::UnknownBatch(message.batch)),
             Write::Refused(Some(batch)) => return Ok(Begun::Refused(batch)),
@@ -186,7 +193,7 @@ impl Handle {
                 return Err(error.into());
             }
         };
-        let prepared = prepared.without(&batch);
+        let prepared = prepared.without_closed(&batch);
         // Nobody is left of the part that was to be called, but there are others.
         if prepared.is_empty() && !batch.unsettled().is_empty() {
             self.batches.take_back(&batch).await?;
@@ -214,7 +221,15 @@ impl Handle {
 
     /// Reads the members that are to be called.
     async fn prepare(&self, batch: &Batch) -> Result<Prepared, HandleError> {
-        let slots = batch.called();
+        self.prepare_slots(batch, batch.called()).await
+    }
+
+    /// Reads the members of the call that an open attempt is for.
+    pub(crate) async fn members_asked(&self, batch: &Batch) -> Result<Vec<CallMember>, HandleError> {
+        Ok(self.prepare_slots(batch, batch.asked()).await?.members)
+    }
+
+    async fn prepare_slots(&self, batch: &Batch, slots: Vec<usize>) -> Result<Prepared, HandleError> {
         let ids: Vec<TaskId> = slots.iter().filter_map(|slot| batch.members.ids().get(*slot)).copied().collect();
         let mut contents = self.tasks.contents(&ids).await?;
         let mut gone = BTreeSet::new();
@@ -242,14 +257,8 @@ impl Handle {
         members: Vec<CallMember>,
         registered: &[Timestamp],
     ) -> Result<Answer, CallError> {
-        let call = Call {
-            batch_id: batch.id,
-            kind: batch.lane.kind.clone(),
-            attempt: batch.attempts,
-            target: batch.lane.target.clone(),
-            members,
-        };
-        let request = Request::new(&policy.batch_api, &call)?;
+        let call = call_of(batch, members);
+        let request = Request::new(&policy.batch_api, &call)?.with_token(batch.token());
         metrics::counter!(CALLS).increment(1);
         let called = self.world.now();
         if batch.attempts == 1 {
@@ -274,10 +283,16 @@ impl Handle {
                     tracing::warn!(batch = %batch.id, attempt = batch.attempts, "{mismatch}");
                 }
             }
-            Ok(Answer::AllSucceeded) => {}
+            Ok(Answer::AllSucceeded | Answer::Later(_)) => {}
         }
         result
     }
+}
+
+/// The latest call of a batch, for these members.
+pub(crate) fn call_of(batch: &Batch, members: Vec<CallMember>) -> Call {
+    let (kind, target) = (batch.lane.kind.clone(), batch.lane.target.clone());
+    Call { batch_id: batch.id, kind, attempt: batch.attempts, target, members }
 }
 
 /// Whether so many workers in a row died while they called the same members that these may be the cause.

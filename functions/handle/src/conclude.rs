@@ -2,19 +2,27 @@
 
 use std::time::Duration;
 
-use fanfold::aws::Write;
+use fanfold::aws::{StoreError, Write};
 use fanfold::bits::Bits;
 use fanfold::grouping::{First, Follows};
 use fanfold::lane::Lane;
-use fanfold::limits::DELAY_MIN;
+use fanfold::limits::{CONTENTION_TRIES_MAX, DELAY_MIN};
 use fanfold::messages::{AckRequest, HandleMessage, NotifyMessage};
 use fanfold::metrics::{CALLS_SPLIT, MEMBERS_FAILED, MEMBERS_SUCCEEDED, RETRIES};
 use fanfold::policy::Policy;
 use fanfold::store::batches::{Batch, BatchStatus};
 
-use crate::settle::{EndedAttempt, settle};
+use crate::settle::{EndedAttempt, settle_call};
 use crate::step::{Afterwards, NextPart};
 use crate::{Handle, HandleError};
+
+/// The end of an attempt as it was written.
+struct Recorded {
+    /// The batch before.
+    batch: Batch,
+    settled: Batch,
+    split: bool,
+}
 
 impl Handle {
     /// Writes down how an attempt ended, and sends what follows. `more`: see [`HandleMessage::more`].
@@ -25,10 +33,7 @@ impl Handle {
         ended: EndedAttempt,
         more: bool,
     ) -> Result<Afterwards, HandleError> {
-        let settlement = settle(&batch, ended, policy, self.world.now(), self.world.random.next());
-        let split = settlement.split;
-        let Write::Done(settled) = self.batches.settle(&batch, settlement).await? else {
-            tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
+        let Some(Recorded { batch, settled, split }) = self.record(batch, policy, ended).await? else {
             return Ok(Afterwards::Waits);
         };
         count(&batch, &settled, split);
@@ -37,6 +42,35 @@ impl Handle {
             return Ok(Afterwards::NextPart(Box::new(next)));
         }
         self.conclude(&settled, Some(policy), more).await
+    }
+
+    /// Writes down how an attempt ended. If outcomes were posted meanwhile, they count. None: a later attempt overtook this one.
+    async fn record(
+        &self,
+        batch: Batch,
+        policy: &Policy,
+        ended: EndedAttempt,
+    ) -> Result<Option<Recorded>, HandleError> {
+        let asked = batch.asked();
+        let (mut batch, mut ended) = (batch, ended);
+        for _ in 0..CONTENTION_TRIES_MAX {
+            // Outcomes are posted for calls with a token only.
+            let kept = batch.secret.is_some().then(|| ended.clone());
+            let moment = (self.world.now(), self.world.random.next());
+            let settlement = settle_call(&batch, &asked, ended, policy, moment);
+            let split = settlement.split;
+            match (self.batches.settle(&batch, settlement).await?, kept) {
+                (Write::Done(settled), _) => return Ok(Some(Recorded { batch, settled, split })),
+                (Write::Refused(Some(stands)), Some(kept)) if stands.is_same_attempt(&batch) => {
+                    (batch, ended) = (stands, kept);
+                }
+                (Write::Refused(_), _) => {
+                    tracing::warn!(batch = %batch.id, attempt = batch.attempts, "a later attempt overtook this one");
+                    return Ok(None);
+                }
+            }
+        }
+        Err(StoreError::Contended { what: format!("ending an attempt of batch {}", batch.id) }.into())
     }
 
     /// The attempt could not begin, because another worker began it. Does what that worker may have left undone.
@@ -48,6 +82,8 @@ impl Handle {
             (BatchStatus::InProgress, Some(_)) => {
                 self.come_later(batch, message, from.since(self.world.now()) + DELAY_MIN).await
             }
+            // Its call is answered later.
+            (BatchStatus::InProgress, None) if batch.later.is_some() => self.look_after(batch, message, from).await,
             (BatchStatus::Grouping | BatchStatus::Formed, _) => self.come_later(batch, message, Duration::ZERO).await,
             (BatchStatus::InProgress, None) | (BatchStatus::Done, _) => self.conclude(batch, None, more).await,
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanfold::aws::StoreError;
+use fanfold::aws::{StoreError, Write};
 use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold::messages::HandleMessage;
@@ -40,7 +40,14 @@ impl Handle {
         if called.len() < batch.unsettled().len() {
             slots = self.cut_short(&batch, batch.unsettled()).await?;
         }
-        let dropped = self.batches.drop_members(&batch, &slots).await?.done();
+        let dropped = match self.batches.drop_members(&batch, &slots).await? {
+            Write::Done(dropped) => Some(dropped),
+            // Outcomes were posted meanwhile: their members are not dropped.
+            Write::Refused(Some(stands)) if stands.is_same_attempt(&batch) => {
+                return Box::pin(self.drop_some(stands)).await;
+            }
+            Write::Refused(_) => None,
+        };
         if dropped.is_some() {
             let members = slots.count();
             tracing::info!(batch = %batch.id, members, "members are not called: their fan-outs were cut short");

@@ -1,14 +1,18 @@
-//! The step `handle`: calls the batch API, retries, and records outcomes.
+//! The step `handle`: calls the batch API, retries, and records outcomes, those too that come later.
 
 mod attempt;
 mod breaker;
 mod conclude;
 mod drop;
+mod later;
 mod lead_on;
 mod outcomes;
 mod pace;
 mod places;
+mod posted;
+mod posts;
 mod release;
+mod routes;
 mod settle;
 mod step;
 mod times;
@@ -30,6 +34,10 @@ use fanfold::store::policies::Policies;
 use fanfold::store::tasks::Tasks;
 use fanfold_batch_api::Caller;
 use uuid::Uuid;
+
+#[cfg(feature = "openapi")]
+pub use routes::describe;
+pub use routes::router;
 
 /// Calls batch APIs and records the outcomes of members.
 pub struct Handle {

@@ -15,7 +15,7 @@ use fanfold_batch_api::{Answer, CallError, MemberAnswer, MemberOutcome, Mismatch
 const FURTHER: &str = "further errors";
 
 /// The error of a member that failed without a given reason.
-const NO_REASON: &str = "failed, without an error message";
+pub(crate) const NO_REASON: &str = "failed, without an error message";
 
 /// A slot to be tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,14 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     pub(crate) fn of(batch: &Batch) -> Self {
         let (succeeded, failed) = (batch.succeeded.clone(), batch.failed.clone());
-        let (errors, codes) = (batch.errors.clone(), batch.codes.clone());
+        // A member that was to be tried again, and is called, has none any more.
+        let mut with_error = failed.clone();
+        with_error.merge(&batch.again);
+        let of_those = |said: &[(String, Bits)]| {
+            let said = said.iter().map(|(text, slots)| (text.clone(), slots.and(&with_error)));
+            said.filter(|(_, slots)| !slots.is_zero()).collect::<Vec<_>>()
+        };
+        let (errors, codes) = (of_those(&batch.errors), of_those(&batch.codes));
         Self { succeeded, failed, silent: batch.silent.iter().collect(), errors, codes, results: Vec::new() }
     }
 
@@ -64,6 +71,7 @@ impl Outcomes {
             Ok(Answer::AllSucceeded) => called.into_iter().for_each(|slot| self.succeeded.set(slot)),
             Ok(Answer::Members(members)) => return self.by_member(batch, called, members, None),
             Ok(Answer::Unclear { members, problem }) => return self.by_member(batch, called, members, Some(&problem)),
+            Ok(Answer::Later(later)) => return self.by_member(batch, called, later.members, None),
             Err(error) if error.retriable || put_off => {
                 let CallError { message, code, .. } = &error;
                 let retry = |slot| Retry { slot, error: message.clone(), code: code.clone(), after: None };
@@ -76,6 +84,17 @@ impl Outcomes {
 
     pub(crate) fn fail(&mut self, slot: usize, error: &str, code: Option<&str>) {
         self.failed.set(slot);
+        self.because(slot, error, code);
+    }
+
+    /// The batch API answered that a slot failed: it did not work.
+    pub(crate) fn fail_clearly(&mut self, slot: usize, error: &str, code: Option<&str>) {
+        self.silent.remove(&slot);
+        self.fail(slot, error, code);
+    }
+
+    /// Notes why a slot has not succeeded.
+    pub(crate) fn because(&mut self, slot: usize, error: &str, code: Option<&str>) {
         if let Some(code) = code {
             let full = self.codes.len() >= CODES_PER_BATCH_MAX;
             match self.codes.iter_mut().find(|(known, _)| known == code) {
@@ -92,6 +111,26 @@ impl Outcomes {
             Some((_, slots)) => slots.set(slot),
             None => self.errors.push((error.to_owned(), std::iter::once(slot).collect())),
         }
+    }
+
+    /// Forgets why a slot had not succeeded.
+    pub(crate) fn forget(&mut self, slot: usize) {
+        let one: Bits = std::iter::once(slot).collect();
+        for said in [&mut self.errors, &mut self.codes] {
+            said.iter_mut().for_each(|(_, slots)| *slots = slots.minus(&one));
+            said.retain(|(_, slots)| !slots.is_zero());
+        }
+    }
+
+    /// Tries these slots again, for which the outcome `retry` was posted.
+    pub(crate) fn posted_again(&mut self, batch: &Batch, again: &Bits) -> Vec<Retry> {
+        let again: Vec<usize> = again.iter().filter(|slot| self.is_open(*slot)).collect();
+        let retry = |slot| {
+            self.forget(slot);
+            let error = batch.error(slot).unwrap_or(NO_REASON).to_owned();
+            Retry { slot, error, code: batch.code(slot).map(str::to_owned), after: None }
+        };
+        again.into_iter().map(retry).collect()
     }
 
     /// Slots without a success for which a call may have worked all the same.
@@ -150,10 +189,7 @@ impl Outcomes {
                     self.succeeded.set(slot);
                     self.results.extend(result.map(|result| (slot, result)));
                 }
-                MemberOutcome::Failed => {
-                    self.silent.remove(&slot);
-                    self.fail(slot, &error, code.as_deref());
-                }
+                MemberOutcome::Failed => self.fail_clearly(slot, &error, code.as_deref()),
                 // An earlier call without an answer may still have worked.
                 MemberOutcome::Retry => retry.push(Retry { slot, error, code, after }),
                 MemberOutcome::Unclear => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use fanfold::backoff::Backoff;
+use fanfold::bits::Bits;
 use fanfold::clock::Timestamp;
 use fanfold::grouping::{gave_up_waiting, waited_in_vain};
 use fanfold::limits::{ERROR_BYTES_MAX, RETRY_AFTER_MAX};
@@ -15,6 +16,7 @@ use fanfold_batch_api::{Answer, CallError, Cause};
 use crate::outcomes::{Outcomes, Retry};
 
 /// How an attempt ended.
+#[derive(Clone)]
 pub(crate) struct EndedAttempt {
     /// The result of the call.
     pub(crate) result: Result<Answer, CallError>,
@@ -24,20 +26,30 @@ pub(crate) struct EndedAttempt {
     pub(crate) put_off: Option<Timestamp>,
 }
 
-/// Computes the batch's outcomes after an attempt, and when the next attempt is due.
-pub(crate) fn settle(batch: &Batch, ended: EndedAttempt, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
+/// Computes the batch's outcomes after an attempt, and when the next attempt is due. `slots`: those that the call was for. Outcomes of
+/// some may have come while it was made or open.
+pub(crate) fn settle_call(
+    batch: &Batch,
+    slots: &[usize],
+    ended: EndedAttempt,
+    policy: &Policy,
+    (now, random): (Timestamp, u64),
+) -> Settlement {
     let EndedAttempt { result, gone, put_off } = ended;
     let asked = result.as_ref().err().and_then(|error| error.retry_after);
     let asked = asked.map(|asked| asked.delay(now).min(RETRY_AFTER_MAX)).unwrap_or_default();
     let in_vain = put_off.is_some() && waited_in_vain(batch, now);
-    let before = batch.unsettled();
-    let mut called = if in_vain || concerns_all(&result) { before.clone() } else { batch.called() };
-    called.retain(|slot| !gone.contains(slot));
+    let before = open_at_call(batch, slots);
     let mut outcomes = Outcomes::of(batch);
-    for slot in &gone {
+    let mut called = if in_vain || concerns_all(&result) { before.clone() } else { slots.to_vec() };
+    // What the call's own answer says of a member counts more than that it was posted as to be tried again.
+    let again = batch.again.minus(&answered(batch, &result));
+    batch.again.minus(&again).iter().for_each(|slot| outcomes.forget(slot));
+    called.retain(|slot| !gone.contains(slot) && batch.is_open(*slot) && !again.get(*slot));
+    for slot in gone.iter().filter(|slot| batch.is_open(**slot)) {
         outcomes.fail(*slot, "the task's record is gone", None);
     }
-    let attempts = attempts(batch, put_off.is_some());
+    let attempts = attempts(batch, &before, put_off.is_some());
     let shows = shows(&result, put_off.is_some());
     let several = called.len() > 1;
     let splits = several && shows.fails() && is_split_after(batch, &called, &result, attempts, policy);
@@ -45,20 +57,18 @@ pub(crate) fn settle(batch: &Batch, ended: EndedAttempt, policy: &Policy, now: T
     let shows = if several && shows.fails() && !splits { Shows::Nothing } else { shows };
     let waits = shows == Shows::Nothing || (splits && result.as_ref().is_err_and(|error| error.retriable));
     let mut retry = outcomes.take(batch, called, result, put_off.is_some() || splits);
+    retry.extend(outcomes.posted_again(batch, &again));
     // Members that ask for different delays are called together: none of them before its time.
     let asked_by_members = retry.iter().filter_map(|retry| retry.after).max().unwrap_or_default().min(RETRY_AFTER_MAX);
     let gives_up = if put_off.is_some() { in_vain } else { !splits && attempts >= policy.max_attempts };
-    for Retry { slot, error, code, .. } in if gives_up { std::mem::take(&mut retry) } else { Vec::new() } {
-        let error = match put_off {
-            None => format!("gave up after {attempts} attempts: {error}"),
-            Some(_) => gave_up_waiting(&error),
-        };
-        outcomes.fail(slot, &error, code.as_deref());
+    if gives_up {
+        give_up(&mut outcomes, std::mem::take(&mut retry), attempts, put_off.is_some());
     }
     let ended = if batch.parts.is_empty() { batch.ended + 1 } else { attempts };
     let pause = Backoff::from(&policy.backoff).after(ended, random).max(asked).max(asked_by_members);
-    let pause = now.plus(pause).max(put_off.unwrap_or_default());
-    let open: Vec<usize> = before.iter().copied().filter(|slot| outcomes.is_open(*slot)).collect();
+    let pause = now.plus(pause).max(put_off.unwrap_or_default()).max(batch.again_at.unwrap_or_default());
+    let is_left = |slot: &usize| outcomes.is_open(*slot) && !batch.dropped.get(*slot);
+    let open: Vec<usize> = before.iter().copied().filter(is_left).collect();
     let parts = match put_off {
         Some(_) => batch.parts.clone(),
         None if splits && batch.parts.is_empty() => Parts::split(&open, shows),
@@ -80,6 +90,15 @@ pub(crate) fn settle(batch: &Batch, ended: EndedAttempt, policy: &Policy, now: T
     }
 }
 
+/// Fails members that are not tried again.
+fn give_up(outcomes: &mut Outcomes, members: Vec<Retry>, attempts: u32, put_off: bool) {
+    for Retry { slot, error, code, .. } in members {
+        let error =
+            if put_off { gave_up_waiting(&error) } else { format!("gave up after {attempts} attempts: {error}") };
+        outcomes.fail(slot, &error, code.as_deref());
+    }
+}
+
 /// When a batch may be called again; `pause`: the end of the pause after a failed call; `waits`: all its parts do.
 fn due(waits: bool, parts: &Parts, open: &[usize], pause: Timestamp) -> Timestamp {
     // After a fault that may pass, or if nothing is known of the batch API, the other parts wait, too.
@@ -87,12 +106,29 @@ fn due(waits: bool, parts: &Parts, open: &[usize], pause: Timestamp) -> Timestam
 }
 
 /// Attempts of a batch that count, or of the part of it that was called; this one among them, unless it was put off.
-fn attempts(batch: &Batch, put_off: bool) -> u32 {
+fn attempts(batch: &Batch, open: &[usize], put_off: bool) -> u32 {
     let before = match batch.parts.is_empty() {
         true => batch.ended.saturating_sub(batch.refused),
-        false => batch.parts.next(&batch.unsettled()).1,
+        false => batch.parts.next(open).1,
     };
     before + u32::from(!put_off)
+}
+
+/// The slots of which the answer to the call says something.
+fn answered(batch: &Batch, result: &Result<Answer, CallError>) -> Bits {
+    match result {
+        Ok(Answer::AllSucceeded) => batch.again.clone(),
+        Ok(Answer::Members(members) | Answer::Unclear { members, .. }) if !batch.again.is_zero() => {
+            members.iter().filter_map(|member| batch.members.slot(&member.id)).collect()
+        }
+        _ => Bits::default(),
+    }
+}
+
+/// The slots without an outcome when the call was made, as far as that shows which part of the batch was called: some of it, or of
+/// others, may have got theirs since.
+fn open_at_call(batch: &Batch, slots: &[usize]) -> Vec<usize> {
+    batch.unsettled().into_iter().chain(slots.iter().copied()).collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
 /// Whether a result is not about the members that were called, but all: there was no call, and will be none.

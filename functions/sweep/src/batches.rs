@@ -50,7 +50,7 @@ impl Sweep {
                 );
             } else if let Some(stopped) = gate
                 .and_then(|gate| gate.stopped.as_ref())
-                .filter(|_| HandleMessage::due(&batch, self.world.now()).is_some())
+                .filter(|_| batch.later.is_none() && HandleMessage::due(&batch, self.world.now()).is_some())
             {
                 if waited_in_vain(&batch, self.world.now()) {
                     messages.extend(at_once(&batch));
@@ -117,7 +117,7 @@ impl Sweep {
             self.gates.keep_place(&place).await?;
         }
         let due = |message: HandleMessage| {
-            let due = batch.lease_until.or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
+            let due = batch.lease_until.or(batch.look_at()).or(batch.turns.at().max(batch.retry_at)).unwrap_or(now);
             (message, due.since(now))
         };
         Ok(HandleMessage::awaited(batch).map(|(message, _)| due(message)))

@@ -30,6 +30,8 @@ codes! {
     MalformedJson: BAD_REQUEST, "malformed_json", "Malformed JSON", "the body is not JSON";
     UnreadableBody: BAD_REQUEST, "unreadable_body", "Unreadable body", "the body did not arrive in full";
     NotForBrowsers: FORBIDDEN, "not_for_browsers", "Not for browsers", "in the local API only: a web page sent this request";
+    WrongToken: FORBIDDEN, "wrong_token", "Wrong token",
+        "the header Fanfold-Token is missing, or is not that of a call of the batch";
     UnknownRoute: NOT_FOUND, "unknown_route", "Unknown route", "no route has this path";
     UnknownFanout: NOT_FOUND, "unknown_fanout", "Unknown fan-out", "there is no such fan-out, or it ended long ago";
     NoProducer: CONFLICT, "no_producer", "No producer", "the fan-out has no producer";
@@ -67,6 +69,8 @@ codes! {
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
         "some tasks cannot be accepted; `errors` names them, and no task was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";
+    InvalidOutcomes: UNPROCESSABLE_ENTITY, "invalid_outcomes", "Invalid outcomes",
+        "an entry names no member of the batch, or one that is named twice; `errors` names it, and no outcome was recorded";
     InvalidCounts: UNPROCESSABLE_ENTITY, "invalid_counts", "Invalid counts",
         "nothing was counted: each fan-out is unknown, exact, or has ended";
     InvalidScope: UNPROCESSABLE_ENTITY, "invalid_scope", "Invalid scope",

@@ -160,6 +160,10 @@ impl HandleMessage {
             (BatchStatus::InProgress, Some(lease_until)) => {
                 Some((attempt(batch.attempts), batch.turns.at().max(Some(lease_until))?))
             }
+            // It is answered later, by its deadline.
+            (BatchStatus::InProgress, None) if batch.later.is_some() => {
+                Some((attempt(batch.attempts), batch.look_at()?))
+            }
             (BatchStatus::InProgress, None) => {
                 let due = batch.retry_at.unwrap_or(batch.updated_at);
                 Some((attempt(batch.attempts + 1), batch.turns.at().max(Some(due))?))

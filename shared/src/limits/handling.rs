@@ -111,3 +111,13 @@ pub const OTHER_PROBE_WAIT: Duration = Duration::from_secs(5);
 /// How long a batch waits for a batch API that refuses every call, before its members fail: a long weekend. Well below
 /// [`RETENTION`](super::RETENTION).
 pub const REFUSED_MAX: Duration = Duration::from_secs(3 * 24 * 3_600);
+
+/// The longest that a batch API that answers later may take: a day. Below [`REFUSED_MAX`], and so below what tasks are kept for.
+pub const ANSWERS_WITHIN_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// The least that it may have.
+pub const ANSWERS_WITHIN_MIN: Duration = Duration::from_secs(1);
+
+/// The pause before the address of an answer is asked again, if the batch API names none: at first, and at most. Between these it
+/// grows with the time that the call has been open.
+pub const POLL_PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));

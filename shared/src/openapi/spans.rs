@@ -5,7 +5,9 @@ use std::time::Duration;
 use schemars::generate::Contract;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::limits::{BATCH_API_TIMEOUT_MAX, DELAY_MAX, IDLE_LIMITS, RETRY_AFTER_MAX};
+use crate::limits::{
+    ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, DELAY_MAX, IDLE_LIMITS, RETRY_AFTER_MAX,
+};
 
 /// A duration as it is written out; other spellings of the units are read, too.
 const SPAN: &str = "^[0-9]{1,9}(ns|us|ms|s|m|h|day)( [0-9]{1,9}(ns|us|ms|s|m|h|day))*$";
@@ -26,6 +28,12 @@ pub(crate) fn pause(generator: &mut SchemaGenerator) -> Schema {
 
 pub(crate) fn timeout(generator: &mut SchemaGenerator) -> Schema {
     span(generator, 1, BATCH_API_TIMEOUT_MAX)
+}
+
+/// How long after a status 202 outcomes may come, or nothing.
+pub(crate) fn answers_within(generator: &mut SchemaGenerator) -> Schema {
+    let span = span(generator, ANSWERS_WITHIN_MIN.as_secs(), ANSWERS_WITHIN_MAX);
+    json_schema!({"anyOf": [span, {"type": "null"}]})
 }
 
 /// An optional idle limit of a fan-out.

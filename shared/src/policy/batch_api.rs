@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Span;
 use super::check::Faults;
-use crate::limits::{BATCH_API_TIMEOUT_MAX, MAPPING_BYTES_MAX};
+use crate::limits::{ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, MAPPING_BYTES_MAX};
 use crate::mapping::{Match, Preset, RequestMapping, ResponseMapping, preset_names};
 
 /// The batch API: how it is called, by exactly one of `url` and `command`, how long a call may take, and how calls and answers are
@@ -28,6 +28,8 @@ pub struct BatchApi {
     pub response: Option<ResponseMapping>,
     /// Whether a member that did not succeed fails the call.
     pub mode: Mode,
+    /// How long after a status 202 outcomes may come. None: such an answer is read like any other.
+    pub answers_within: Option<Span>,
 }
 
 /// Whether a member that did not succeed fails the call.
@@ -123,6 +125,11 @@ struct Fields {
     /// Whether a member that did not succeed fails the call: `slots` (no, each member has its own outcome) or `strict` (yes).
     #[serde(default, skip_serializing_if = "Mode::is_default")]
     mode: Mode,
+    /// The batch API may answer with a status 202, and later: how long after that. Its outcomes are posted, or asked for at the
+    /// address that its `Location` names. At most a day.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::answers_within"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answers_within: Option<Span>,
 }
 
 fn ten_seconds() -> Span {
@@ -133,7 +140,8 @@ impl TryFrom<Fields> for BatchApi {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, String> {
-        let Fields { mut url, command, timeout, preset, mut with, mut request, mut response, mode } = fields;
+        let Fields { mut url, command, timeout, preset, mut with, mut request, mut response, mode, answers_within } =
+            fields;
         let mut form = String::new();
         if let Some(name) = &preset {
             let found = Preset::named(name).ok_or_else(|| {
@@ -150,7 +158,7 @@ impl TryFrom<Fields> for BatchApi {
         }
         let mut ways = [url.map(Way::Url), command.map(Way::Command)].into_iter().flatten();
         match (ways.next(), ways.next()) {
-            (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response, mode }),
+            (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response, mode, answers_within }),
             (None, _) => Err(format!("does not say how it is called, one of {} is needed{form}", Way::FIELDS)),
             (Some(one), Some(other)) => {
                 let (one, other) = (one.field(), other.field());
@@ -161,8 +169,8 @@ impl TryFrom<Fields> for BatchApi {
 }
 
 impl From<BatchApi> for Fields {
-    fn from(BatchApi { way, timeout, preset, with, request, response, mode }: BatchApi) -> Self {
-        let none = Self { url: None, command: None, timeout, preset, with, request, response, mode };
+    fn from(BatchApi { way, timeout, preset, with, request, response, mode, answers_within }: BatchApi) -> Self {
+        let none = Self { url: None, command: None, timeout, preset, with, request, response, mode, answers_within };
         match way {
             Way::Url(url) => Self { url: Some(url), ..none },
             Way::Command(command) => Self { command: Some(command), ..none },
@@ -174,7 +182,8 @@ impl BatchApi {
     /// One that is called in this way, as any batch API is.
     #[must_use]
     pub fn new(way: Way, timeout: Span) -> Self {
-        Self { way, timeout, preset: None, with: Map::new(), request: None, response: None, mode: Mode::default() }
+        let (with, mode) = (Map::new(), Mode::default());
+        Self { way, timeout, preset: None, with, request: None, response: None, mode, answers_within: None }
     }
 
     /// The preset that it uses.
@@ -224,6 +233,24 @@ impl BatchApi {
         }
     }
 
+    /// Names what is wrong with the time for an answer that comes later.
+    fn check_answers_within(&self, faults: &mut Faults) {
+        let Some(within) = self.answers_within else { return };
+        let field = "batch_api.answers_within";
+        if let Way::Command(_) = self.way {
+            faults.add(field, "is about HTTP, and the batch API is a `command`; `url` is allowed");
+        }
+        if within.0 < ANSWERS_WITHIN_MIN {
+            faults.add(field, format!("is {within}, at least {} is needed", Span(ANSWERS_WITHIN_MIN)));
+        }
+        faults.whole_millis(field, within);
+        faults.at_most(field, within, ANSWERS_WITHIN_MAX);
+        if self.mode == Mode::Strict {
+            let problem = "is `strict`, and with `answers_within` outcomes may come in parts; `slots` is allowed";
+            faults.add("batch_api.mode", problem);
+        }
+    }
+
     /// Names what is wrong with it.
     pub(super) fn check(&self, faults: &mut Faults) {
         match &self.way {
@@ -234,6 +261,7 @@ impl BatchApi {
             Way::Command(_) => {}
         }
         self.check_mappings(faults);
+        self.check_answers_within(faults);
         if self.timeout.0.is_zero() {
             faults.add("batch_api.timeout", "is 0s, more is needed");
         }
@@ -262,6 +290,36 @@ mod tests {
             assert_eq!(serde_json::to_value(&read).unwrap(), json);
             assert!(json.get(read.way.field()).is_some() && Way::FIELDS.contains(read.way.field()));
         }
+    }
+
+    #[test]
+    fn an_answer_that_comes_later_has_its_time() {
+        let faults = |batch_api: Value| {
+            let policy = json!({"kind": "parcel", "target": "kind", "batch_api": batch_api});
+            let checked = shape::<super::super::Policy>(policy).unwrap().check();
+            checked.map_or_else(
+                |error| error.0.into_iter().map(|fault| (fault.field, fault.problem)).collect(),
+                |()| Vec::new(),
+            )
+        };
+        let url = |within: Value| json!({"url": "https://example.com/", "answers_within": within});
+        for right in [json!("1s"), json!("1day"), json!(3_600), json!(null)] {
+            assert_eq!(faults(url(right.clone())), [], "{right}");
+        }
+        let field = "batch_api.answers_within".to_owned();
+        for (wrong, problem) in [
+            ("0s", "is 0s, at least 1s is needed"),
+            ("25h", "is 1day 1h, at most 1day is allowed"),
+            ("1500us 1s", "is 1s 1ms 500us, whole milliseconds are allowed"),
+        ] {
+            assert_eq!(faults(url(json!(wrong))), [(field.clone(), problem.to_owned())]);
+        }
+        let command = faults(json!({"command": ["x"], "answers_within": "1h"}));
+        assert_eq!(command, [(field, "is about HTTP, and the batch API is a `command`; `url` is allowed".to_owned())]);
+        let strict = faults(json!({"url": "https://example.com/", "answers_within": "1h", "mode": "strict"}));
+        assert!(strict.len() == 1 && strict[0].0 == "batch_api.mode" && strict[0].1.contains("`slots` is allowed"));
+        let read: BatchApi = shape(url(json!("2h"))).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap()["answers_within"], "2h");
     }
 
     #[test]

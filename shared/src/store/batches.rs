@@ -1,6 +1,7 @@
 //! Batches: who is in them and what became of each.
 
 mod attempts;
+mod later;
 mod record;
 mod results;
 mod settlement;
@@ -16,6 +17,7 @@ use crate::masks::Masks;
 use crate::members::Members;
 use crate::policy::Weight;
 
+pub use self::later::{Later, Poll, TokenSecret};
 pub use self::record::Batch;
 pub use self::results::ResultReader;
 pub use self::settlement::Settlement;

@@ -1,6 +1,9 @@
 """Requests that lead to each problem that is described, and whether all of them came."""
 
+import http.server
+import json
 import socket
+import threading
 import time
 
 NOBODY = "01890000-0000-7000-8000-000000000001"
@@ -20,12 +23,49 @@ def bodies():
         ("POST", "/fanouts", "/fanouts", {}),
         ("POST", "/fanouts/{id}/items", f"/fanouts/{NOBODY}/items", {"items": 1}),
         ("POST", "/fanouts/{id}/seal", f"/fanouts/{NOBODY}/seal", {}),
+        ("POST", "/batches/{id}/outcomes", f"/batches/{NOBODY}/outcomes", {"members": []}),
         ("POST", "/tasks", "/tasks", {"tasks": [task]}),
         ("POST", "/acks", "/acks", {"items": []}),
         ("POST", "/counts", "/counts", {"counts": [{"fanout": NOBODY}]}),
         ("PUT", "/policies/{kind}", "/policies/probe", policy),
         *[("POST", path, path, {"kind": "nothing.here"}) for path in ("/pause", "/resume", "/drain", "/tasks/cancel")],
     ]
+
+
+class LateApi(http.server.BaseHTTPRequestHandler):
+    """A batch API that accepts every call, and answers later."""
+
+    calls = []
+
+    def do_POST(self):
+        call = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        LateApi.calls.append((call["batch_id"], self.headers["fanfold-token"], call["members"][0]["id"]))
+        self.send_response(202)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def post_outcomes(server, send):
+    """Posts outcomes of a call that is answered later, and some that cannot be used."""
+    api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), LateApi)
+    threading.Thread(target=api.serve_forever, daemon=True).start()
+    batch_api = {"url": f"http://127.0.0.1:{api.server_port}/", "answers_within": "10m"}
+    policy = {"target": "kind", "linger": 0, "batch_api": batch_api}
+    send("PUT", "/policies/{kind}", "/policies/probe-later", policy)
+    send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-later", "content": 1}]})
+    while not LateApi.calls:
+        time.sleep(0.05)
+    batch, token, task = LateApi.calls[0]
+    route = "/batches/{id}/outcomes"
+    for named, token, member in [
+        ("x:y", token, task), (NOBODY, token, task), (batch, "1.x", task), (batch, token, NOBODY), (batch, token, task),
+    ]:  # fmt: skip
+        body = {"members": [{"id": member, "outcome": "succeeded"}]}
+        send("POST", route, f"/batches/{named}/outcomes", body, {"fanfold-token": token})
+    api.shutdown()
 
 
 def send(server):
@@ -37,6 +77,7 @@ def send(server):
         answered.add((f"{method} {route}", status, answer.get("code") if status >= 400 else None))
         return answer
 
+    post_outcomes(server, send)
     for method, route, path, body in bodies():
         send(method, route, path, b'{"x": "' + b"x" * 7_000_000 + b'"}')
         send(method, route, path, body, {"content-type": "text/plain"})

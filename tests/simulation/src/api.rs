@@ -67,6 +67,15 @@ impl Caller for SimulatedApi {
     fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         self.answer(batch_api, request).boxed()
     }
+
+    fn poll<'a>(
+        &'a self,
+        _: &'a BatchApi,
+        _: &'a str,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async move { self.asked(request.call).await }.boxed()
+    }
 }
 
 impl SimulatedApi {
@@ -90,6 +99,9 @@ impl SimulatedApi {
 
     async fn make(&self, request: &Request<'_>) -> Result<Answer, CallError> {
         let (sim, call, key, timeout) = (&self.server.sim, request.call, &request.key, request.timeout);
+        if let Some(token) = &request.token {
+            lock(&sim.model).later.tokens.insert((call.batch_id, call.attempt), token.clone());
+        }
         for problem in lock(&sim.model).call(request, &self.server.limits()) {
             sim.violate(problem);
         }

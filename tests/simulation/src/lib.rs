@@ -18,6 +18,7 @@ mod hooks;
 mod keys;
 mod kinds;
 mod lag;
+mod later;
 mod lingering;
 mod listed;
 mod mail;

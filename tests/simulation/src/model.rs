@@ -17,6 +17,7 @@ use crate::control::ControlModel;
 use crate::estimated::EstimatedModel;
 use crate::filled::Filled;
 use crate::hooks::Hooks;
+use crate::later::LaterModel;
 use crate::lingering::Waits;
 use crate::notices::Heard;
 use crate::pace::Pace;
@@ -50,6 +51,8 @@ pub(crate) struct KindModel {
     pub(crate) lane_rate: Option<Counted>,
     pub(crate) kind_rate: Option<Counted>,
     pub(crate) max_calls: usize,
+    /// How long after a call it may be answered, if it may be answered later.
+    pub(crate) answers_within: Option<Duration>,
 }
 
 /// Scope and value of a key.
@@ -188,6 +191,8 @@ pub(crate) struct Model {
     pub(crate) heard: Heard,
     /// What operators did.
     pub(crate) control: ControlModel,
+    /// Calls that are answered later.
+    pub(crate) later: LaterModel,
 }
 
 impl FanoutModel {

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::sim::Sim;
 use crate::stats::Stats;
 use crate::steps::step_name;
-use crate::{check, deleted, estimated, operator, produced, readers, work};
+use crate::{check, deleted, estimated, later, operator, produced, readers, work};
 
 /// The one description of tables and queues.
 pub(crate) const TEMPLATE: &str = include_str!("../../../template.yaml");
@@ -111,6 +111,7 @@ fn begin(clients: &Arc<Clients>, scenario: &Scenario) {
         clients.spawn(deleted::delete_policies(Arc::clone(clients)));
     }
     tokio::spawn(readers::keep_reading(Arc::clone(clients)));
+    tokio::spawn(later::keep_posting(Arc::clone(clients)));
     for plan in &scenario.singles {
         clients.spawn(work::singles(Arc::clone(clients), plan.clone()));
     }

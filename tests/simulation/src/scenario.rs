@@ -110,6 +110,10 @@ impl Scenario {
         self.kinds.iter_mut().for_each(|plan| plan.shorten(&dice));
         let dice = Dice::new(seed, "priority");
         self.kinds.iter_mut().for_each(|plan| plan.rank(&dice));
+        let dice = Dice::new(seed, "later");
+        if !quiet {
+            self.kinds.iter_mut().for_each(|plan| plan.answer_later(&dice));
+        }
         // If a kind hangs, the tasks of others must not wait, so there are no rates.
         let dice = Dice::new(seed, "pacing");
         if !quiet && dice.chance(5_000) {
@@ -185,6 +189,7 @@ impl Scenario {
                 keeps: first.keep_results,
                 lane_rate: first.lane_rate.as_ref().and_then(Counted::of),
                 kind_rate: first.kind_rate.as_ref().and_then(Counted::of),
+                answers_within: first.batch_api.answers_within.map(|within| within.0),
                 max_calls: first.max_calls.map_or(usize::MAX, |calls| calls as usize),
             };
             (first.kind.clone(), model)

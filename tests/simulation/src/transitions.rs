@@ -183,6 +183,12 @@ fn batch(earlier: &Value, now: &Value) -> Option<String> {
     if rank(earlier) > 0 && earlier["members"] != now["members"] {
         return Some("changed its members after it was formed".to_owned());
     }
+    if !earlier["answers_until"].is_null() && !now["lease_until"].is_null() {
+        return Some("is called while a call of it is open".to_owned());
+    }
+    if text(now, "status") == "done" && !(now["answers_until"].is_null() && now["again"].is_null()) {
+        return Some("is done, and awaits outcomes".to_owned());
+    }
     within(now, earlier, "succeeded", "forgot an outcome")
         .or_else(|| within(now, earlier, "failed", "forgot a failure"))
         .or_else(|| within(now, earlier, "dropped", "calls for who was dropped"))

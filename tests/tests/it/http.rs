@@ -183,7 +183,7 @@ fn routes(stack: &TestStack, api: Arc<Api>) -> Router {
     let register = Arc::new(Register::from_environment(stack.surroundings()).unwrap());
     let ack = Arc::new(Ack::from_environment(stack.surroundings()).unwrap());
     let routes = fanfold_api::router(api).merge(fanfold_register::router(register)).merge(fanfold_ack::router(ack));
-    fanfold_http::with_fallbacks(routes)
+    fanfold_http::with_fallbacks(routes.merge(fanfold_handle::router(Arc::clone(&stack.handle))))
 }
 
 /// The ids of fan-outs, as a list has them.

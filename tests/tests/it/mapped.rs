@@ -1,6 +1,7 @@
 //! Batch APIs that are called as their policies describe them, over HTTP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanfold::ids::TaskId;
 use fanfold::policy::{BatchApi, Policy};
@@ -219,4 +220,55 @@ async fn errors_of_single_documents_in_a_success_count_and_only_busy_ones_are_se
     assert_eq!(sent, [5, 2, 1]);
     let keys: std::collections::BTreeSet<String> = server.heard().into_iter().map(|heard| heard.key).collect();
     assert_eq!(keys.len(), 3, "other bytes have another key");
+}
+
+/// A call that may be answered later brings a token; a status 202 is no success of its members, and its `Location` is asked with the
+/// policy's headers.
+#[tokio::test]
+async fn an_answer_that_comes_later_is_announced_and_asked_for() {
+    let server = Server::start(|number, heard| match number {
+        0 => Deed::answer("202 Accepted", "Location: /jobs/7?x=1\r\nRetry-After: 30\r\n", "{\"accepted\": true}"),
+        1 => Deed::answer("202 Accepted", "Retry-After: 5\r\n", ""),
+        2 => Deed::answer("200 OK", "", r#"{"errors": [{"at": 1, "why": "no"}]}"#),
+        3 => Deed::answer("202 Accepted", "Location: https://example.com/jobs/7\r\n", ""),
+        _ => panic!("{}", heard.head),
+    })
+    .await;
+    let api = batch_api(json!({
+        "url": server.url, "answers_within": "1h",
+        "request": {"headers": {"Authorization": "Bearer ${secret.TOKEN}"}, "query": {"v": "1"}, "body": {"${members}": "${content}"}},
+        "response": {"items": "/errors", "match": "exceptions", "index": "item.at", "error": "item.why"},
+    }));
+    let callers = Callers::local(variables);
+    let call = three();
+    let request = || Request::new(&api, &call).unwrap().with_token(Some("1.abc".to_owned()));
+    let Ok(Answer::Later(later)) = callers.call(&api, request()).await else { panic!("it comes later") };
+    let at = later.poll.clone().unwrap();
+    assert_eq!(at, server.url.replace("/trucks", "/jobs/7?x=1"));
+    assert_eq!((later.after, later.problem, later.members.len()), (Some(Duration::from_secs(30)), None, 0));
+    let Ok(Answer::Later(later)) = callers.poll(&api, &at, request()).await else { panic!("not yet") };
+    assert_eq!((later.poll, later.after), (None, Some(Duration::from_secs(5))));
+    let Ok(Answer::Members(members)) = callers.poll(&api, &at, request()).await else { panic!("it is there") };
+    let outcomes: Vec<MemberOutcome> = members.iter().map(|member| member.outcome).collect();
+    assert_eq!(outcomes, [MemberOutcome::Succeeded, MemberOutcome::Failed, MemberOutcome::Succeeded]);
+    let Ok(Answer::Later(later)) = callers.call(&api, request()).await else { panic!("it comes later") };
+    assert!(later.poll.is_none() && later.problem.unwrap().contains("scheme, host and port"), "nobody is sent there");
+    let error = callers.poll(&api, "https://example.com/jobs/7", request()).await.unwrap_err();
+    assert_eq!(error.cause, Cause::NotMade);
+    let heard = server.heard();
+    assert_eq!((heard.len(), header(&heard[0], "fanfold-token")), (4, vec!["1.abc"]));
+    for asked in &heard[1..3] {
+        assert!(asked.head.starts_with("GET /jobs/7?x=1 HTTP/1.1\r\n") && asked.bytes.is_empty(), "{}", asked.head);
+        assert_eq!(header(asked, "authorization"), ["Bearer t0ken-value"]);
+        assert!(header(asked, "fanfold-token").is_empty() && header(asked, "content-type").is_empty());
+    }
+}
+
+/// Without `answers_within` a status 202 is an answer like any other.
+#[tokio::test]
+async fn without_a_time_for_it_a_status_202_is_an_answer() {
+    let server = Server::start(|_, _| Deed::answer("202 Accepted", "Location: /jobs/7\r\n", "")).await;
+    let api = batch_api(json!({"url": server.url}));
+    assert_eq!(call(&api).await, Ok(Answer::AllSucceeded));
+    assert!(header(&server.heard()[0], "fanfold-token").is_empty());
 }

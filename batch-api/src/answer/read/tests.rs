@@ -13,7 +13,7 @@ fn read(body: &[u8]) -> Result<Answer, CallError> {
 fn members(body: &str) -> Vec<MemberAnswer> {
     match read(body.as_bytes()).unwrap() {
         Answer::Members(members) | Answer::Unclear { members, .. } => members,
-        Answer::AllSucceeded => panic!("{body}"),
+        Answer::AllSucceeded | Answer::Later(_) => panic!("{body}"),
     }
 }
 

@@ -52,6 +52,9 @@ struct BatchView {
     /// When the next attempt is due, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_at: Option<u64>,
+    /// While its latest call is to be answered later: until when outcomes may come, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers_until: Option<u64>,
     /// While members wait for another attempt: the last error of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -133,6 +136,7 @@ async fn get(State(api): State<Arc<Api>>, Path(id): Path<Uuid>) -> Result<Json<B
         status: batch.status,
         attempts: batch.attempts,
         retry_at: batch.retry_at.map(|at| at.0),
+        answers_until: batch.later.as_ref().map(|later| later.until.0),
         last_error: batch.last_error.clone(),
         parts: (!batch.parts.is_empty()).then(|| batch.parts.count(&batch.unsettled())),
         members,

@@ -41,6 +41,10 @@ fn member(number: usize, outcome: MemberOutcome, error: Option<&str>) -> MemberA
     MemberAnswer { error: error.map(str::to_owned), ..MemberAnswer::new(id(number), outcome) }
 }
 
+fn settle(batch: &Batch, ended: EndedAttempt, policy: &Policy, now: Timestamp, random: u64) -> Settlement {
+    settle_call(batch, &batch.asked(), ended, policy, (now, random))
+}
+
 fn run(batch: &Batch, result: Result<Answer, CallError>) -> Settlement {
     let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off: None };
     settle(batch, ended, &policy(3), Timestamp(1_000), 0)
@@ -246,4 +250,69 @@ proptest! {
         prop_assert_eq!(explained, batch.failed.count());
         prop_assert!(batch.parts.is_empty());
     }
+}
+
+/// A batch whose call for its first three members is open: one of each has come.
+fn open() -> Batch {
+    let later = fanfold::store::batches::Later { until: Timestamp(900), asked: Bits::ones(3), poll: None };
+    Batch {
+        lease_until: None,
+        later: Some(later),
+        succeeded: Bits::from_iter([0]),
+        again: Bits::from_iter([1]),
+        again_at: Some(Timestamp(90_000)),
+        errors: vec![("busy".to_owned(), Bits::from_iter([1]))],
+        codes: vec![("B".to_owned(), Bits::from_iter([1]))],
+        ..batch(3, 1)
+    }
+}
+
+#[test]
+fn what_was_posted_as_to_be_tried_again_is_no_failure_and_waits_as_long_as_asked() {
+    let all = Batch { failed: Bits::from_iter([2]), ..open() };
+    let settlement = run(&all, Ok(Answer::Members(Vec::new())));
+    assert_eq!(settlement.retry_at, Some(Timestamp(90_000)));
+    assert_eq!((settlement.succeeded.count(), settlement.failed.count(), settlement.silent.count()), (1, 1, 0));
+    assert_eq!((settlement.last_error.as_deref(), settlement.codes.len()), (Some("busy"), 0));
+    let last = Batch { attempts: 3, ended: 2, ..all };
+    let settlement = run(&last, Ok(Answer::Members(Vec::new())));
+    assert_eq!((settlement.retry_at, settlement.failed.count()), (None, 2));
+    assert!(settlement.errors.contains(&("gave up after 3 attempts: busy".to_owned(), Bits::from_iter([1]))));
+    assert_eq!(settlement.codes, [("B".to_owned(), Bits::from_iter([1]))]);
+}
+
+#[test]
+fn at_the_deadline_only_who_was_not_heard_of_may_have_worked() {
+    let settlement = run(&open(), Err(CallError::new(Cause::Silence, "no outcome came within 1h")));
+    assert_eq!(settlement.silent.iter().collect::<Vec<_>>(), [2]);
+    assert_eq!((settlement.succeeded.count(), settlement.failed.count()), (1, 0));
+    assert!(settlement.retry_at.is_some() && settlement.parts.is_empty());
+}
+
+#[test]
+fn the_answer_to_the_call_counts_more_than_a_posted_retry() {
+    let running = Batch { later: None, lease_until: Some(Timestamp(1)), ..open() };
+    let ended = |result| {
+        let ended = EndedAttempt { result, gone: BTreeSet::new(), put_off: None };
+        settle_call(&running, &[0, 1, 2], ended, &policy(3), (Timestamp(1_000), 0))
+    };
+    let settlement = ended(Ok(Answer::AllSucceeded));
+    assert_eq!((settlement.succeeded.count(), settlement.retry_at, settlement.errors.len()), (3, None, 0));
+    let named = vec![member(1, MemberOutcome::Failed, Some("too heavy"))];
+    let settlement = ended(Ok(Answer::Members(named)));
+    assert_eq!(settlement.failed, Bits::from_iter([1]));
+    assert_eq!(settlement.errors, [("too heavy".to_owned(), Bits::from_iter([1]))]);
+}
+
+/// Outcomes that come while a part is called do not change which part that was.
+#[test]
+fn a_part_whose_members_all_came_is_the_one_that_was_called() {
+    let parts = Parts::split(&[0, 1, 2, 3, 4, 5], Shows::Fails);
+    let split = Batch { parts, ..batch(6, 2) };
+    assert_eq!(split.called(), [0, 1, 2]);
+    let come = Batch { succeeded: Bits::ones(3), ..split };
+    let ended = EndedAttempt { result: Ok(Answer::Members(Vec::new())), gone: BTreeSet::new(), put_off: None };
+    let settlement = settle_call(&come, &[0, 1, 2], ended, &policy(3), (Timestamp(1_000), 0));
+    let next = Batch { parts: settlement.parts, ..come };
+    assert_eq!(next.called(), [3], "the first half works, so the second is halved uncalled");
 }

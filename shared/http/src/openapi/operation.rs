@@ -111,6 +111,15 @@ impl<'a> Operation<'a> {
         self.problem(Code::InvalidIdempotencyKey).problem(Code::IdempotencyKeyReused)
     }
 
+    /// It needs a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, description: &str) -> Self {
+        self.parameters.push(json!({
+            "name": name, "in": "header", "required": true, "description": description, "schema": {"type": "string"},
+        }));
+        self
+    }
+
     /// It takes a body.
     #[must_use]
     pub fn body<T: JsonSchema>(self) -> Self {

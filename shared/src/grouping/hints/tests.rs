@@ -1,7 +1,9 @@
 //! Hints name what they must, and nothing else.
 
 use super::*;
+use crate::bits::Bits;
 use crate::ids::TaskId;
+use crate::store::batches::Later;
 
 const WORKFLOW: Uuid = Uuid::from_u128(7);
 
@@ -41,6 +43,8 @@ fn a_batch_waits_for_the_message_of_its_next_step() {
     let batch = Batch { lease_until: None, retry_at: Some(Timestamp(30)), ..batch };
     assert_eq!(awaited(&batch), Some((4, 30)));
     assert_eq!(awaited(&Batch { retry_at: None, ..batch.clone() }), Some((4, 5)));
+    let later = Later { until: Timestamp(90), asked: Bits::ones(1), poll: None };
+    assert_eq!(awaited(&Batch { later: Some(later), ..batch.clone() }), Some((3, 90)), "it is answered later");
     let batch = Batch { status: BatchStatus::Done, retry_at: None, ..batch };
     assert_eq!(awaited(&batch), Some((3, 5)), "what it left behind may be lost");
     assert_eq!(HandleMessage::due(&batch, Timestamp(90)), None, "nothing is left to call");

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Batch, BatchStatus, Batches, Settlement};
+use super::later::with_outcomes_of;
+use super::{Batch, BatchStatus, Batches, Settlement, TokenSecret};
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
 use crate::bits::Bits;
@@ -24,25 +25,53 @@ impl Batches {
         attempt: u32,
         timeout: Duration,
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        self.begin_with(id, attempt, timeout, None).await
+    }
+
+    /// The same, where the call may be answered later: the batch has a secret from then on, for the tokens of its calls.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the record is corrupt.
+    pub async fn begin_with_token(
+        &self,
+        id: Uuid,
+        attempt: u32,
+        timeout: Duration,
+    ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+        let secret = TokenSecret::new(self.table.world.secret());
+        self.begin_with(id, attempt, timeout, Some(secret)).await
+    }
+
+    async fn begin_with(
+        &self,
+        id: Uuid,
+        attempt: u32,
+        timeout: Duration,
+        secret: Option<TokenSecret>,
+    ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (now, worker) = (self.table.world.now(), self.table.world.uuid());
         let (over, before) = match attempt {
             1 => ("#status = :formed", (":formed", text(BatchStatus::Formed.as_str()))),
             _ => (
-                "(#status = :in_progress AND attempts = :before AND attribute_not_exists(lease_until))",
+                "(#status = :in_progress AND attempts = :before AND attribute_not_exists(lease_until) \
+                 AND attribute_not_exists(answers_until))",
                 (":before", number(attempt.saturating_sub(1))),
             ),
         };
         let in_progress = text(BatchStatus::InProgress.as_str());
-        let begun = self
-            .table
-            .change("id", id)
+        let change = self.table.change("id", id);
+        let change = match secret {
+            Some(secret) => change.set_first("secret", binary(secret.as_bytes())),
+            None => change,
+        };
+        let begun = change
             .set("status", in_progress.clone())
             .add("attempts", number(1_u32))
             .set("worker", binary(worker.as_bytes()))
             .set("lease_until", time(now.plus(timeout + ATTEMPT_MARGIN)))
             .set("call_until", time(now.plus(CALL_WITHIN + timeout)))
             .set("updated_at", time(now))
-            .remove(["retry_at", "turn_lane", "turn_kind"])
+            .remove(["retry_at", "turn_lane", "turn_kind", "again", "again_at"])
             .when(
                 &format!("{over} OR (#status = :in_progress AND attempts = :attempt AND lease_until < :now)"),
                 [before, (":in_progress", in_progress), (":attempt", number(attempt)), (":now", time(now))],
@@ -70,8 +99,9 @@ impl Batches {
         Ok(change.send().await?.decode_refused(Batch::decode)?.map(|()| after))
     }
 
-    /// Records how an attempt ended, once: the lease or end of a later attempt refuses it. Results are written before: the
-    /// batch's record lists only those that are there. Returns the batch as written, or the one that refused.
+    /// Records how an attempt ended, once: the lease or end of a later attempt refuses it, and so do outcomes that came meanwhile.
+    /// Results are written before: the batch's record lists only those that are there. Returns the batch as written, or the one
+    /// that refused.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -82,21 +112,21 @@ impl Batches {
     ) -> Result<Write<Batch, Option<Batch>>, StoreError> {
         let (after, records) = settlement.applied_to(batch.clone(), self.table.world.now());
         self.write_results(batch.id, &records).await?;
-        let settled = self
+        let runs = if batch.later.is_some() { "answers_until" } else { "lease_until" };
+        let change = self
             .table
             .change("id", batch.id)
             .differences(&batch.encode(), &after.encode())
             .remove(["call_until"])
             .when_is("status", text(BatchStatus::InProgress.as_str()))
             .when_is("attempts", number(batch.attempts))
-            .when_present("lease_until")
-            .send()
-            .await?
-            .decode_refused(Batch::decode)?;
+            .when_present(runs);
+        let settled = with_outcomes_of(change, batch).send().await?.decode_refused(Batch::decode)?;
         // Perhaps this very write, whose answer was lost: then the record holds what was to be written.
         let mine = settled.counts(|stands| {
             stands.attempts == batch.attempts
                 && stands.lease_until.is_none()
+                && stands.later.is_none()
                 && stands.retry_at == after.retry_at
                 && stands.succeeded == after.succeeded
                 && stands.failed == after.failed
@@ -111,7 +141,8 @@ impl Batches {
     }
 
     /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members,
-    /// and other keys. Returns the batch as written, or the one that refused: another worker began an attempt meanwhile.
+    /// and other keys. Returns the batch as written, or the one that refused: another worker began an attempt
+    /// meanwhile, or outcomes came.
     ///
     /// # Errors
     /// The table cannot be written, or the record is corrupt.
@@ -128,7 +159,7 @@ impl Batches {
         let change = change
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
-        let written = change.send().await?.decode_refused(Batch::decode)?;
+        let written = with_outcomes_of(change, batch).send().await?.decode_refused(Batch::decode)?;
         // Perhaps this very write, whose answer was lost.
         let mine = written.counts(|stands| stands.attempts == batch.attempts && stands.dropped == after.dropped);
         Ok(match written {

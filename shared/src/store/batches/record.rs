@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
 use super::BatchStatus;
+use super::later::{Later, Poll, TokenSecret};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;
@@ -48,6 +49,14 @@ pub struct Batch {
     pub retry_at: Option<Timestamp>,
     /// Between attempts: the turns, by the rates of lane and kind, that the next one waits for.
     pub turns: Turns,
+    /// While its latest call is to be answered later: what is awaited.
+    pub later: Option<Later>,
+    /// While an attempt runs, or its call is to be answered later: slots for which the outcome `retry` was posted.
+    pub again: Bits,
+    /// Those are not called again before then.
+    pub again_at: Option<Timestamp>,
+    /// The secret of the tokens of its calls, if they may be answered later.
+    pub secret: Option<TokenSecret>,
     /// The weight of its members together, if they have any.
     pub weight: Weight,
     /// When `sweep` last sent its message again.
@@ -97,11 +106,16 @@ impl Batch {
         })
     }
 
+    /// Whether a slot has no outcome.
+    #[must_use]
+    pub fn is_open(&self, slot: usize) -> bool {
+        !self.succeeded.get(slot) && !self.failed.get(slot) && !self.dropped.get(slot)
+    }
+
     /// Slots without an outcome.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {
-        let settled = |slot| self.succeeded.get(slot) || self.failed.get(slot) || self.dropped.get(slot);
-        (0..self.members.len()).filter(|slot| !settled(*slot)).collect()
+        (0..self.members.len()).filter(|slot| self.is_open(*slot)).collect()
     }
 
     /// The slots of the next call: all without an outcome, or a part of them.
@@ -122,7 +136,7 @@ impl Batch {
     pub fn may_begin(&self, attempt: u32, now: Timestamp) -> bool {
         match (self.status, self.lease_until) {
             (BatchStatus::Formed, _) => attempt == 1,
-            (BatchStatus::InProgress, None) => attempt == self.attempts.saturating_add(1),
+            (BatchStatus::InProgress, None) => self.later.is_none() && attempt == self.attempts.saturating_add(1),
             (BatchStatus::InProgress, Some(lease_until)) => attempt == self.attempts && lease_until < now,
             (BatchStatus::Grouping | BatchStatus::Done, _) => false,
         }
@@ -175,6 +189,10 @@ impl Batch {
             lease_until: None,
             retry_at: None,
             turns: Turns::default(),
+            later: None,
+            again: Bits::default(),
+            again_at: None,
+            secret: None,
             weight: Weight::default(),
             woken_at: None,
             held_at: None,
@@ -210,6 +228,13 @@ impl Batch {
             ("retry_at", self.retry_at.map(time)),
             ("turn_lane", self.turns.lane.as_ref().map(text)),
             ("turn_kind", self.turns.kind.as_ref().map(text)),
+            ("answers_until", self.later.as_ref().map(|later| time(later.until))),
+            ("asked", self.later.as_ref().and_then(|later| bits(&later.asked))),
+            ("poll_url", self.poll().map(|poll| text(&poll.url))),
+            ("poll_at", self.poll().map(|poll| time(poll.at))),
+            ("again", bits(&self.again)),
+            ("again_at", self.again_at.map(time)),
+            ("secret", self.secret.as_ref().map(|secret| binary(secret.as_bytes()))),
             ("weight", count(self.weight.0)),
             ("woken_at", self.woken_at.map(time)),
             ("held_at", self.held_at.map(time)),
@@ -245,6 +270,10 @@ impl Batch {
             lease_until: reader.time("lease_until")?,
             retry_at: reader.time("retry_at")?,
             turns: Turns { lane: reader.optional_parsed("turn_lane")?, kind: reader.optional_parsed("turn_kind")? },
+            later: later(&reader)?,
+            again: reader.bits("again")?,
+            again_at: reader.time("again_at")?,
+            secret: TokenSecret::read(reader.bytes("secret")?).map_err(|error| reader.corrupt("secret", error))?,
             weight: Weight(reader.number("weight")?),
             woken_at: reader.time("woken_at")?,
             held_at: reader.time("held_at")?,
@@ -263,6 +292,13 @@ impl Batch {
             updated_at: Timestamp(reader.number("updated_at")?),
         })
     }
+}
+
+/// What is awaited of a call that is answered later.
+fn later(reader: &Reader<'_>) -> Result<Option<Later>, StoreError> {
+    let Some(until) = reader.time("answers_until")? else { return Ok(None) };
+    let poll = reader.optional_text("poll_url")?.map(str::to_owned).zip(reader.time("poll_at")?);
+    Ok(Some(Later { until, asked: reader.bits("asked")?, poll: poll.map(|(url, at)| Poll { url, at }) }))
 }
 
 /// A map from texts to the slots that have them.

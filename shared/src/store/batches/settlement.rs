@@ -56,6 +56,9 @@ impl Settlement {
             parts: self.parts,
             retry_at: self.retry_at,
             lease_until: None,
+            later: None,
+            again: Bits::default(),
+            again_at: None,
             ended: batch.ended + 1,
             // Their members are marked as silent.
             lost: batch.attempts.saturating_sub(batch.ended + 1),

@@ -63,6 +63,7 @@ impl Model {
                 let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
                 with(true).difference(&with(false)).copied().filter(called).collect()
             }
+            Ok(Answer::Later(_)) => return,
             Err(error) if error.cause.answered() => return,
             Err(_) => {
                 let members = call.members.iter().map(|member| member.id).collect();
@@ -108,7 +109,8 @@ impl Model {
     fn not_repeated(&self, call: &Call) -> Option<String> {
         let before = self.pending.get(&call.batch_id).or_else(|| self.repeated.get(&call.batch_id))?;
         let called = |id: &TaskId| call.members.iter().any(|member| member.id == *id);
-        let dropped = |id: &TaskId| matches!(id, TaskId::Item(item) if self.may_be_missing(item));
+        let missing = |id: &TaskId| matches!(id, TaskId::Item(item) if self.may_be_missing(item));
+        let dropped = |id: &TaskId| missing(id) || self.later.posted.contains(id);
         let others = call.members.iter().any(|member| !before.contains(&member.id));
         let missing = before.iter().any(|id| !called(id) && !dropped(id));
         let some = before.iter().any(called) && (others || missing);
@@ -167,6 +169,11 @@ impl Model {
         *self.tried.entry(member.id).or_default() += 1;
         if self.split.contains(&call.batch_id) {
             *self.tried_in_parts.entry(member.id).or_default() += 1;
+        }
+        let begun = self.begun.get(&(call.batch_id, call.attempt));
+        let posted = self.later.recorded.get(&member.id);
+        if posted.zip(begun).is_some_and(|(posted, begun)| posted < begun) {
+            problems.push(format!("task {} is called again, although its posted success was recorded", member.id));
         }
         if self.recorded.contains(&member.id) {
             problems.push(format!("task {} is called again, although its success was recorded", member.id));

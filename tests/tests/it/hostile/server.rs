@@ -120,7 +120,7 @@ async fn read(stream: &mut TcpStream) -> Option<Heard> {
             let mut lines = head.lines().filter_map(|line| line.split_once(": "));
             lines.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
         };
-        let length: usize = header("content-length")?.parse().ok()?;
+        let length: usize = header("content-length").unwrap_or("0".to_owned()).parse().ok()?;
         if bytes.len() < end + 4 + length {
             continue;
         }

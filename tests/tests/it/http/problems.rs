@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use fanfold::limits::SWITCHES_PER_KIND_MAX;
+use fanfold_tests::{Crash, ScriptedApi, TestStack};
 use serde_json::{Value, json};
 
-use super::{HttpAnswer, NOBODY, Server, description};
+use super::{HttpAnswer, NOBODY, Server, description, parcel};
 
 /// What any route may return, and no request to these routers can ask for.
 const NOT_ASKED_FOR: [&str; 4] = ["not_for_browsers", "unreadable_body", "internal", "unavailable"];
@@ -19,6 +20,7 @@ fn taken(template: &str) -> Value {
         "/counts" => json!({"counts": [{"fanout": NOBODY}]}),
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
         "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
+        "/batches/{id}/outcomes" => json!({"members": [{"id": NOBODY, "outcome": "succeeded"}]}),
         "/pause" | "/resume" | "/drain" | "/tasks/cancel" => json!({"kind": "parcel"}),
         _ => json!({}),
     }
@@ -66,6 +68,16 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             server.send(method, &format!("{path}?after=%25&paused=none"), &[], body).await
         }
         "invalid_scope" if method == "GET" => server.get(&format!("{path}?target=x")).await,
+        "wrong_token" | "invalid_outcomes" => {
+            let policy = parcel(json!({"batch_api": {"url": "https://example.com", "answers_within": "1h"}}));
+            let stack = TestStack::new(policy, ScriptedApi::answers_later(), Crash::never()).await;
+            let server = Server::over(stack);
+            server.post("/tasks", taken("/tasks")).await.ok(202);
+            server.stack.pass_time(Duration::from_secs(20)).await;
+            let token = if code == "wrong_token" { "1.x".to_owned() } else { server.stack.last_token() };
+            let path = template.replace("{id}", &server.stack.only_batch().await.id.to_string());
+            server.send(method, &path, &[("fanfold-token", &token)], body).await
+        }
         "task_not_waiting" => {
             let tasks = server.post("/tasks", taken("/tasks")).await.ok(202);
             server.stack.drain().await;

@@ -185,6 +185,7 @@ fn as_any_batch_api(answer: Answer, call: &Call) -> (Vec<Option<Reading>>, Optio
         }
         Answer::Members(members) => (members, None),
         Answer::Unclear { members, problem } => (members, Some(problem)),
+        Answer::Later(later) => (later.members, Some("the outcomes come later".to_owned())),
     };
     let find = |member: &CallMember| {
         let found = named.iter().find(|named| named.id == member.id);

@@ -8,7 +8,8 @@ use crate::results::tests::any_results;
 use crate::store::notices::any_notice;
 use crate::store::testing::{any_bits, any_id, any_time};
 
-fn any_batch() -> impl Strategy<Value = Batch> {
+/// Any batch whose calls are answered at once.
+fn any_answered_batch() -> impl Strategy<Value = Batch> {
     let items = (any_id(), any_id(), prop::collection::btree_set(0_u16..7_168, 0..20));
     let texts = || prop::collection::btree_map(".{0,9}", any_bits(), 0..4);
     (
@@ -25,14 +26,12 @@ fn any_batch() -> impl Strategy<Value = Batch> {
             let [lease_until, retry_at, woken_at, held_at, kept_at] = times;
             let [succeeded, failed, dropped, silent] = slots;
             let ((errors, codes, results, last_error, notice), [created_at, updated_at]) = (said, dates);
-            let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index })).collect();
+            let members = items.into_iter().map(|index| TaskId::Item(ItemId { fanout, group, index }));
+            let members = Members::new(members);
             let (lane, errors) = (lane.parse().unwrap(), errors.into_iter().collect());
             let codes = codes.into_iter().collect();
             Batch {
-                id,
-                lane,
                 status,
-                members,
                 bundles: [(group, Bits::ones(ended as usize % 9 + 1))].into_iter().collect(),
                 attempts,
                 ended,
@@ -55,15 +54,33 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 results,
                 last_error,
                 notice,
-                created_at,
                 updated_at,
+                ..Batch::intended(id, lane, members, created_at)
             }
         })
+}
+
+/// Any batch, which may be answered later.
+fn any_batch() -> impl Strategy<Value = Batch> {
+    let secret = prop::option::of(any_id().prop_map(TokenSecret::new));
+    let later = (prop::option::of(any_later()), any_bits(), prop::option::of(any_time()), secret);
+    (any_answered_batch(), later).prop_map(|(batch, (later, again, again_at, secret))| Batch {
+        later,
+        again,
+        again_at,
+        secret,
+        ..batch
+    })
 }
 
 fn any_status() -> impl Strategy<Value = BatchStatus> {
     use BatchStatus::{Done, Formed, Grouping, InProgress};
     prop::sample::select(vec![Grouping, Formed, InProgress, Done])
+}
+
+fn any_later() -> impl Strategy<Value = Later> {
+    let poll = prop::option::of(("https://[a-z]{1,9}", any_time()).prop_map(|(url, at)| Poll { url, at }));
+    (any_time(), any_bits(), poll).prop_map(|(until, asked, poll)| Later { until, asked, poll })
 }
 
 fn any_turns() -> impl Strategy<Value = Turns> {

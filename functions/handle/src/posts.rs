@@ -1,0 +1,85 @@
+//! Outcomes that a batch API posts for a call that it answers later.
+
+use std::time::Duration;
+
+use fanfold::aws::{StoreError, Write};
+use fanfold::limits::CONTENTION_TRIES_MAX;
+use fanfold::messages::OutcomesRequest;
+use fanfold::policy::{FieldError, Policy};
+use fanfold::store::batches::{Batch, BatchStatus};
+use uuid::Uuid;
+
+use crate::posted::{Noted, noted};
+use crate::step::{Afterwards, NextPart};
+use crate::{Handle, HandleError};
+
+/// Posted outcomes were not recorded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PostError {
+    #[error("there is no batch {0}")]
+    UnknownBatch(Uuid),
+    #[error("the header Fanfold-Token is not that of a call of batch {0}")]
+    WrongToken(Uuid),
+    /// Entries that cannot be used.
+    #[error("{} entries cannot be used", .0.len())]
+    Refused(Vec<FieldError>),
+    #[error(transparent)]
+    Handle(#[from] HandleError),
+}
+
+impl From<StoreError> for PostError {
+    fn from(error: StoreError) -> Self {
+        Self::Handle(error.into())
+    }
+}
+
+/// What became of posted outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Entries that say what holds now.
+    pub(crate) recorded: usize,
+    /// Entries that changed nothing.
+    pub(crate) ignored: usize,
+    /// Members of the batch without an outcome.
+    pub(crate) open: usize,
+}
+
+impl Handle {
+    /// Records posted outcomes, and does what follows from them. Repeating it does no harm.
+    pub(crate) async fn post(&self, id: Uuid, token: &str, request: &OutcomesRequest) -> Result<Taken, PostError> {
+        for tries in 1..=CONTENTION_TRIES_MAX {
+            let batch = self.batches.get(id).await?.ok_or(PostError::UnknownBatch(id))?;
+            let attempt = batch.attempt_of(token).ok_or(PostError::WrongToken(id))?;
+            let policy = self.policies.get(&batch.lane.kind).await?;
+            let noted = noted(&batch, attempt, &request.members, self.world.now()).map_err(PostError::Refused)?;
+            let Noted { after, results, recorded, ignored } = noted;
+            let keeps = policy.as_ref().is_some_and(|policy| policy.keep_results);
+            let results = if keeps { results } else { Vec::new() };
+            if let Write::Done(after) = self.batches.note(&batch, after, results).await? {
+                let taken = Taken { recorded, ignored, open: after.unsettled().len() };
+                self.follow_post(&batch, after, policy.as_deref()).await?;
+                return Ok(taken);
+            }
+            // Another post, or a worker, was faster.
+            tokio::time::sleep(Duration::from_millis(self.world.random.next() % (10 * u64::from(tries)))).await;
+        }
+        Err(StoreError::Contended { what: format!("recording outcomes of batch {id}") }.into())
+    }
+
+    /// Does what follows from posted outcomes. Also for those that were known: an earlier worker may have died before it did.
+    async fn follow_post(&self, before: &Batch, after: Batch, policy: Option<&Policy>) -> Result<(), HandleError> {
+        if after.status != BatchStatus::Done && !after.is_answered() {
+            self.release(&after, policy, &before.failed).await?;
+            return self.ack_so_far(&after).await;
+        }
+        match self.go_on(&after, false).await? {
+            Afterwards::Done | Afterwards::Waits => Ok(()),
+            // A post makes no call.
+            Afterwards::NextPart(next) => {
+                let NextPart { settled, message, .. } = *next;
+                self.come_later(&settled, message, Duration::ZERO).await?;
+                self.ack_so_far(&settled).await
+            }
+        }
+    }
+}
