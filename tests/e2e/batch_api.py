@@ -12,9 +12,15 @@ from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+def one_row(_):
+    """What an endpoint answers to a producer, unless `sources` says otherwise."""
+    return {"tasks": [{"kind": "parcel", "content": {"order": "ORD-9", "depot": "005", "state": "NY"}}]}
+
+
 class BatchApi:
     def __init__(self):
         self.calls = defaultdict(list)
+        self.sources = {}
         self.lock = threading.Lock()
         port = os.environ.get("BATCH_API_PORT")
         self.server = ThreadingHTTPServer(("0.0.0.0", int(port)) if port else ("127.0.0.1", 0), self.handler())
@@ -37,8 +43,8 @@ class BatchApi:
         """Status and document: 429 to the first attempt of every fifth call, and `failed` to what asks for it."""
         with self.lock:
             self.calls[name].append((time.time(), key, call))
-            if "partition" in call:  # a producer asks for rows: there is one
-                return 200, {"tasks": [{"kind": "parcel", "content": {"order": "ORD-9", "depot": "005", "state": "NY"}}]}
+            if "partition" in call:  # a producer asks for rows
+                return 200, self.sources.get(name, one_row)(call)
             busy = len(self.calls[name]) % 5 == 0 and attempt == "1"
         failed = lambda member: member["content"].get("fail", False)
         outcome = lambda member: {"id": member["id"], "outcome": "failed" if failed(member) else "succeeded", "error": "no stock"}

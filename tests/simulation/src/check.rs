@@ -157,6 +157,8 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<BTreeSet<
             continue;
         }
         stored.insert(id);
+        let misplaced = task.as_ref().and_then(|task| lock(&sim.model).misplaced(task));
+        misplaced.into_iter().for_each(|problem| sim.violate(problem));
         let batch = batches.get(&id);
         if task.as_ref().is_some_and(|task| task.cancelled) {
             cancelled.insert(id);

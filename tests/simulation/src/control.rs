@@ -15,6 +15,8 @@ use uuid::Uuid;
 
 use crate::check::table;
 use crate::model::Model;
+use crate::paused::KNOWN_WITHIN;
+use crate::request::Request;
 use crate::sim::Sim;
 
 /// For this long after the response to a pause a call may still begin. The last part is the time that a call takes to reach the
@@ -26,11 +28,30 @@ const GRACE: Duration = Duration::from_secs(POLICY_CACHE_MAX.as_secs() + CALL_WI
 pub(crate) struct ControlModel {
     /// What is paused for certain, and since which response.
     pub(crate) paused: BTreeMap<Scope, Instant>,
+    /// What drains until somebody writes its switch again, and since which response.
+    pub(crate) draining: BTreeMap<Scope, Instant>,
+    /// What somebody ever asked to drain.
+    pub(crate) drained: BTreeSet<Scope>,
     /// Tasks that somebody asked to cancel, and kinds of selections.
     pub(crate) asked: BTreeSet<TaskId>,
     pub(crate) selected: BTreeSet<String>,
     /// Tasks that a response named as cancelled.
     pub(crate) cancelled: BTreeSet<TaskId>,
+}
+
+impl ControlModel {
+    /// The scopes by which a lane drains, as whoever began then must know.
+    pub(crate) fn draining_before(&self, lane: &Lane, begun: Instant) -> Vec<Scope> {
+        let known = |scope: &Scope| self.draining.get(scope).is_some_and(|since| *since + KNOWN_WITHIN < begun);
+        Scope::of(lane).into_iter().filter(known).collect()
+    }
+
+    /// Switches were written, perhaps to take away that of a scope which drained.
+    pub(crate) fn switched(&mut self, request: &Request) {
+        for (_, key) in request.writes.iter().filter(|(table, _)| table == "PoliciesTable") {
+            self.draining.retain(|scope, _| scope.kind().unwrap_or("*") != key);
+        }
+    }
 }
 
 impl Model {

@@ -43,6 +43,7 @@ mod run;
 mod scenario;
 mod server;
 mod shapes;
+mod shares;
 mod sim;
 mod small;
 mod sources;

@@ -1,37 +1,112 @@
-//! Leaders that wait for more tasks: what a message that is delayed shows of them.
+//! Leaders that wait for more tasks: what their messages and intents show of them.
 
-use std::collections::BTreeSet;
+mod waits;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::base64;
 use fanfold::bits::Bits;
+use fanfold::control::Scope;
+use fanfold::lane::Lane;
 use fanfold::members::Members;
 use fanfold::messages::GroupMessage;
 use serde_json::Value;
+use tokio::time::Instant;
+use uuid::Uuid;
 
+pub(crate) use self::waits::{Enough, Waits};
 use crate::filled::flushes;
 use crate::lock;
-use crate::request::{Record, text};
+use crate::order::intended;
+use crate::request::{Record, Request, text};
 use crate::wire::Line;
+
+/// What messages said to leaders.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// When the first message to a leader was sent, by its batch: it has not waited for longer than since then.
+    since: BTreeMap<Uuid, Instant>,
+    /// Those that were told to form their batches without looking whether they are to wait.
+    at_once: BTreeSet<Uuid>,
+}
 
 impl Line {
     /// A leader does not wait for longer than its policy says before it looks at its lane again, nor while it knows of a task that
-    /// flushes: those that its message names waited when it was sent, or before.
+    /// flushes: those that its message names waited when it was sent, or before. Nor does it wait in a lane that drains.
     pub(crate) async fn lingers(&self, queue: &str, body: &str, delay: Duration) -> Result<(), ConnectorError> {
         let message = (queue == "GroupQueue").then(|| serde_json::from_str::<GroupMessage>(body).ok());
         let Some(message) = message.flatten() else { return Ok(()) };
         let delay = delay + message.worker_waits();
+        self.told(&message);
+        if let Some(scope) = self.drains(&message.lane).await? {
+            *lock(&self.sim.stats).brought.entry("messages to leaders of lanes that drain").or_default() += 1;
+            if !delay.is_zero() {
+                self.sim.violate(format!("a leader lingers for {delay:?} although {scope} drains: {body}"));
+            }
+        }
         if delay.is_zero() {
             return Ok(());
         }
         let kind =
-            lock(&self.sim.model).kinds.get(&message.lane.kind).map(|kind| (kind.looks_within, kind.filling.flushes));
-        let Some((looks_within, flushing)) = kind else { return Ok(()) };
-        if delay > looks_within {
-            self.sim.violate(format!("a leader lingers for {delay:?} at a time, {looks_within:?} is allowed: {body}"));
+            lock(&self.sim.model).kinds.get(&message.lane.kind).map(|kind| (kind.waits.look, kind.filling.flushes));
+        let Some((look, flushing)) = kind else { return Ok(()) };
+        if delay > look {
+            self.sim.violate(format!("a leader lingers for {delay:?} at a time, {look:?} is allowed: {body}"));
         }
         if flushing { self.knows_of_none(&message, body).await } else { Ok(()) }
+    }
+
+    fn told(&self, message: &GroupMessage) {
+        let mut told = lock(&self.sim.told);
+        told.since.entry(message.batch).or_insert_with(Instant::now);
+        if !message.lingers && !message.hurries {
+            told.at_once.insert(message.batch);
+        }
+    }
+
+    /// The scope by which a lane drains, as whoever sends a message about it must know.
+    async fn drains(&self, lane: &Lane) -> Result<Option<Scope>, ConnectorError> {
+        let (who, _) = self.worker.who();
+        let Some(begun) = lock(&self.sim.heeding).knows_switches_of(&who) else { return Ok(None) };
+        let scopes = lock(&self.sim.model).control.draining_before(lane, begun);
+        for scope in scopes {
+            // It may have ended before the response to the drain was read.
+            let record = ("PoliciesTable".to_owned(), scope.kind().unwrap_or("*").to_owned());
+            let images = self.images(std::slice::from_ref(&record)).await?;
+            if images.get(&record).is_some_and(|item| is_draining(item, &scope)) {
+                return Ok(Some(scope));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A leader forms no batch of fewer members than its policy's least before it has waited for as long as the policy says,
+    /// unless it was told not to look, or its lane drains. An intent was written just now.
+    pub(crate) fn has_enough(&self, request: &Request) {
+        let Some((batch, lane, members)) = intended(request).filter(|(_, _, members)| !members.is_empty()) else {
+            return;
+        };
+        let (Ok(id), Ok(lane)) = (batch.parse::<Uuid>(), lane.parse::<Lane>()) else { return };
+        let (enough, drained) = {
+            let model = lock(&self.sim.model);
+            let enough = model.kinds.get(&lane.kind).and_then(|kind| kind.waits.enough);
+            (enough, Scope::of(&lane).iter().any(|scope| model.control.drained.contains(scope)))
+        };
+        let Some(Enough { members: least, wait }) = enough.filter(|_| !drained) else { return };
+        let waited = {
+            let told = lock(&self.sim.told);
+            told.since.get(&id).map(Instant::elapsed).filter(|_| !told.at_once.contains(&id))
+        };
+        let Some(waited) = waited else { return };
+        *lock(&self.sim.stats).brought.entry("intents that wait for enough members").or_default() += 1;
+        if members.len() < least && waited < wait {
+            self.sim.violate(format!(
+                "batch {batch} of lane {lane} is to have {} members after {waited:?}; below {least} it waits for {wait:?}",
+                members.len()
+            ));
+        }
     }
 
     /// Who lingers knows of no task that flushes.
@@ -58,6 +133,16 @@ impl Line {
         }
         Ok(())
     }
+}
+
+/// Whether the switch of a scope says that it drains.
+fn is_draining(record: &Value, scope: &Scope) -> bool {
+    let switches: Vec<Value> = serde_json::from_str(text(record, "switches")).unwrap_or_default();
+    let of_scope = |switch: &&Value| {
+        let partition = switch["partition"].as_u64().and_then(|partition| u32::try_from(partition).ok());
+        (switch["target"].as_str(), partition) == (scope.target(), scope.partition())
+    };
+    switches.iter().filter(of_scope).any(|switch| switch["state"] == "draining")
 }
 
 /// The tasks of a bundle that wait.

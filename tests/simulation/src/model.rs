@@ -17,6 +17,7 @@ use crate::control::ControlModel;
 use crate::estimated::EstimatedModel;
 use crate::filled::Filled;
 use crate::hooks::Hooks;
+use crate::lingering::Waits;
 use crate::notices::Heard;
 use crate::pace::Pace;
 use crate::produced::Produced;
@@ -31,12 +32,14 @@ const UNHINDERED: Duration = Duration::from_secs(150);
 pub(crate) struct KindModel {
     pub(crate) max_batch: usize,
     pub(crate) filling: Filled,
-    /// How long a leader waits at most before it looks again.
-    pub(crate) looks_within: Duration,
+    /// How long its leaders may wait, and must.
+    pub(crate) waits: Waits,
     pub(crate) max_in_flight: usize,
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Backoff,
     pub(crate) keyed: bool,
+    /// Into how many partitions its targets are split, in every version.
+    pub(crate) partitions: u32,
     /// The expression of its scope, if it has one: `kind` or `content.t`.
     pub(crate) scope: Option<String>,
     /// Whether keys of failed tasks are released.

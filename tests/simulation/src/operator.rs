@@ -124,14 +124,20 @@ async fn resume(clients: &Clients, scope: &Scope) {
 
 async fn drain(clients: &Clients, scope: &Scope) {
     clients.cluster.sim.count("scopes drained");
-    lock(&clients.cluster.sim.model).control.paused.remove(scope);
+    {
+        let control = &mut lock(&clients.cluster.sim.model).control;
+        control.paused.remove(scope);
+        control.drained.insert(scope.clone());
+    }
     let asked = scope.clone();
     let what = format!("POST /drain {scope}");
     let drain = clients.until_done("api", &what, move |steps| {
         let scope = asked.clone();
         async move { steps.control.drain(&scope).await }.boxed()
     });
-    drain.await;
+    if drain.await.is_some() {
+        lock(&clients.cluster.sim.model).control.draining.insert(scope.clone(), Instant::now());
+    }
 }
 
 /// Cancels some tasks that were asked for, whatever became of them.

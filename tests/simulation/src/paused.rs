@@ -17,7 +17,7 @@ use crate::request::{Request, queue_of};
 use crate::wire::Line;
 
 /// Who begins this much later than the response to a pause knows of it: what is cached is not older.
-const KNOWN_WITHIN: Duration = Duration::from_secs(POLICY_CACHE_MAX.as_secs() + 1);
+pub(crate) const KNOWN_WITHIN: Duration = Duration::from_secs(POLICY_CACHE_MAX.as_secs() + 1);
 
 /// What invocations know, and what they sent.
 #[derive(Debug, Default)]
@@ -37,6 +37,11 @@ impl Heeding {
         if !harmless && request.table() == "PoliciesTable" {
             self.blind.insert(who.to_owned());
         }
+    }
+
+    /// When an invocation made its first request; none, if it could not read switches.
+    pub(crate) fn knows_switches_of(&self, who: &str) -> Option<Instant> {
+        self.begun.get(who).copied().filter(|_| !self.blind.contains(who))
     }
 
     /// Whether an election was asked for in a lane.

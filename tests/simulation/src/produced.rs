@@ -1,6 +1,7 @@
 //! Fan-outs that fetch their tasks themselves: their users, and what is known of them.
 
 mod check;
+mod plan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,139 +10,41 @@ use std::time::Duration;
 use aws_smithy_types::base64;
 use fanfold::ids::{ItemId, TaskId, derived, expand};
 use fanfold::messages::TaskRequest;
-use fanfold::policy::{Destination, NoticesQueue};
-use fanfold::producing::{Given, Producer, ResumeError};
-use fanfold::share::share;
+use fanfold::producing::{Given, ResumeError};
 use fanfold::store::fanouts::Tolerance;
 use fanfold::store::producers::decompress;
-use fanfold::tracking::{OpenRequest, page_groups};
+use fanfold::tracking::page_groups;
 use fanfold_produce::{SourceAnswer, SourceError, SourceRequest};
 use futures::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use self::check::check;
+pub(crate) use self::plan::ProducedPlan;
 use crate::clients::{Clients, Passing};
-use crate::dice::Dice;
 use crate::lock;
 use crate::model::{FanoutModel, Model};
-use crate::objects::{page_of, text_of};
+use crate::objects::page_of;
 use crate::producer::cancel;
 use crate::request::{Request, text};
-use crate::scenario::KindPlan;
+use crate::shares::share;
 use crate::sources::fixed_page;
 use crate::steps::Steps;
 
 /// A kind without a policy: a row of it is bad.
 const NOBODY: &str = "nobody";
 
-/// A fan-out with a producer.
-#[derive(Clone, Debug)]
-pub(crate) struct ProducedPlan {
-    name: String,
-    start: Duration,
-    rows: Vec<Value>,
-    partitions: u32,
-    /// Whether its source picks the rows of a partition; otherwise it answers all.
-    picks: bool,
-    /// Whether it picks them by their position, as objects of S3 are read, whatever their keys are.
-    by_position: bool,
-    /// Whether its pages are written down although they are always the same: bad rows are tolerated.
-    kept: bool,
-    /// Whether some rows may be bad.
-    spoiled: bool,
-    /// Its rows as an object has them, where it is cut into pages as objects of S3 are.
-    text: Option<String>,
-    notify: bool,
-    tolerated: Option<Tolerance>,
-    cancel: Option<Duration>,
-}
-
-/// What is known of one.
+/// What is known of a fan-out with a producer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Produced {
     rows: Vec<Value>,
     partitions: u32,
     picks: bool,
     by_position: bool,
+    strict: Option<Tolerance>,
     text: Option<String>,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
-}
-
-impl ProducedPlan {
-    /// Of dice of their own: everything else is drawn as it is without them.
-    pub(crate) fn draw(seed: u64, kinds: &[KindPlan], busy: Duration) -> Vec<Self> {
-        let dice = Dice::new(seed, "produced");
-        let positions = Dice::new(seed, "produced by place");
-        let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
-        let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
-        let plan = |n: usize| {
-            let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
-            let by_position = positions.chance(3_000);
-            Self {
-                name: format!("produced{n}"),
-                start: dice.millis(0, busy.as_millis() as u64 / 2),
-                rows,
-                partitions: 1 + dice.below(4) as u32,
-                picks: dice.chance(5_000) || by_position,
-                by_position,
-                kept: positions.chance(3_000),
-                spoiled: false,
-                text: None,
-                notify: dice.chance(8_000),
-                tolerated: dice
-                    .chance(3_000)
-                    .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Percentage(0), Tolerance::Percentage(2_500)])),
-                cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
-            }
-        };
-        let mut plans: Vec<Self> = (0..count).map(plan).collect();
-        for plan in &mut plans {
-            plan.spoil(&bad);
-            if plan.by_position && cut.chance(6_000) {
-                plan.text = Some(text_of(&plan.rows, &cut));
-            }
-        }
-        plans
-    }
-
-    /// Makes some rows bad, where bad rows are tolerated.
-    fn spoil(&mut self, dice: &Dice) {
-        self.spoiled = dice.chance(4_000) && (self.kept || !self.by_position);
-        let bad: Vec<&mut Value> = self.rows.iter_mut().filter(|_| self.spoiled && dice.chance(2_000)).collect();
-        bad.into_iter().for_each(|row| row["kind"] = json!(NOBODY));
-    }
-
-    fn row(dice: &Dice, kinds: &[KindPlan], row: usize) -> Value {
-        let kind = &kinds[dice.below(kinds.len())].versions[0].1.kind;
-        let (target, key) = (format!("t{}", dice.below(3)), format!("k{}", dice.below(60)));
-        json!({"kind": kind, "content": {"t": target, "k": key, "row": row}})
-    }
-
-    fn request(&self) -> Option<OpenRequest> {
-        let producer = match self.by_position {
-            true => json!({
-                "source": {"s3": {"bucket": "rows", "key": "a.ndjson"}},
-                "partitions": self.partitions,
-                "tolerated_bad_rows": self.kept.then_some(self.rows.len()),
-            }),
-            false => json!({
-                "source": {"url": "https://rows.example/"},
-                "partitions": self.partitions,
-                "key": "content.row",
-                "tolerated_bad_rows": self.spoiled.then_some(self.rows.len()),
-            }),
-        };
-        let producer: Producer = serde_json::from_value(producer).ok()?;
-        Some(OpenRequest {
-            user_key: Some(self.name.clone()),
-            notify: self.notify.then_some(Destination::Queue(NoticesQueue::Notices)),
-            producer: Some(producer),
-            tolerated_failures: self.tolerated,
-            ..OpenRequest::default()
-        })
-    }
 }
 
 impl Passing for ResumeError {
@@ -150,9 +53,12 @@ impl Passing for ResumeError {
     }
 }
 
-/// Its user: opens it, and lets it go on when a partition failed.
+/// Its user: opens it, and lets it go on when a partition failed; and cancels it in the end, if one has too many bad rows.
 pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
     tokio::time::sleep(plan.start).await;
+    // Nothing is cancelled in a calm run.
+    let strict = plan.strict.filter(|_| !clients.cluster.sim.plan.calm);
+    let plan = ProducedPlan { strict, ..plan };
     let Some(id) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
     // Sweeps, which heal what is lost, follow when users have nothing to do any more; by then sources do not fail any more.
@@ -175,6 +81,11 @@ pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
             return;
         }
     }
+    let hopeless = lock(&clients.cluster.sim.model).hopeless(id);
+    if hopeless {
+        clients.cluster.sim.count("fan-outs with too many bad rows");
+        cancel(clients, Some(Duration::ZERO), id).await;
+    }
 }
 
 async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
@@ -189,8 +100,9 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
             ..FanoutModel::default()
         };
         model.fanouts.insert(id, fanout);
-        let ProducedPlan { rows, partitions, picks, by_position, kept, text, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, by_position, text, pages: BTreeMap::new() });
+        let ProducedPlan { rows, partitions, picks, by_position, kept, strict, text, .. } = plan.clone();
+        let pages = BTreeMap::new();
+        model.produced.insert(id, Produced { rows, partitions, picks, by_position, strict, text, pages });
         if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanfold::backoff::Backoff;
-use fanfold::grouping::Linger;
 use fanfold::policy::{KeyAfterFailure, Policy, Span, Weight};
 use fanfold::store::fanouts::Tolerance;
 use serde_json::json;
@@ -17,6 +16,7 @@ use crate::api::Mood;
 use crate::dice::Dice;
 use crate::estimated::EstimatedPlan;
 use crate::filled::{self, Filled};
+use crate::lingering::Waits;
 use crate::model::KindModel;
 use crate::produced::ProducedPlan;
 use crate::rates::{self, Counted};
@@ -173,11 +173,12 @@ impl Scenario {
             let model = KindModel {
                 max_batch: policies().map(|policy| policy.max_batch() as usize).max().unwrap_or(0),
                 filling: Filled::of(policies()),
-                looks_within: policies().map(|policy| Linger::of(policy).looks_within()).max().unwrap_or_default(),
+                waits: Waits::of(policies()),
                 max_in_flight: policies().map(|policy| policy.max_in_flight as usize).max().unwrap_or(0),
                 max_attempts: first.max_attempts,
                 backoff: Backoff::from(&first.backoff),
                 keyed: first.key.is_some(),
+                partitions: first.partitions,
                 scope: first.scope.clone(),
                 releases: first.key_after_failure == KeyAfterFailure::Release,
                 notify: first.notify.is_some(),

@@ -15,6 +15,7 @@ use crate::dice::{Dice, hash};
 use crate::faults::{Fault, FaultPlan};
 use crate::hooks::Strictness;
 use crate::lag::Lag;
+use crate::lingering::Told;
 use crate::lock;
 use crate::model::Model;
 use crate::order::Looks;
@@ -56,6 +57,7 @@ pub(crate) struct Sim {
     pub(crate) queues: Queues,
     pub(crate) lag: Mutex<Lag>,
     pub(crate) looks: Mutex<Looks>,
+    pub(crate) told: Mutex<Told>,
     pub(crate) heeding: Mutex<Heeding>,
     pub(crate) model: Mutex<Model>,
     pub(crate) stats: Mutex<Stats>,
@@ -109,6 +111,7 @@ impl Sim {
             queues: Queues::new(template),
             lag: Mutex::default(),
             looks: Mutex::default(),
+            told: Mutex::default(),
             heeding: Mutex::default(),
             model: Mutex::default(),
             stats: Mutex::default(),

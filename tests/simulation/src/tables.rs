@@ -114,11 +114,13 @@ impl Line {
         if reply.status == 200 {
             observe::wrote(&mut lock(&self.sim.model), request);
             lock(&self.sim.model).produces(request);
+            lock(&self.sim.model).control.switched(request);
             observe::began(&mut lock(&self.sim.model), request, &reply.body);
             for ((_, batch), record) in leaving.iter().filter(|(_, record)| text(record, "status") != "done") {
                 self.sim.violate(format!("batch {batch} was let go of before it was done: {record}, {}", request.body));
             }
             self.in_order(request).await?;
+            self.has_enough(request);
             let responses = reply.body["Responses"].as_array();
             let after = self.stands(request).await?;
             for (at, record) in request.writes.iter().enumerate() {

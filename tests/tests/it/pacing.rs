@@ -2,6 +2,7 @@
 
 mod calls;
 mod crashes;
+mod fair;
 mod fairness;
 mod rates;
 mod waiting;

@@ -2,10 +2,12 @@
 
 use fanfold::ids::TaskId;
 use fanfold::limits::BAD_ROWS_SHOWN_MAX;
-use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts};
+use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts, Tolerance};
 use fanfold::store::producers::{Partition, PartitionState, Producers};
 use fanfold_local::Engine;
+use fanfold_produce::SourceRequest;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{NOBODY, Produced};
 use crate::check::table;
@@ -20,6 +22,7 @@ pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(
         let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else { continue };
         let partitions = producers.all(*id, produced.partitions).await.map_err(|error| error.to_string())?;
         let problem = rows(model, produced, &fanout).or_else(|| ended(produced, &fanout, &partitions));
+        let problem = problem.or_else(|| spoiled(model, *id, &partitions));
         if let Some(problem) = problem {
             sim.violate(format!("{problem}: {fanout:?}, {partitions:?}"));
         }
@@ -45,6 +48,32 @@ fn rows(model: &Model, produced: &Produced, fanout: &Fanout) -> Option<String> {
     };
     let wrong = seen.iter().zip(&produced.rows).position(|(times, row)| !right(row, times))?;
     Some(format!("row {wrong} of a source is {} tasks", seen[wrong]))
+}
+
+/// A partition that has more bad rows than are tolerated is not done.
+fn spoiled(model: &Model, id: Uuid, partitions: &[Partition]) -> Option<String> {
+    let done = partitions.iter().filter(|it| it.state == PartitionState::Done);
+    let partition = done.map(|it| it.number).find(|number| model.too_many_bad(id, *number))?;
+    Some(format!("partition {partition} has more bad rows than are tolerated, and is done"))
+}
+
+impl Model {
+    /// Whether some partition of a fan-out's source has more bad rows than are tolerated.
+    pub(crate) fn hopeless(&self, id: Uuid) -> bool {
+        let partitions = self.produced.get(&id).map_or(0, |produced| produced.partitions);
+        (0..partitions).any(|partition| self.too_many_bad(id, partition))
+    }
+
+    /// Whether this partition has. So few rows are judged by a percentage in the end only.
+    fn too_many_bad(&self, fanout: Uuid, partition: u32) -> bool {
+        let Some(Produced { strict: Some(strict), partitions, .. }) = self.produced.get(&fanout) else { return false };
+        let rows = self.rows_for(&SourceRequest { fanout, partition, of: *partitions, cursor: Value::Null });
+        let bad = rows.iter().filter(|row| is_bad(row)).count();
+        match strict {
+            Tolerance::Count(most) => bad as u64 > *most,
+            Tolerance::Percentage(share) => bad * 10_000 > rows.len() * usize::from(*share),
+        }
+    }
 }
 
 fn is_bad(row: &Value) -> bool {

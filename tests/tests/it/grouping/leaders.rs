@@ -6,6 +6,7 @@ use std::time::Duration;
 use fanfold::delivery::Delivery;
 use fanfold::ids::TaskId;
 use fanfold::messages::{ElectMessage, GroupMessage, HandleMessage};
+use fanfold::share::share;
 use fanfold_tests::{QueueName, TestStack, delivery, order};
 use futures::future::join_all;
 use serde_json::json;
@@ -28,6 +29,9 @@ async fn partitions_split_a_target() {
     let tasks = stack.register_orders("117", 0..60).await;
     stack.drain().await;
     let by_task = stack.assert_settled(&tasks, 10).await;
+    let partition = |number: usize| share(&format!("ORD-{number}"), 4);
+    let right = |(number, task): (usize, &TaskId)| by_task[task].lane.partition == partition(number);
+    assert!(tasks.iter().enumerate().all(right), "a task is in the partition of its key");
     let lanes: BTreeSet<u32> = by_task.values().map(|batch| batch.lane.partition).collect();
     assert_eq!(lanes.len(), 4);
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fanfold::ids::ItemId;
+use fanfold_tests::QueueName;
 use serde_json::{Value, json};
 
 use super::{NOBODY, Server};
@@ -57,6 +59,32 @@ async fn a_target_is_paused_listed_and_resumed() {
     }
     server.stack.sweep().await;
     assert_eq!(server.get("/switches").await.ok(200), json!({"switches": []}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lane_is_listed_with_its_leader_and_its_batches() {
+    let server = Server::start().await;
+    let lane = async || {
+        let lanes = server.get("/lanes?kind=parcel&target=117").await.ok(200);
+        (lanes["lanes"][0]["leader"].clone(), lanes["lanes"][0].clone())
+    };
+    let (_, items) = server.stack.open(2, true).await;
+    let task = |item: &ItemId| json!({"id": item, "kind": "parcel", "content": {"depot": "117", "order": item}});
+    server.post("/tasks", json!({"tasks": items.iter().map(task).collect::<Vec<_>>()})).await.ok(202);
+    let (leader, waits) = lane().await;
+    assert_eq!((leader, &waits["leads_since"]), (Value::Null, &Value::Null));
+    let elected = server.stack.world.now().0;
+    server.stack.deliver(QueueName::Elect).await;
+    let (leader, led) = lane().await;
+    assert!(leader.is_string() && led["leads_since"].as_u64().unwrap() >= elected, "{led}");
+    assert_eq!([&led["in_flight"], &led["pending"]["tasks"], &led["closing"]], [&json!(0), &json!(2), &json!(0)]);
+    server.stack.pass(&[QueueName::Group]).await;
+    let (next, formed) = lane().await;
+    assert_eq!((next, &formed["batches"]), (Value::Null, &json!([leader])));
+    assert_eq!([&formed["in_flight"], &formed["pending"]["tasks"]], [&json!(1), &json!(0)]);
+    server.stack.deliver(QueueName::Handle).await;
+    let (_, closing) = lane().await;
+    assert_eq!([&closing["in_flight"], &closing["closing"]], [&json!(0), &json!(1)]);
 }
 
 #[tokio::test(start_paused = true)]
