@@ -24,7 +24,10 @@ impl Model {
         let right = share(&key, kind.partitions);
         let lane = &task.lane;
         (lane.partition != right).then(|| {
-            format!("task {} with key {key:?} is in lane {lane}, of {} partitions it belongs to {right}", task.id, kind.partitions)
+            format!(
+                "task {} with key {key:?} is in lane {lane}, of {} partitions it belongs to {right}",
+                task.id, kind.partitions
+            )
         })
     }
 }

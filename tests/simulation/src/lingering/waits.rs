@@ -58,7 +58,7 @@ fn look(policy: &Policy) -> Duration {
     }
     look = look.min(linger).max(few.unwrap_or_default());
     // Messages are delayed by whole seconds. Where one of these times has a part of a second, a worker waits for milliseconds.
-    let whole = [Some(linger), quiet, few].iter().flatten().all(|time| time.as_millis() % 1_000 == 0);
+    let whole = [Some(linger), quiet, few].iter().flatten().all(|time| time.as_millis().is_multiple_of(1_000));
     let unit: u128 = if whole { 1_000 } else { 1 };
     let millis = look.as_nanos().div_ceil(1_000_000).div_ceil(unit) * unit;
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
