@@ -101,6 +101,80 @@ impl Fanfold {
         }
         Ok(cancelled)
     }
+
+    /// Resets a task on its own that failed or was cancelled. Returns the task that it is now.
+    ///
+    /// # Errors
+    /// It has not failed, or is an item (409); see [`ClientError`].
+    pub async fn reset_task(&self, id: &str) -> Result<Value, ClientError> {
+        self.http.call(Method::POST, &format!("/tasks/{id}/reset"), None, None).await
+    }
+
+    /// Resets the failed tasks of a kind, a target or a lane that are no items, page by page.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. Tasks of earlier pages are reset.
+    pub async fn reset_tasks(&self, scope: &Scope) -> Result<ResetTasks, ClientError> {
+        let (mut all, mut path) = (ResetTasks::default(), Some("/tasks/reset".to_owned()));
+        while let Some(at) = path {
+            let page: ResetTasks = self.http.call(Method::POST, &at, Some(&json!(scope)), None).await?;
+            all.reset += page.reset;
+            all.known += page.known;
+            all.refused += page.refused;
+            all.problem = all.problem.or(page.problem);
+            path = page.next;
+        }
+        Ok(all)
+    }
+
+    /// The number of dead letters of each step, as the API shows them.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn dead_letters(&self) -> Result<Value, ClientError> {
+        self.http.call(Method::GET, "/dead-letters", None, None).await
+    }
+
+    /// Moves the dead letters of a step back to its queue, page by page. Returns how many were moved, and how many SQS refused.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. Those of earlier pages are moved.
+    pub async fn redrive(&self, step: &str) -> Result<(u64, u64), ClientError> {
+        let (mut moved, mut refused) = (0, 0);
+        loop {
+            let page: Redriven =
+                self.http.call(Method::POST, &format!("/dead-letters/{step}/redrive"), None, None).await?;
+            moved += page.moved;
+            refused += page.refused;
+            // What SQS refuses comes again and again.
+            if !page.more || page.moved == 0 {
+                return Ok((moved, refused));
+            }
+        }
+    }
+}
+
+/// What became of the failed tasks of a scope.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct ResetTasks {
+    /// How many wait again.
+    pub reset: u64,
+    /// How many were reset before, or are duplicates by now.
+    pub known: u64,
+    /// How many cannot be accepted any more.
+    pub refused: u64,
+    /// What is wrong with the first of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(default, skip_serializing)]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Redriven {
+    moved: u64,
+    refused: u64,
+    more: bool,
 }
 
 #[derive(Deserialize)]

@@ -57,6 +57,19 @@ impl Batches {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
     }
 
+    /// A page of the batches with failed members, in no order, behind a batch: those among so many records. Also where the next page
+    /// begins, if there is one. It reads the table, since no index has them.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn failed(&self, after: Option<Uuid>, records: usize) -> Result<(Vec<Batch>, Option<Uuid>), StoreError> {
+        let start = after.map(|after| [("id".to_owned(), text(after))].into());
+        let (items, next) = self.table.scan_with("failed", records, start).await?;
+        let batches = items.iter().map(Batch::decode).collect::<Result<_, _>>()?;
+        let next = next.map(|key| crate::aws::attributes::Reader::new("batches", "id", &key).parsed("id"));
+        Ok((batches, next.transpose()?))
+    }
+
     /// Writes down which members a batch is going to claim, and their weights together; `bundles`: those of bundles, by slots.
     /// Without members the batch is done at once, so that no leader forms it later. Returns the batch as it stands: an earlier
     /// delivery may have written another intent, which then counts.

@@ -38,7 +38,7 @@ pub use self::notify_on::{NotifyOn, ReportedEnd};
 pub use self::percentage::ProgressPercentage;
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
-use self::record::{PRODUCER, TOLERATED};
+use self::record::{PRODUCER, REISSUED_AS, TOLERATED};
 pub use self::state::FanoutState;
 pub use self::tolerance::Tolerance;
 
@@ -289,6 +289,12 @@ impl Fanouts {
         };
         self.table.scan(Some(ENDING), segment, visit).await?;
         Ok(ids)
+    }
+
+    /// Links a fan-out to one that reissues items of it, for the transaction that opens that one: of several at once, one is opened.
+    pub(crate) fn reissue_action(&self, old: &Fanout, new: Uuid) -> Result<TransactWriteItem, StoreError> {
+        let change = self.table.change("id", old.id).set(REISSUED_AS, text(new)).when_present("ended_at");
+        change.when_same(REISSUED_AS, old.reissued_as.map(text)).action()
     }
 
     /// Begins a change of a header.

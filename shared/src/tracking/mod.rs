@@ -14,6 +14,7 @@ mod missing;
 mod nested;
 mod open;
 mod progress;
+mod selection;
 mod shares;
 
 use crate::aws::{Queue, QueueError, StoreError};
@@ -32,6 +33,7 @@ pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
 pub use progress::Progress;
+pub use selection::{ItemCursor, ItemPage};
 
 /// The protocols of tracking.
 #[derive(Clone, Debug)]

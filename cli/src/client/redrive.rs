@@ -1,0 +1,83 @@
+//! `fanfold redrive`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Stack};
+use super::print::table;
+use crate::failure::Failure;
+
+/// Lists dead letters, or moves them back to the queues of their steps.
+///
+///   fanfold redrive               the number of dead letters of each step
+///   fanfold redrive handle ack    moves those of these steps back
+///   fanfold redrive --all         moves all of them back
+///
+/// A message is a dead letter after its step failed five times. Mend the cause first: see the logs of
+/// the step. None is lost. One may be moved twice, which does no harm. The exit status is
+///
+///   0   they are listed, or moved
+///   1   SQS refused some of them, or the stack cannot be reached
+///   2   there is no such step
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct RedriveArgs {
+    /// Steps whose dead letters are moved back.
+    #[arg(value_name = "STEP", conflicts_with = "all")]
+    steps: Vec<String>,
+    /// Move the dead letters of all steps back.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: RedriveArgs) -> Result<ExitCode, Failure> {
+    let stack = args.connection.stack()?;
+    if args.steps.is_empty() && !args.all {
+        return list(&stack).await;
+    }
+    let steps = if args.all { with_letters(&stack).await? } else { args.steps };
+    let (mut moved, mut refused) = (Vec::new(), 0);
+    for step in steps {
+        let redriven = stack.api.redrive(&step).await.map_err(|error| stack.failed(error))?;
+        refused += redriven.1;
+        moved.push((step, redriven));
+    }
+    let queue =
+        |(step, (moved, refused)): &(String, (u64, u64))| json!({"step": step, "moved": moved, "refused": refused});
+    let line = |(step, (moved, refused)): &(String, (u64, u64))| {
+        let refused = if *refused > 0 { format!(", {} refused by SQS", HumanCount(*refused)) } else { String::new() };
+        format!("{step}: {} moved{refused}", HumanCount(*moved))
+    };
+    let text = || match moved.is_empty() {
+        true => "There are no dead letters.".to_owned(),
+        false => moved.iter().map(line).collect::<Vec<_>>().join("\n"),
+    };
+    stack.print(|| json!({"queues": moved.iter().map(queue).collect::<Vec<_>>()}), text)?;
+    Ok(if refused > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+async fn queues(stack: &Stack) -> Result<Vec<(String, u64)>, Failure> {
+    let listed = stack.api.dead_letters().await.map_err(|error| stack.failed(error))?;
+    let queue = |queue: &Value| Some((queue["step"].as_str()?.to_owned(), queue["messages"].as_u64()?));
+    Ok(listed["queues"].as_array().into_iter().flatten().filter_map(queue).collect())
+}
+
+/// The steps that have dead letters.
+async fn with_letters(stack: &Stack) -> Result<Vec<String>, Failure> {
+    let queues = queues(stack).await?;
+    Ok(queues.into_iter().filter(|(_, messages)| *messages > 0).map(|(step, _)| step).collect())
+}
+
+async fn list(stack: &Stack) -> Result<ExitCode, Failure> {
+    let queues = queues(stack).await?;
+    let json = || json!({"queues": queues.iter().map(|(step, count)| json!({"step": step, "messages": count})).collect::<Vec<_>>()});
+    let rows: Vec<[String; 2]> =
+        queues.iter().map(|(step, count)| [step.clone(), HumanCount(*count).to_string()]).collect();
+    stack.print(json, || table(["STEP", " DEAD LETTERS"], &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
