@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use fanfold_client::Redriven;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
@@ -17,10 +18,11 @@ use crate::failure::Failure;
 ///   fanfold redrive --all         moves all of them back
 ///
 /// A message is a dead letter after its step failed five times. Mend the cause first: see the logs of
-/// the step. None is lost. One may be moved twice, which does no harm. The exit status is
+/// the step. None is lost. One may be moved twice, which does no harm. Only counts of estimated
+/// fan-outs would count twice: such messages stay. The exit status is
 ///
 ///   0   they are listed, or moved
-///   1   SQS refused some of them, or the stack cannot be reached
+///   1   some of them stay, or the stack cannot be reached
 ///   2   there is no such step
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -41,24 +43,30 @@ pub(super) async fn run(args: RedriveArgs) -> Result<ExitCode, Failure> {
         return list(&stack).await;
     }
     let steps = if args.all { with_letters(&stack).await? } else { args.steps };
-    let (mut moved, mut refused) = (Vec::new(), 0);
+    let mut moved: Vec<(String, Redriven)> = Vec::new();
     for step in steps {
         let redriven = stack.api.redrive(&step).await.map_err(|error| stack.failed(error))?;
-        refused += redriven.1;
         moved.push((step, redriven));
     }
-    let queue =
-        |(step, (moved, refused)): &(String, (u64, u64))| json!({"step": step, "moved": moved, "refused": refused});
-    let line = |(step, (moved, refused)): &(String, (u64, u64))| {
-        let refused = if *refused > 0 { format!(", {} refused by SQS", HumanCount(*refused)) } else { String::new() };
-        format!("{step}: {} moved{refused}", HumanCount(*moved))
-    };
     let text = || match moved.is_empty() {
         true => "There are no dead letters.".to_owned(),
-        false => moved.iter().map(line).collect::<Vec<_>>().join("\n"),
+        false => moved.iter().map(|(step, redriven)| line(step, redriven)).collect::<Vec<_>>().join("\n"),
+    };
+    let queue = |(step, redriven): &(String, Redriven)| {
+        let mut queue = json!(redriven);
+        queue["step"] = step.as_str().into();
+        queue
     };
     stack.print(|| json!({"queues": moved.iter().map(queue).collect::<Vec<_>>()}), text)?;
-    Ok(if refused > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    let stay = moved.iter().any(|(_, redriven)| redriven.kept + redriven.refused > 0);
+    Ok(if stay { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn line(step: &str, redriven: &Redriven) -> String {
+    let stay = [(redriven.kept, "stay, as they have counts"), (redriven.refused, "refused by SQS")];
+    let stay = stay.into_iter().filter(|(count, _)| *count > 0);
+    let stay: String = stay.map(|(count, why)| format!(", {} {why}", HumanCount(count))).collect();
+    format!("{step}: {} moved{stay}", HumanCount(redriven.moved))
 }
 
 async fn queues(stack: &Stack) -> Result<Vec<(String, u64)>, Failure> {
@@ -80,4 +88,16 @@ async fn list(stack: &Stack) -> Result<ExitCode, Failure> {
         queues.iter().map(|(step, count)| [step.clone(), HumanCount(*count).to_string()]).collect();
     stack.print(json, || table(["STEP", " DEAD LETTERS"], &rows))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_stays() {
+        assert_eq!(line("elect", &Redriven { moved: 1_000, ..Redriven::default() }), "elect: 1,000 moved");
+        let some = Redriven { moved: 1, kept: 2, refused: 3, ..Redriven::default() };
+        assert_eq!(line("ack", &some), "ack: 1 moved, 2 stay, as they have counts, 3 refused by SQS");
+    }
 }

@@ -135,20 +135,20 @@ impl Fanfold {
         self.http.call(Method::GET, "/dead-letters", None, None).await
     }
 
-    /// Moves the dead letters of a step back to its queue, page by page. Returns how many were moved, and how many SQS refused.
+    /// Moves the dead letters of a step back to its queue, page by page.
     ///
     /// # Errors
     /// See [`ClientError`]. Those of earlier pages are moved.
-    pub async fn redrive(&self, step: &str) -> Result<(u64, u64), ClientError> {
-        let (mut moved, mut refused) = (0, 0);
+    pub async fn redrive(&self, step: &str) -> Result<Redriven, ClientError> {
+        let (mut all, path) = (Redriven::default(), format!("/dead-letters/{step}/redrive"));
         loop {
-            let page: Redriven =
-                self.http.call(Method::POST, &format!("/dead-letters/{step}/redrive"), None, None).await?;
-            moved += page.moved;
-            refused += page.refused;
-            // What SQS refuses comes again and again.
+            let page: Redriven = self.http.call(Method::POST, &path, None, None).await?;
+            all.moved += page.moved;
+            all.kept += page.kept;
+            all.refused += page.refused;
+            // What stays comes again and again.
             if !page.more || page.moved == 0 {
-                return Ok((moved, refused));
+                return Ok(all);
             }
         }
     }
@@ -170,10 +170,16 @@ pub struct ResetTasks {
     next: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Redriven {
-    moved: u64,
-    refused: u64,
+/// What became of the dead letters of a step.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Redriven {
+    /// How many were moved back to its queue.
+    pub moved: u64,
+    /// How many stay because they have counts of estimated fan-outs: one that came twice would count twice.
+    pub kept: u64,
+    /// How many SQS did not take, so that they stay.
+    pub refused: u64,
+    #[serde(skip_serializing)]
     more: bool,
 }
 

@@ -13,10 +13,12 @@ use serde::Serialize;
 use crate::config::{ConfigError, Surroundings, variables};
 use crate::ids::derived;
 use crate::limits::{MESSAGE_BYTES_MAX, MESSAGES_PER_CALL_MAX, REDRIVE_MAX, REDRIVE_VISIBILITY};
-use crate::messages::{RegisterMessage, RegisterRequest};
+use crate::messages::{AckMessage, RegisterMessage, RegisterRequest};
 
 /// The step whose messages name tasks by their message's id.
 const REGISTER: &str = "register";
+/// The step whose messages may have counts.
+const ACK: &str = "ack";
 
 /// The queues of a step.
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ pub struct DeadQueue {
 pub struct Redriven {
     /// Messages that were moved back to their step's queue.
     pub moved: u64,
+    /// Messages with counts of estimated fan-outs. They stay: one that came twice would count twice.
+    pub kept: u64,
     /// Messages that SQS did not take, so that they stay.
     pub refused: u64,
     /// Whether there may be more.
@@ -81,7 +85,7 @@ where
 
 impl DeadLetters {
     /// The steps that have them, in the order in which work passes these.
-    pub const STEPS: [&str; 7] = [REGISTER, "produce", "elect", "group", "handle", "ack", "notify"];
+    pub const STEPS: [&str; 7] = [REGISTER, "produce", "elect", "group", "handle", ACK, "notify"];
 
     /// Of the queues that the environment names.
     ///
@@ -125,7 +129,7 @@ impl DeadLetters {
     }
 
     /// Moves a page of a step's dead letters back to its queue. Each is sent before it is deleted, so none is lost; one that comes
-    /// twice does no harm. Tasks in messages to `register` get the ids that they would have had: a message that is sent again has
+    /// twice does no harm. Counts would be counted twice then, so they stay. Tasks in messages to `register` get the ids that they would have had: a message that is sent again has
     /// another id, and some of its tasks may be stored. (SQS's own `StartMessageMoveTask` does not know that.)
     ///
     /// # Errors
@@ -134,11 +138,14 @@ impl DeadLetters {
         let queues = self.queues.iter().find(|queues| queues.step == step);
         let queues = queues.ok_or_else(|| DeadLetterError::UnknownStep(step.to_owned()))?;
         let mut redriven = Redriven::default();
-        while redriven.moved + redriven.refused < REDRIVE_MAX {
-            let received = self.receive(queues).await?;
+        while redriven.moved + redriven.kept + redriven.refused < REDRIVE_MAX {
+            let mut received = self.receive(queues).await?;
             if received.is_empty() {
                 return Ok(redriven);
             }
+            let all = received.len();
+            received.retain(|message| !counts(queues.step, message));
+            redriven.kept += (all - received.len()) as u64;
             let all = received.len() as u64;
             let sent = self.send(queues, &received).await?;
             let moved = sent.len() as u64;
@@ -225,6 +232,12 @@ fn calls(bodies: &[String]) -> Vec<Vec<usize>> {
     calls
 }
 
+/// Whether it is a message with counts: those are not idempotent.
+fn counts(step: &str, message: &Message) -> bool {
+    let body = message.body.as_deref().unwrap_or_default();
+    step == ACK && matches!(serde_json::from_str(body), Ok(AckMessage::Counts(_)))
+}
+
 /// The body as it is sent again. What cannot be read is sent as it is.
 fn body(step: &str, message: &Message) -> String {
     let body = message.body.clone().unwrap_or_default();
@@ -262,6 +275,16 @@ mod tests {
         assert!(one.contains(&derived::task("m", 0).to_string()), "{one}");
         for (step, text) in [("register", "not JSON"), ("ack", text)] {
             assert_eq!(body(step, &message("m", text)), text);
+        }
+    }
+
+    #[test]
+    fn counts_are_told_from_acks() {
+        let fanout = "01890000-0000-7000-8000-000000000001";
+        let count = format!(r#"{{"counts": [{{"fanout": "{fanout}", "add": 1}}]}}"#);
+        assert!(counts("ack", &message("m", &count)) && !counts("register", &message("m", &count)));
+        for other in [format!(r#"{{"items": ["{fanout}:{fanout}:0"]}}"#), "not JSON".to_owned(), String::new()] {
+            assert!(!counts("ack", &message("m", &other)), "{other}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::ids::{TaskId, derived};
 use crate::limits::{RESET_PER_PAGE, RESET_RECORDS};
 use crate::messages::TaskRequest;
 use crate::registering::{RegisterError, Registered, Registrar, Registration};
-use crate::store::batches::{Batch, Batches};
+use crate::store::batches::{Batch, Batches, RecordCursor};
 use crate::store::tasks::{Task, Tasks};
 
 /// Resets tasks.
@@ -38,7 +38,7 @@ pub struct ResetPage {
     /// What is wrong with the first of these.
     pub problem: Option<String>,
     /// Where the next page begins, if there may be more.
-    pub next: Option<Uuid>,
+    pub next: Option<RecordCursor>,
 }
 
 /// A task cannot be reset.
@@ -128,14 +128,14 @@ impl Resetting {
     ///
     /// # Errors
     /// Tables or queues cannot be reached. Doing it again resets no task twice.
-    pub async fn reset_page(&self, scope: &Scope, after: Option<Uuid>) -> Result<ResetPage, ResetError> {
+    pub async fn reset_page(&self, scope: &Scope, after: Option<&RecordCursor>) -> Result<ResetPage, ResetError> {
         let (batches, next) = self.batches.failed(after, RESET_RECORDS).await?;
         let mut page = ResetPage { next, ..ResetPage::default() };
         let last = batches.len().saturating_sub(1);
         for (at, batch) in batches.iter().enumerate().filter(|(_, batch)| scope.covers(&batch.lane)) {
             self.reset_batch(batch, &mut page).await?;
             if page.reset + page.known + page.refused >= RESET_PER_PAGE && at < last {
-                page.next = Some(batch.id);
+                page.next = Some(batch.id.into());
                 break;
             }
         }
@@ -150,18 +150,22 @@ impl Resetting {
         }
         let ids: Vec<TaskId> = failed.iter().map(|id| TaskId::Single(*id)).collect();
         let tasks: HashMap<TaskId, Task> = self.tasks.get_many(&ids).await?;
-        let requests = failed.iter().filter_map(|id| request(*id, tasks.get(&TaskId::Single(*id))?));
-        let mut good = Vec::new();
-        for assigned in self.registrar.assign_each(requests.enumerate().collect(), "", true).await? {
+        let requests = failed.iter().enumerate().filter_map(|(at, id)| Some((at, request(*id, tasks.get(&ids[at])?)?)));
+        let (mut good, mut accepted) = (Vec::new(), Vec::new());
+        for assigned in self.registrar.assign_each(requests.collect(), "", true).await? {
             match assigned {
-                Ok((_, task)) => good.push(task),
+                Ok((at, task)) => {
+                    good.push(task);
+                    accepted.push(ids[at]);
+                }
                 Err(fault) => {
                     page.refused += 1;
                     page.problem.get_or_insert_with(|| format!("`{}`: {}", fault.field, fault.problem));
                 }
             }
         }
-        self.tasks.release_keys(&ids).await?;
+        // One that is refused keeps its key: nobody asked for its work to be done by others.
+        self.tasks.release_keys(&accepted).await?;
         for registered in self.registrar.store(&good, &crate::tracking::Sizes::default()).await? {
             match registered.outcome {
                 Registration::Registered => page.reset += 1,

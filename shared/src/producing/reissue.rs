@@ -1,5 +1,8 @@
 //! Reissuing: the failed items of a fan-out that has ended as a new one, which a producer fills from the old one's records.
 
+mod contents;
+mod rest;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
@@ -7,13 +10,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use self::contents::check_contents;
+pub use self::rest::ReissuePlace;
 use super::{Producer, Producing, Reissue, Source};
 use crate::aws::{QueueError, StoreError};
-use crate::ids::{ItemGroup, ItemId, TaskId, derived};
-use crate::limits::{CORRECTED_MAX, GROUP_ITEMS_MAX, PAGE_BYTES_MAX, REISSUE_MAX_BATCH};
-use crate::messages::{ProduceMessage, TaskRequest};
+use crate::ids::{ItemId, derived};
+use crate::limits::{CORRECTED_MAX, PAGE_BYTES_MAX, REISSUE_MAX_BATCH};
+use crate::messages::ProduceMessage;
 use crate::policy::{Destination, FieldError};
-use crate::registering::{RegisterError, Registrar};
+use crate::registering::Registrar;
 use crate::store::fanouts::{Fanout, FanoutState, Tolerance};
 use crate::store::producers::CorrectedContents;
 use crate::store::tasks::Tasks;
@@ -116,11 +121,16 @@ impl Reissue {
         if self.missing { &[ItemState::Failed, ItemState::Missing] } else { &[ItemState::Failed] }
     }
 
-    /// How many items of the fan-out, which has ended, that are.
+    /// How many items of the fan-out, which has ended, that are, with those that an earlier reissue had taken on.
     #[must_use]
     pub fn count(&self, old: &Fanout) -> u64 {
         let Progress { failed, missing, .. } = Progress::of_header(old);
         failed + if self.missing { missing } else { 0 }
+    }
+
+    /// Whether a request for that source may have led to this one. What an earlier reissue had taken on is not asked for.
+    fn is_asked_for_by(&self, source: &Self) -> bool {
+        Self { taken_on: None, ..self.clone() } == *source
     }
 }
 
@@ -172,7 +182,7 @@ impl ReissueRequest {
     fn source(&self, fanout: Uuid) -> Reissue {
         let max_batch = self.max_batch.and_then(|most| NonZeroU16::new(u16::try_from(most).unwrap_or(u16::MAX)));
         let contents = (!self.contents.is_empty()).then(|| self.corrected().digest());
-        Reissue { fanout, missing: self.missing, max_batch, contents }
+        Reissue { fanout, missing: self.missing, max_batch, contents, taken_on: None }
     }
 }
 
@@ -199,7 +209,8 @@ impl Producing {
             return repeated(fanout, &source);
         }
         let old = tracking.fanouts.get(of).await?.ok_or(TrackingError::UnknownFanout(of))?;
-        reissuable(&old, &source, request.again)?;
+        reissuable(&old, &source)?;
+        let source = if request.again { source } else { self.rest(tracking, &old, source).await? };
         check_contents((tracking, registrar, tasks), &old, &source, &request.contents).await?;
         let corrected = request.corrected();
         let also = |id: Uuid| {
@@ -210,7 +221,12 @@ impl Producing {
             actions.push(tracking.fanouts.reissue_action(&old, id)?);
             Ok(actions)
         };
-        let opened = tracking.open_with(open_request(&old, source.clone()), key, also).await?;
+        let opened = match tracking.open_with(open_request(&old, source.clone()), key, also).await {
+            Err(TrackingError::Store(StoreError::Contended { what })) => {
+                return Err(overtaken(tracking, &old, what).await?);
+            }
+            opened => opened?,
+        };
         if opened.new {
             self.send_all([ProduceMessage { fanout: opened.fanout.id, partition: 0 }]).await?;
         }
@@ -221,12 +237,21 @@ impl Producing {
 /// The fan-out that an earlier request under the same key opened.
 fn repeated(fanout: Fanout, source: &Reissue) -> Result<Opened, ReissueError> {
     match fanout.producer.as_ref().map(|producer| &producer.source) {
-        Some(Source::Reissue(before)) if before == source => Ok(Opened { fanout, groups: Vec::new(), new: false }),
+        Some(Source::Reissue(before)) if before.is_asked_for_by(source) => Ok(Opened { fanout, groups: Vec::new(), new: false }),
         _ => Err(TrackingError::KeyReused("it opened another fan-out".to_owned()).into()),
     }
 }
 
-fn reissuable(old: &Fanout, source: &Reissue, again: bool) -> Result<(), ReissueError> {
+/// Of several requests at once, one is fulfilled: the error that the others return.
+async fn overtaken(tracking: &Tracking, old: &Fanout, what: String) -> Result<ReissueError, ReissueError> {
+    let now = tracking.fanouts.get(old.id).await?.and_then(|now| now.reissued_as);
+    Ok(match now.filter(|now| Some(*now) != old.reissued_as) {
+        Some(latest) => ReissueError::Reissued { id: old.id, latest },
+        None => StoreError::Contended { what }.into(),
+    })
+}
+
+fn reissuable(old: &Fanout, source: &Reissue) -> Result<(), ReissueError> {
     let id = old.id;
     if old.estimated() {
         return Err(TrackingError::Estimated(id).into());
@@ -237,10 +262,7 @@ fn reissuable(old: &Fanout, source: &Reissue, again: bool) -> Result<(), Reissue
     if source.count(old) == 0 {
         return Err(ReissueError::Nothing { id, missing: Progress::of_header(old).missing });
     }
-    match old.reissued_as.filter(|_| !again) {
-        Some(latest) => Err(ReissueError::Reissued { id, latest }),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The new fan-out is reported as the old one was, unless that place can be told only once.
@@ -257,43 +279,4 @@ fn open_request(old: &Fanout, source: Reissue) -> OpenRequest {
     };
     let (user_key, idle_limit) = (old.user_key.clone(), Some(old.idle_limit));
     OpenRequest { user_key, notify, notify_on, idle_limit, producer: Some(producer), ..OpenRequest::default() }
-}
-
-/// Checks corrected contents as registering does, and that their items are reissued.
-async fn check_contents(
-    (tracking, registrar, tasks): (&Tracking, &Registrar, &Tasks),
-    old: &Fanout,
-    source: &Reissue,
-    contents: &[Corrected],
-) -> Result<(), ReissueError> {
-    let groups: BTreeSet<Uuid> = contents.iter().map(|corrected| corrected.id.group).collect();
-    let groups: Vec<ItemGroup> = groups.into_iter().map(|id| ItemGroup { id, upto: GROUP_ITEMS_MAX }).collect();
-    let bits: BTreeMap<Uuid, _> = tracking.bits_in(old, &groups, source.states()).await?.into_iter().collect();
-    let ids: Vec<TaskId> = contents.iter().map(|corrected| TaskId::Item(corrected.id)).collect();
-    let stored = tasks.get_many(&ids).await?;
-    let (mut errors, mut requests, mut positions) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, Corrected { id, content }) in contents.iter().enumerate() {
-        let reissued = id.fanout == old.id && bits.get(&id.group).is_some_and(|bits| bits.get(usize::from(id.index)));
-        match stored.get(&TaskId::Item(*id)).filter(|_| reissued) {
-            Some(task) => {
-                let (id, kind) = (Some(task.id), task.lane.kind.clone());
-                requests.push(TaskRequest { id, kind, content: content.clone() });
-                positions.push(at);
-            }
-            None => {
-                let why = if reissued { "has no task" } else { "is none of the items that are reissued" };
-                errors.push(FieldError { field: format!("contents[{at}].id"), problem: format!("`{id}` {why}") });
-            }
-        }
-    }
-    match registrar.check(requests, "").await {
-        Ok(_) => {}
-        Err(RegisterError::Refused(faults)) => errors.extend(faults.into_iter().map(|fault| {
-            let field = format!("contents[{}].{}", positions[fault.index], fault.field);
-            FieldError { field, problem: fault.problem }
-        })),
-        Err(RegisterError::Store(error)) => return Err(error.into()),
-        Err(error) => return Err(StoreError::Contended { what: error.to_string() }.into()),
-    }
-    if errors.is_empty() { Ok(()) } else { Err(ReissueError::Fields(errors)) }
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::limits::FUNCTION_BYTES_MAX;
 use crate::policy::{Destination, FieldError};
+use crate::tracking::ItemCursor;
 
 pub(crate) use self::objects::BUCKET;
 
@@ -57,6 +58,19 @@ pub struct Reissue {
     /// The digest of corrected contents, which are kept beside the partition: a repeated request must bring the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contents: Option<Uuid>,
+    /// What an earlier reissue had taken on before it was cut short: this one reissues the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_on: Option<TakenOn>,
+}
+
+/// What an earlier reissue, which was cut short, had taken on of a fan-out's items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakenOn {
+    /// How far it had come.
+    pub until: ItemCursor,
+    /// How many items that are, together with those of reissues before it.
+    pub items: u64,
 }
 
 /// The rows of the file that `fanfold run` runs, dealt out in pages: the partitions take them in turn. Which rows a page has follows

@@ -1,6 +1,7 @@
 //! Batches: who is in them and what became of each.
 
 mod attempts;
+mod cursor;
 mod record;
 mod results;
 mod settlement;
@@ -9,13 +10,14 @@ mod status;
 use uuid::Uuid;
 
 use super::notices::Notices;
-use crate::aws::attributes::{text, time};
+use crate::aws::attributes::{Reader, text, time};
 use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::policy::Weight;
 
+pub use self::cursor::RecordCursor;
 pub use self::record::Batch;
 pub use self::results::ResultReader;
 pub use self::settlement::Settlement;
@@ -57,16 +59,20 @@ impl Batches {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
     }
 
-    /// A page of the batches with failed members, in no order, behind a batch: those among so many records. Also where the next page
-    /// begins, if there is one. It reads the table, since no index has them.
+    /// A page of the batches with failed members, in no order, behind a record: those among so many records, which are batches and
+    /// results. Also where the next page begins, if there is one. It reads the table, since no index has them.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
-    pub async fn failed(&self, after: Option<Uuid>, records: usize) -> Result<(Vec<Batch>, Option<Uuid>), StoreError> {
+    pub async fn failed(
+        &self,
+        after: Option<&RecordCursor>,
+        records: usize,
+    ) -> Result<(Vec<Batch>, Option<RecordCursor>), StoreError> {
         let start = after.map(|after| [("id".to_owned(), text(after))].into());
         let (items, next) = self.table.scan_with("failed", records, start).await?;
         let batches = items.iter().map(Batch::decode).collect::<Result<_, _>>()?;
-        let next = next.map(|key| crate::aws::attributes::Reader::new("batches", "id", &key).parsed("id"));
+        let next = next.map(|key| Reader::new("batches", "id", &key).parsed("id"));
         Ok((batches, next.transpose()?))
     }
 

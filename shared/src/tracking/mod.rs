@@ -33,7 +33,7 @@ pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
 pub use progress::Progress;
-pub use selection::{ItemCursor, ItemPage};
+pub use selection::{ItemCursor, ItemPage, Listed};
 
 /// The protocols of tracking.
 #[derive(Clone, Debug)]

@@ -1,8 +1,10 @@
 //! Reissues: the failed items of a fan-out that has ended become a new one, each once, and nothing that succeeded is called again.
 
 mod crashes;
+mod cut_short;
 mod keys;
 mod outstanding;
+mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use fanfold::ids::{ItemId, TaskId};
 use fanfold::producing::{Corrected, ReissueError, ReissueRequest};
 use fanfold::registering::Registrar;
 use fanfold::store::fanouts::FanoutState;
-use fanfold::tracking::ItemState;
+use fanfold::tracking::{ItemState, Listed};
 use fanfold_batch_api::{Answer, Call, CallError, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, ScriptedApi, TestStack, failed, order, policy};
 use serde_json::{Value, json};
@@ -263,4 +265,39 @@ async fn missing_items_are_reissued_if_asked_for() {
     settle(&stack).await;
     assert_eq!(contents(&stack, new).await.into_keys().collect::<BTreeSet<_>>(), orders(0..5));
     assert!(called(&stack, 0).values().all(|calls| calls.len() == 1));
+}
+
+/// Of several requests at once one is fulfilled, and the others learn which.
+#[tokio::test(start_paused = true)]
+async fn of_two_requests_at_once_the_other_learns_what_stands() {
+    let (stack, _) = stack(json!({}), Crash::never()).await;
+    let (old, _) = ended(&stack, &[7]).await;
+    let none = ReissueRequest::default();
+    let both = tokio::join!(try_reissue(&stack, old, &none, "one"), try_reissue(&stack, old, &none, "other"));
+    let ((Ok(new), Err(error)) | (Err(error), Ok(new))) = both else { panic!("{both:?}") };
+    assert!(matches!(error, ReissueError::Reissued { latest, .. } if latest == new), "{error:?}");
+    let same = tokio::join!(try_reissue(&stack, old, &none, "one"), try_reissue(&stack, old, &none, "one"));
+    assert!(same.0.is_ok() == same.1.is_ok(), "{same:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_are_counted_some_at_a_time() {
+    let stack = TestStack::with(json!({})).await;
+    let (fanout, _) = stack.open(9, false).await;
+    for n in 0..6_u32 {
+        stack.add(fanout, 10 + n, &n.to_string()).await;
+    }
+    let header = stack.header(fanout).await;
+    for at_once in [1, 2, 3, 7, 100] {
+        let (mut listed, mut calls) = (Listed::default(), 0);
+        loop {
+            let all;
+            (listed, all) = stack.tracking.count_listed(&header, listed, at_once).await.unwrap();
+            calls += 1;
+            if all {
+                break;
+            }
+        }
+        assert_eq!((listed.items, calls), (header.total, 7_usize.div_ceil(at_once)), "{at_once} at once");
+    }
 }

@@ -26,7 +26,8 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .end();
     describer
         .operation("POST", "/dead-letters/{step}/redrive", "redriveDeadLetters", "Moves dead letters back to the queue of their step")
-        .says("Moves one page of them: repeat the request while there may be `more`. None is lost. One may come twice, which does no harm.")
+        .says("Moves one page of them: repeat the request while there may be `more`. None is lost. One may come twice, which does no harm. So \
+             messages with counts of estimated fan-outs are left where they are.")
         .path::<StepName>("step", "The step, as in the list.")
         .returns::<Redriven>("How many were moved.")
         .end();

@@ -8,9 +8,9 @@ fn letters(stack: &TestStack) -> DeadLetters {
     DeadLetters::from_environment(stack.surroundings()).unwrap()
 }
 
-/// Sends a message to the dead-letter queue of `register`. Returns its id.
-async fn bury(stack: &TestStack, body: &serde_json::Value) -> String {
-    let url = stack.url(QueueName::Register).replace("RegisterQueue", "RegisterDeadLetterQueue");
+/// Sends a message to the dead-letter queue of a step. Returns its id.
+async fn bury(stack: &TestStack, queue: QueueName, body: &serde_json::Value) -> String {
+    let url = stack.url(queue).replace("Queue", "DeadLetterQueue");
     // By a client whose requests come through.
     let send = async || {
         stack
@@ -34,7 +34,7 @@ async fn moved(crash: Crash) -> Option<String> {
     let stack = TestStack::new(policy(json!({"linger": 0})), ScriptedApi::always_succeeds(), crash).await;
     let task = |n: usize| json!({"kind": "parcel", "content": {"depot": "117", "order": format!("ORD-{n}")}});
     for n in 0..12 {
-        bury(&stack, &json!({"tasks": [task(2 * n), task(2 * n + 1)]})).await;
+        bury(&stack, QueueName::Register, &json!({"tasks": [task(2 * n), task(2 * n + 1)]})).await;
     }
     let letters = letters(&stack);
     stack.insist(async || letters.list().await).await;
@@ -69,7 +69,7 @@ async fn dies_after_a_request() {
 async fn tasks_of_a_letter_that_are_stored_are_not_stored_again() {
     let stack = TestStack::with(json!({"linger": 0})).await;
     let content = json!({"depot": "117", "order": "ORD-1"});
-    let id = bury(&stack, &json!({"kind": "parcel", "content": content})).await;
+    let id = bury(&stack, QueueName::Register, &json!({"kind": "parcel", "content": content})).await;
     let task = fanfold::messages::TaskRequest { id: None, kind: "parcel".to_owned(), content };
     stack.register.register(vec![task], &id).await.unwrap();
     assert_eq!(count(&letters(&stack).list().await.unwrap(), "register"), 1);
@@ -78,4 +78,18 @@ async fn tasks_of_a_letter_that_are_stored_are_not_stored_again() {
     stack.drain().await;
     assert_eq!(stack.api.seen().iter().map(|seen| seen.call.members.len()).sum::<usize>(), 1);
     assert!(matches!(letters(&stack).redrive("api").await, Err(DeadLetterError::UnknownStep(_))));
+}
+
+/// Counts are not idempotent, and a letter may be moved twice.
+#[tokio::test(start_paused = true)]
+async fn counts_stay_where_they_are() {
+    let stack = TestStack::with(json!({})).await;
+    let (fanout, ids) = stack.open(1, true).await;
+    bury(&stack, QueueName::Ack, &json!({"counts": [{"fanout": fanout, "add": 1}]})).await;
+    bury(&stack, QueueName::Ack, &json!({"items": [ids[0]]})).await;
+    let redriven = letters(&stack).redrive("ack").await.unwrap();
+    assert_eq!(redriven, Redriven { moved: 1, kept: 1, ..Redriven::default() });
+    stack.drain().await;
+    assert!(stack.header(fanout).await.ended());
+    assert_eq!(count(&letters(&stack).list().await.unwrap(), "ack"), 1);
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fanfold::control::{ResetError, ResetPage, Resetting, Scope};
 use fanfold::ids::TaskId;
+use fanfold::limits::POLICY_CACHE_MAX;
 use fanfold::registering::Registration;
-use fanfold_batch_api::{Answer, CallError, Cause};
+use fanfold_batch_api::{Answer, CallError, Cause, MemberAnswer, MemberOutcome};
 use fanfold_tests::{Crash, Moment, ScriptedApi, TestStack, at_every_request, order, policy};
 use serde_json::json;
 
@@ -46,7 +48,7 @@ async fn page(stack: &TestStack) -> ResetPage {
     let mut all = ResetPage::default();
     let mut after = None;
     loop {
-        let page = stack.insist(async || resetting.reset_page(&scope, after).await).await;
+        let page = stack.insist(async || resetting.reset_page(&scope, after.as_ref()).await).await;
         all.reset += page.reset;
         all.known += page.known;
         all.refused += page.refused;
@@ -119,6 +121,55 @@ async fn all_that_failed_in_a_scope_is_reset() {
     assert_eq!(batches.iter().map(|batch| batch.succeeded.count()).sum::<u64>(), 10);
     let others = Scope::Kind("letter".to_owned());
     assert_eq!(resetting(&stack).reset_page(&others, None).await.unwrap(), ResetPage::default());
+}
+
+/// Results are in the same table, and a page may end behind them.
+#[tokio::test(start_paused = true)]
+async fn a_page_may_end_at_any_record() {
+    let api = ScriptedApi::new(|call| {
+        let answer = |(at, member): (usize, &fanfold_batch_api::CallMember)| match at % 2 {
+            0 => MemberAnswer::new(member.id, MemberOutcome::Failed),
+            _ => {
+                let result = Some(json!("kept").to_string());
+                MemberAnswer { result, ..MemberAnswer::new(member.id, MemberOutcome::Succeeded) }
+            }
+        };
+        Ok(Answer::Members(call.members.iter().enumerate().map(answer).collect()))
+    });
+    let changes = json!({"linger": 0, "max_batch": 2, "keep_results": true});
+    let stack = TestStack::new(policy(changes), api, Crash::never()).await;
+    orders(&stack, 0..8).await;
+    settle(&stack).await;
+    let (mut found, mut after, mut pages) = (0, None, 0);
+    loop {
+        let (batches, next) = stack.batches.failed(after.as_ref(), 1).await.unwrap();
+        found += batches.len();
+        pages += 1;
+        after = next.map(|next| next.to_string().parse().unwrap());
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, 4);
+    assert!(pages >= 8, "a batch and its results each: {pages}");
+}
+
+/// What its policy does not accept any more is not done again, and nobody else does it either.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_refused_keeps_its_key() {
+    let api = ScriptedApi::new(|_| Err::<Answer, _>(CallError::new(Cause::Status(422), "refused")));
+    let kept = json!({"max_attempts": 1, "key": "content.order", "key_after_failure": "keep"});
+    let stack = TestStack::new(policy(kept.clone()), api, Crash::never()).await;
+    orders(&stack, 0..2).await;
+    settle(&stack).await;
+    stack.put_policy(policy(json!({"target": "content.other", "key": "content.order"}))).await;
+    tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
+    let all = page(&stack).await;
+    assert_eq!((all.reset, all.known, all.refused), (0, 0, 2));
+    stack.put_policy(policy(kept)).await;
+    tokio::time::sleep(POLICY_CACHE_MAX + Duration::from_secs(1)).await;
+    let registered = stack.register.register(vec![order(None, "117", 0)], "others").await.unwrap();
+    assert!(matches!(registered[0].outcome, Registration::Duplicate { .. }), "{registered:?}");
 }
 
 async fn run(crash: Crash) -> Option<String> {

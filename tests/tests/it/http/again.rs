@@ -126,7 +126,7 @@ async fn dead_letters_are_counted_and_moved_back() {
     assert_eq!(listed["queues"].as_array().unwrap().len(), 7);
     assert!(listed["queues"].as_array().unwrap().iter().all(|queue| queue["messages"] == 0));
     let moved = server.send("POST", "/dead-letters/handle/redrive", &[], "").await.ok(200);
-    assert_eq!(moved, json!({"moved": 0, "refused": 0, "more": false}));
+    assert_eq!(moved, json!({"moved": 0, "kept": 0, "refused": 0, "more": false}));
     let (detail, _) = server.send("POST", "/dead-letters/api/redrive", &[], "").await.problem(400, "invalid_id");
     assert!(detail.contains("register, produce"), "{detail}");
 }

@@ -9,7 +9,7 @@ use fanfold::control::Woken;
 use fanfold::limits::REISSUE_PAGE_ITEMS;
 use fanfold::producing::{ReissueRequest, ReissuedItems};
 use fanfold::tracking::{ItemCursor, ItemState};
-use fanfold_http::{IdempotencyKey, Json, Parameter, Path, Problem, QueryParameter, decoded, encoded};
+use fanfold_http::{IdempotencyKey, Json, Parameter, Path, Problem, QueryParameter, decoded};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -55,7 +55,7 @@ impl QueryParameter for AfterItem {
     type Value = ItemCursor;
 
     fn read(text: &str) -> Option<ItemCursor> {
-        serde_json::from_str(&decoded(text)?).ok()
+        decoded(text)?.parse().ok()
     }
 
     fn allowed() -> String {
@@ -64,7 +64,7 @@ impl QueryParameter for AfterItem {
 
     #[cfg(feature = "openapi")]
     fn schema() -> serde_json::Value {
-        serde_json::json!({"type": "string", "examples": ["{\"group\":\"01985bd1-0000-7000-8000-000000000001\",\"next\":7}"]})
+        fanfold::openapi::item_cursor().to_value()
     }
 }
 
@@ -108,9 +108,6 @@ async fn outstanding(api: &Api, id: Uuid, after: Option<ItemCursor>) -> Result<R
     }
     let page = api.tracking.items_in(&fanout, after, &[ItemState::Pending], REISSUE_PAGE_ITEMS).await?;
     let woken = api.control.wake_items(&api.tracking, &page.items).await.map_err(crate::routes::control::problem)?;
-    let path = |next: ItemCursor| {
-        let cursor = serde_json::to_string(&next).unwrap_or_default();
-        format!("/fanouts/{id}/reissue?after={}", encoded(&cursor))
-    };
+    let path = |next: ItemCursor| format!("/fanouts/{id}/reissue?after={next}");
     Ok(Reissued { fanout: FanoutView::of_header(fanout), woken: Some(woken), next: page.next.map(path) })
 }

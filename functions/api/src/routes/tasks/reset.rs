@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Router, routing};
 use fanfold::control::{ResetError, Scope};
-use fanfold::ids::{TaskId, parse_uuid};
+use fanfold::ids::TaskId;
 use fanfold::policy::FieldError;
-use fanfold_http::{Code, Json, Parameter, Path, Problem, QueryParameter};
+use fanfold::store::batches::RecordCursor;
+use fanfold_http::{Code, Json, Parameter, Path, Problem, QueryParameter, decoded};
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::{TaskView, view};
 use crate::Api;
@@ -42,7 +42,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
             "Resets the failed tasks of a kind, a target or a lane that are no items",
         )
         .says("Looks at one page of the records of all batches: follow `next` with the same body until there is none.")
-        .query::<AfterBatch>()
+        .query::<AfterRecord>()
         .body::<ScopeBody>()
         .returns::<Reset>("What became of the failed tasks of this page.")
         .problem(Code::InvalidScope)
@@ -50,24 +50,24 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
 }
 
 /// `?after=…`, as in `next`.
-struct AfterBatch;
+struct AfterRecord;
 
-impl QueryParameter for AfterBatch {
+impl QueryParameter for AfterRecord {
     const NAME: &str = "after";
     const ABOUT: &str = "The end of the page before, as in its `next`.";
-    type Value = Uuid;
+    type Value = RecordCursor;
 
-    fn read(text: &str) -> Option<Uuid> {
-        parse_uuid(text, "a batch").ok()
+    fn read(text: &str) -> Option<RecordCursor> {
+        decoded(text)?.parse().ok()
     }
 
     fn allowed() -> String {
-        "the id of a batch".to_owned()
+        "the text in the `next` of the page before".to_owned()
     }
 
     #[cfg(feature = "openapi")]
     fn schema() -> serde_json::Value {
-        fanfold::openapi::uuid().to_value()
+        fanfold::openapi::record_cursor().to_value()
     }
 }
 
@@ -98,7 +98,7 @@ async fn reset(State(api): State<Arc<Api>>, Path(id): Path<TaskId>) -> Result<Js
 
 async fn select(
     State(api): State<Arc<Api>>,
-    after: Parameter<AfterBatch>,
+    after: Parameter<AfterRecord>,
     Json(body): Json<ScopeBody>,
 ) -> Result<Json<Reset>, Problem> {
     let scope = body.scope()?;
@@ -106,7 +106,7 @@ async fn select(
         let problem = "is not allowed here, a `kind` is needed".to_owned();
         return Err(Problem::fields(Code::InvalidScope, vec![FieldError { field: "all".to_owned(), problem }]));
     }
-    let page = api.resetting.reset_page(&scope, after.value).await.map_err(problem)?;
+    let page = api.resetting.reset_page(&scope, after.value.as_ref()).await.map_err(problem)?;
     Ok(Json(Reset {
         reset: page.reset,
         known: page.known,
