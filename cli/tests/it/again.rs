@@ -71,7 +71,7 @@ fn failed_tasks_wait_again() {
     let all = stack.json(&["tasks", "reset", "--kind", "brittle"]);
     assert_eq!(all, json!({"reset": 1, "known": 1, "refused": 0}));
     let text = stack.ok(&["tasks", "reset", "--kind", "brittle", "--target", "all"]);
-    assert_eq!(text, "kind brittle, target all: 0 tasks wait again, 2 were reset before or are duplicates");
+    assert_eq!(text, "target all of kind brittle: 0 tasks wait again, 2 were reset before or are duplicates");
     let partly = stack.run(&["tasks", "reset", &new, NOBODY, &ids[1]]);
     assert_eq!(code(&partly), 1, "{}", stderr(&partly));
     assert!(stderr(&partly).contains("409 task_not_failed") && stderr(&partly).contains("404 unknown_task"));

@@ -1,5 +1,6 @@
 //! Fan-outs that fetch their tasks themselves: their users, and what is known of them.
 
+mod again;
 mod check;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use self::again::AgainPlan;
 pub(crate) use self::check::check;
 use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
@@ -55,6 +57,7 @@ pub(crate) struct ProducedPlan {
     notify: bool,
     tolerated: Option<Tolerance>,
     cancel: Option<Duration>,
+    again: Option<AgainPlan>,
 }
 
 /// What is known of one.
@@ -65,6 +68,8 @@ pub(crate) struct Produced {
     picks: bool,
     by_position: bool,
     text: Option<String>,
+    /// The fan-out whose items it reissues.
+    of: Option<Uuid>,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -75,6 +80,7 @@ impl ProducedPlan {
         let dice = Dice::new(seed, "produced");
         let positions = Dice::new(seed, "produced by place");
         let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
+        let again = Dice::new(seed, "again");
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
@@ -94,11 +100,13 @@ impl ProducedPlan {
                     .chance(3_000)
                     .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Percentage(0), Tolerance::Percentage(2_500)])),
                 cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
+                again: None,
             }
         };
         let mut plans: Vec<Self> = (0..count).map(plan).collect();
         for plan in &mut plans {
             plan.spoil(&bad);
+            plan.again = AgainPlan::draw(&again);
             if plan.by_position && cut.chance(6_000) {
                 plan.text = Some(text_of(&plan.rows, &cut));
             }
@@ -155,6 +163,12 @@ pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
     tokio::time::sleep(plan.start).await;
     let Some(id) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
+    resume(&clients, id).await;
+    again::user(&clients, &plan, id).await;
+}
+
+/// Lets its producer go on when it failed, until its fan-out is not open any more, or for a while.
+async fn resume(clients: &Arc<Clients>, id: Uuid) {
     // Sweeps, which heal what is lost, follow when users have nothing to do any more; by then sources do not fail any more.
     let mut left = 5;
     while left > 0 {
@@ -190,7 +204,8 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
         };
         model.fanouts.insert(id, fanout);
         let ProducedPlan { rows, partitions, picks, by_position, kept, text, .. } = plan.clone();
-        model.produced.insert(id, Produced { rows, partitions, picks, by_position, text, pages: BTreeMap::new() });
+        let produced = Produced { rows, partitions, picks, by_position, text, ..Produced::default() };
+        model.produced.insert(id, produced);
         if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }

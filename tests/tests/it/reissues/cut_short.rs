@@ -1,18 +1,19 @@
 //! A reissue that is cut short, wherever its producer is: what it left can be reissued, and what it took on with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fanfold::ids::{ItemId, TaskId};
 use fanfold::messages::TaskRequest;
 use fanfold::producing::{Corrected, ReissueError, ReissueRequest};
 use fanfold_batch_api::{Answer, MemberAnswer, MemberOutcome};
-use fanfold_tests::{Crash, Moment, QueueName, ScriptedApi, TestStack, at_every_request, policy};
+use fanfold_tests::{Crash, QueueName, ScriptedApi, TestStack, deaths, policy};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{called, name_of, orders, settle, try_reissue};
+
+const ITEMS: usize = 7;
 
 /// So large that three rows fill a page.
 fn large(id: ItemId, number: usize) -> TaskRequest {
@@ -33,13 +34,16 @@ async fn failed(crash: Crash) -> (TestStack, Uuid, Vec<ItemId>) {
     });
     let stack = TestStack::new(policy(json!({"linger": 0})), api, crash).await;
     let (fanout, mut ids) = stack.open(3, false).await;
-    for (group, items) in [4, 3].into_iter().enumerate() {
+    for (group, items) in [2, 2].into_iter().enumerate() {
         ids.extend(stack.add(fanout, items, &group.to_string()).await);
     }
     stack.register(ids.iter().enumerate().map(|(number, id)| large(*id, number)).collect()).await;
     stack.seal(fanout).await;
     settle(&stack).await;
-    assert_eq!(stack.header(fanout).await.failed, 10);
+    if !stack.header(fanout).await.ended() {
+        stack.minutes(10).await;
+    }
+    assert_eq!(stack.header(fanout).await.failed, ITEMS as u64);
     (stack, fanout, ids)
 }
 
@@ -72,23 +76,20 @@ async fn finish(stack: &TestStack, of: Uuid, missing: bool) -> Option<Uuid> {
     new
 }
 
-/// `work`: something of it is called before it is cut short.
-async fn run(crash: Crash, work: bool) -> Option<String> {
+async fn run(crash: Crash) -> Option<String> {
     let (stack, old, _) = failed(crash).await;
     let calls = stack.api.seen().len();
     let first = stack.insist(async || try_reissue(&stack, old, &ReissueRequest::default(), "first").await).await;
     // Its worker dies somewhere in it.
     let messages = stack.take(QueueName::Produce).await;
     stack.hand(QueueName::Produce, messages).await;
-    if work {
-        some_work(&stack).await;
-    }
+    some_work(&stack).await;
     cut_short(&stack, first).await;
     finish(&stack, old, false).await;
     assert!(finish(&stack, old, false).await.is_none_or(|rest| rest != first), "a repetition");
     finish(&stack, first, true).await;
     let called = called(&stack, calls);
-    assert_eq!(called.keys().cloned().collect::<BTreeSet<_>>(), orders(0..10), "{:?}", stack.crash.struck());
+    assert_eq!(called.keys().cloned().collect::<BTreeSet<_>>(), orders(0..ITEMS), "{:?}", stack.crash.struck());
     // A worker that died after a call has it repeated, under the same key.
     let by_key: BTreeMap<String, Vec<String>> = stack.api.members_by_key();
     let again: Vec<&String> = by_key.values().flatten().collect();
@@ -96,19 +97,7 @@ async fn run(crash: Crash, work: bool) -> Option<String> {
     stack.crash.struck()
 }
 
-#[tokio::test(start_paused = true)]
-async fn dies_before_a_request() {
-    for work in [false, true] {
-        assert!(at_every_request(Moment::Before, async |crash| run(crash, work).await).await.len() > 50);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn dies_after_a_request() {
-    for work in [false, true] {
-        assert!(at_every_request(Moment::After, async |crash| run(crash, work).await).await.len() > 50);
-    }
-}
+deaths!(async |crash| run(crash).await, 50, dies_before_a_request: Before, dies_after_a_request: After);
 
 /// The first reissue had taken on some pages: only what it left is reissued, and only that may be corrected.
 #[tokio::test(start_paused = true)]
@@ -119,7 +108,7 @@ async fn what_it_left_is_reissued_as_it_was() {
     one_page(&stack, first).await;
     cut_short(&stack, first).await;
     let taken_on = usize::try_from(stack.header(first).await.total).unwrap();
-    assert!(at.page == 0 && (1..10).contains(&taken_on));
+    assert!(at.page == 0 && (1..ITEMS).contains(&taken_on));
     let wrong = ReissueRequest { missing: true, ..ReissueRequest::default() };
     let Err(ReissueError::Fields(errors)) = try_reissue(&stack, old, &wrong, "rest").await else { panic!() };
     assert!(errors[0].field == "missing" && errors[0].problem.contains("opened with false"), "{errors:?}");
@@ -138,7 +127,7 @@ async fn what_it_left_is_reissued_as_it_was() {
     let left = sorted[taken_on..].iter().map(|id| number(&ids, id));
     assert_eq!(called(&stack, calls).into_keys().collect::<BTreeSet<_>>(), orders(left));
     let header = stack.header(rest).await;
-    assert_eq!((header.total, stack.header(old).await.reissued_as), (10 - taken_on as u64, Some(rest)));
+    assert_eq!((header.total, stack.header(old).await.reissued_as), ((ITEMS - taken_on) as u64, Some(rest)));
     let done = try_reissue(&stack, old, &ReissueRequest::default(), "more").await;
     assert!(matches!(done, Err(ReissueError::Reissued { latest, .. }) if latest == rest), "{done:?}");
 }

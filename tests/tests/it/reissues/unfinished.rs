@@ -38,7 +38,7 @@ async fn waiting() -> (TestStack, Uuid) {
     let stack = TestStack::new(policy(json!({"linger": 0})), api, Crash::never()).await;
     let (old, ids) = stack.open(5, true).await;
     stack.register_items(&ids).await;
-    stack.pass(&[QueueName::Elect, QueueName::Group, QueueName::Handle, QueueName::Ack]).await;
+    stack.pass(&[QueueName::Group, QueueName::Handle, QueueName::Ack]).await;
     stack.ack(&failed(&ids[3..4])).await;
     assert_eq!(stack.header(old).await.state, FanoutState::Completed);
     (stack, old)
