@@ -9,7 +9,8 @@ use crate::folder::stderr;
 fn stack() -> Stack {
     let stack = Stack::start();
     let call = "sh, -c, 'test -e mended && cat > calls/$FANFOLD_IDEMPOTENCY_KEY'";
-    let policy = format!("kind: brittle\ntarget: \"'all'\"\nlinger: 0\nmax_attempts: 1\nbatch_api: {{command: [{call}]}}\n");
+    let policy =
+        format!("kind: brittle\ntarget: \"'all'\"\nlinger: 0\nmax_attempts: 1\nbatch_api: {{command: [{call}]}}\n");
     stack.folder.write("brittle.yaml", policy);
     stack.ok(&["policy", "apply", "-f", &stack.folder.path().join("brittle.yaml").display().to_string()]);
     stack

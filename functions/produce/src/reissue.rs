@@ -149,7 +149,8 @@ fn answer(rows: Vec<Given>, next: Option<ReissuePlace>) -> SourceAnswer {
 fn complete(reissue: &Reissue, old: &Fanout, rows: u64, last: bool) -> Result<(), SourceError> {
     let (all, before) = (reissue.count(old), reissue.taken_on.map_or(0, |taken_on| taken_on.items));
     if last && before + rows != all {
-        let problem = format!("{} of {all} items of fan-out {} can be found: its records expire", before + rows, old.id);
+        let problem =
+            format!("{} of {all} items of fan-out {} can be found: its records expire", before + rows, old.id);
         return Err(SourceError::again(problem));
     }
     Ok(())

@@ -166,7 +166,9 @@ mod tests {
         let id = Uuid::from_u128(7).to_string();
         let (items, records) = (pattern(&item_cursor()), pattern(&record_cursor()));
         let (items, records) = (Regex::new(&items).unwrap(), Regex::new(&records).unwrap());
-        for text in ["", ":", ":7", ":7168", ":10000", ":-1", ":+1", ":1:0", ":4294967295:65535", ":1:", ":1:000000", ":1:1:1"] {
+        for text in
+            ["", ":", ":7", ":7168", ":10000", ":-1", ":+1", ":1:0", ":4294967295:65535", ":1:", ":1:000000", ":1:1:1"]
+        {
             let text = format!("{id}{text}");
             assert_eq!(items.is_match(&text), text.parse::<ItemCursor>().is_ok(), "{text}");
             assert_eq!(records.is_match(&text), text.parse::<RecordCursor>().is_ok(), "{text}");

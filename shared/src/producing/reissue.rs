@@ -237,7 +237,9 @@ impl Producing {
 /// The fan-out that an earlier request under the same key opened.
 fn repeated(fanout: Fanout, source: &Reissue) -> Result<Opened, ReissueError> {
     match fanout.producer.as_ref().map(|producer| &producer.source) {
-        Some(Source::Reissue(before)) if before.is_asked_for_by(source) => Ok(Opened { fanout, groups: Vec::new(), new: false }),
+        Some(Source::Reissue(before)) if before.is_asked_for_by(source) => {
+            Ok(Opened { fanout, groups: Vec::new(), new: false })
+        }
         _ => Err(TrackingError::KeyReused("it opened another fan-out".to_owned()).into()),
     }
 }

@@ -187,7 +187,9 @@ mod tests {
         let cursor = ItemCursor { group: Uuid::from_u128(7), next: 7_168 };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
         let group = cursor.group;
-        for wrong in ["", "7", &format!("{group}"), &format!("{group}:"), &format!("{group}:-1"), &format!("{group}:+1")] {
+        for wrong in
+            ["", "7", &format!("{group}"), &format!("{group}:"), &format!("{group}:-1"), &format!("{group}:+1")]
+        {
             assert!(wrong.parse::<ItemCursor>().is_err(), "{wrong}");
         }
         assert!(format!("{group}:10000").parse::<ItemCursor>().is_err());

@@ -31,9 +31,8 @@ pub(super) async fn check_contents(
     let (mut errors, mut requests, mut positions) = (Vec::new(), Vec::new(), Vec::new());
     for (at, Corrected { id, content }) in contents.iter().enumerate() {
         let taken_on = source.taken_on.is_some_and(|taken_on| taken_on.until.has_passed(old, id));
-        let reissued = id.fanout == old.id
-            && !taken_on
-            && bits.get(&id.group).is_some_and(|bits| bits.get(usize::from(id.index)));
+        let reissued =
+            id.fanout == old.id && !taken_on && bits.get(&id.group).is_some_and(|bits| bits.get(usize::from(id.index)));
         match stored.get(&TaskId::Item(*id)).filter(|_| reissued) {
             Some(task) => {
                 let (id, kind) = (Some(task.id), task.lane.kind.clone());

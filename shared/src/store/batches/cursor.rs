@@ -29,7 +29,8 @@ impl FromStr for RecordCursor {
     fn from_str(text: &str) -> Result<Self, String> {
         let (batch, results) = text.split_once(':').map_or((text, None), |(batch, results)| (batch, Some(results)));
         parse_uuid(batch, "a batch").map_err(|error| error.to_string())?;
-        let digits = |part: &str, most| (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        let digits =
+            |part: &str, most| (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
         let known = results.is_none_or(|results| {
             results.split_once(':').is_some_and(|(attempt, slot)| digits(attempt, 10) && digits(slot, 5))
         });
@@ -48,9 +49,11 @@ mod tests {
         for right in [batch.to_string(), format!("{batch}:1:0"), format!("{batch}:4294967295:65535")] {
             assert_eq!(right.parse::<RecordCursor>().unwrap().to_string(), right);
         }
-        for wrong in ["", "7", ":1:0"].map(str::to_owned).into_iter().chain(
-            ["", ":", "1", "1:", "x:1", "1:1:1", "-1:0", "1:000000"].map(|results| format!("{batch}:{results}")),
-        ) {
+        for wrong in ["", "7", ":1:0"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(["", ":", "1", "1:", "x:1", "1:1:1", "-1:0", "1:000000"].map(|results| format!("{batch}:{results}")))
+        {
             assert!(wrong.parse::<RecordCursor>().is_err(), "{wrong}");
         }
     }

@@ -66,13 +66,7 @@ pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid)
 }
 
 /// Reissues a fan-out that has ended; none if there is nothing to reissue.
-async fn reissue(
-    clients: &Arc<Clients>,
-    plan: &ProducedPlan,
-    again: AgainPlan,
-    of: Uuid,
-    name: &str,
-) -> Option<Uuid> {
+async fn reissue(clients: &Arc<Clients>, plan: &ProducedPlan, again: AgainPlan, of: Uuid, name: &str) -> Option<Uuid> {
     if !has_ended(clients, of).await {
         return None;
     }
@@ -81,12 +75,8 @@ async fn reissue(
     {
         let mut model = lock(&sim.model);
         model.reissuing.insert(of);
-        let fanout = FanoutModel {
-            user_key: plan.name.clone(),
-            notify: plan.notify,
-            sealing: true,
-            ..FanoutModel::default()
-        };
+        let fanout =
+            FanoutModel { user_key: plan.name.clone(), notify: plan.notify, sealing: true, ..FanoutModel::default() };
         model.fanouts.insert(id, fanout);
         model.produced.insert(id, Produced { partitions: 1, of: Some(of), ..Produced::default() });
     }
@@ -124,8 +114,10 @@ async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
     while left > 0 {
         left -= usize::from(clients.cluster.sim.healed());
         let ended = move |steps: Arc<Steps>| {
-            async move { Ok::<_, fanfold::aws::StoreError>(steps.tracking.fanouts.get(id).await?.is_some_and(|it| it.ended())) }
-                .boxed()
+            async move {
+                Ok::<_, fanfold::aws::StoreError>(steps.tracking.fanouts.get(id).await?.is_some_and(|it| it.ended()))
+            }
+            .boxed()
         };
         if clients.until_done("api", &format!("GET /fanouts/{id}"), ended).await == Some(true) {
             return true;

@@ -40,9 +40,6 @@ async fn failed(crash: Crash) -> (TestStack, Uuid, Vec<ItemId>) {
     stack.register(ids.iter().enumerate().map(|(number, id)| large(*id, number)).collect()).await;
     stack.seal(fanout).await;
     settle(&stack).await;
-    if !stack.header(fanout).await.ended() {
-        stack.minutes(10).await;
-    }
     assert_eq!(stack.header(fanout).await.failed, ITEMS as u64);
     (stack, fanout, ids)
 }
@@ -77,7 +74,8 @@ async fn finish(stack: &TestStack, of: Uuid, missing: bool) -> Option<Uuid> {
 }
 
 async fn run(crash: Crash) -> Option<String> {
-    let (stack, old, _) = failed(crash).await;
+    let (stack, old, _) = failed(crash.waiting()).await;
+    stack.crash.begin();
     let calls = stack.api.seen().len();
     let first = stack.insist(async || try_reissue(&stack, old, &ReissueRequest::default(), "first").await).await;
     // Its worker dies somewhere in it.
@@ -97,7 +95,12 @@ async fn run(crash: Crash) -> Option<String> {
     stack.crash.struck()
 }
 
-deaths!(async |crash| run(crash).await, 50, dies_before_a_request: Before, dies_after_a_request: After);
+deaths!(
+    async |crash| run(crash).await,
+    50,
+    dies_before_a_request: Before,
+    dies_after_a_request: After,
+);
 
 /// The first reissue had taken on some pages: only what it left is reissued, and only that may be corrected.
 #[tokio::test(start_paused = true)]
@@ -119,7 +122,10 @@ async fn what_it_left_is_reissued_as_it_was() {
         ..ReissueRequest::default()
     };
     let refused = try_reissue(&stack, old, &correct(&sorted[taken_on - 1]), "rest").await;
-    assert!(matches!(&refused, Err(ReissueError::Fields(errors)) if errors[0].field == "contents[0].id"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ReissueError::Fields(errors)) if errors[0].field == "contents[0].id"),
+        "{refused:?}"
+    );
     let calls = stack.api.seen().len();
     let rest = try_reissue(&stack, old, &correct(&sorted[taken_on]), "rest").await.unwrap();
     assert_eq!(try_reissue(&stack, old, &correct(&sorted[taken_on]), "rest").await.unwrap(), rest, "a repetition");
