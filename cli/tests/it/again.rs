@@ -45,7 +45,7 @@ fn failed_items_are_called_again_as_another_fan_out() {
     let new = stack.ok(&arguments);
     assert_eq!(stack.ok(&arguments), new, "a repetition");
     let waited = stack.ok(&["wait", &new, "--timeout", "1m"]);
-    assert!(waited.contains("completed") && waited.contains(&format!("reissue of          {id}")), "{waited}");
+    assert!(waited.contains("completed") && waited.contains(&format!("reissue of  {id}")), "{waited}");
     let members: Vec<Value> = stack.folder.calls().into_values().map(|call| call["members"].clone()).collect();
     assert_eq!(members.len(), 1, "{members:?}");
     assert_eq!(members[0][0]["content"]["checked"], true);

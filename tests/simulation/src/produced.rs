@@ -163,16 +163,16 @@ pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
     tokio::time::sleep(plan.start).await;
     let Some(id) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
-    resume(&clients, id).await;
+    resume(&clients, id, |clients| clients.cluster.sim.healed()).await;
     again::user(&clients, &plan, id).await;
 }
 
-/// Lets its producer go on when it failed, until its fan-out is not open any more, or for a while.
-async fn resume(clients: &Arc<Clients>, id: Uuid) {
+/// Lets its producer go on when it failed, until its fan-out is not open any more, or for a while once it is to be `calm`.
+async fn resume(clients: &Arc<Clients>, id: Uuid, calm: fn(&Clients) -> bool) {
     // Sweeps, which heal what is lost, follow when users have nothing to do any more; by then sources do not fail any more.
     let mut left = 5;
     while left > 0 {
-        left -= usize::from(clients.cluster.sim.healed());
+        left -= usize::from(calm(clients));
         tokio::time::sleep(clients.dice.skewed(Duration::from_secs(1), Duration::from_secs(300))).await;
         let resume = move |steps: Arc<Steps>| {
             async move {

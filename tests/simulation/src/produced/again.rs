@@ -55,13 +55,13 @@ pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid)
     let Some(again) = plan.again else { return };
     let Some(first) = reissue(clients, plan, again, old, "first").await else { return };
     clients.spawn(cancel(Arc::clone(clients), again.cancel, first));
-    resume(clients, first).await;
+    resume(clients, first, at_rest).await;
     if let Some(rest) = reissue(clients, plan, again, old, "rest").await {
-        resume(clients, rest).await;
+        resume(clients, rest, at_rest).await;
     }
     let again = AgainPlan { missing: true, ..again };
     if let Some(taken_on) = reissue(clients, plan, again, first, "taken on").await {
-        resume(clients, taken_on).await;
+        resume(clients, taken_on, at_rest).await;
     }
 }
 
@@ -108,11 +108,17 @@ async fn reissue(clients: &Arc<Clients>, plan: &ProducedPlan, again: AgainPlan, 
     Some(id)
 }
 
+/// Whether faults are over and no message is on its way, however late: what did not come by itself needs a sweep, and these follow when
+/// users have nothing to do any more.
+fn at_rest(clients: &Clients) -> bool {
+    clients.cluster.sim.healed() && clients.cluster.sim.queues.all().is_empty()
+}
+
 /// Waits for the end of a fan-out, for a while.
 async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
     let mut left = 5;
     while left > 0 {
-        left -= usize::from(clients.cluster.sim.healed());
+        left -= usize::from(at_rest(clients));
         let ended = move |steps: Arc<Steps>| {
             async move {
                 Ok::<_, fanfold::aws::StoreError>(steps.tracking.fanouts.get(id).await?.is_some_and(|it| it.ended()))
