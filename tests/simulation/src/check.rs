@@ -63,7 +63,8 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     let batches = batches(engine, sim).await?;
     let cancelled = tasks(engine, sim, &batches).await?;
     let model = std::mem::take(&mut *lock(&sim.model));
-    outcomes(sim, &model, &batches, &cancelled);
+    handled(sim, &model, &batches, &cancelled);
+    outcomes(sim, &model, &batches);
     results(engine, sim, &model, &batches).await?;
     crate::control::rested(engine, sim, &model, &cancelled).await?;
     crate::keys::released(engine, sim, &model, &batches, &cancelled).await?;
@@ -178,8 +179,8 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<BTreeSet<
     Ok(cancelled)
 }
 
-/// Every accepted task, or the one that has its key, was handled once, and ended as the batch API said, or it was cancelled.
-fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<TaskId>) {
+/// Every accepted task, or the one that has its key, was handled once, or it was cancelled.
+fn handled(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<TaskId>) {
     for (id, task) in &model.tasks {
         let rivals = model.rivals(id);
         let handled: Vec<&TaskId> = rivals.iter().filter(|id| batches.contains_key(*id)).collect();
@@ -198,6 +199,10 @@ fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<Tas
             ));
         }
     }
+}
+
+/// Every accepted task was handled as it was asked for, and ended as the batch API said.
+fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
     for (id, content) in &model.handled_as {
         let asked = |id: &TaskId| model.tasks.get(id).is_some_and(|task| task.content == *content);
         if !model.rivals(id).iter().any(asked) {
