@@ -114,6 +114,11 @@ impl ProducedPlan {
         plans
     }
 
+    /// Whether what failed of it is called again.
+    pub(crate) fn is_reissued(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// Makes some rows bad, where bad rows are tolerated.
     fn spoil(&mut self, dice: &Dice) {
         self.spoiled = dice.chance(4_000) && (self.kept || !self.by_position);

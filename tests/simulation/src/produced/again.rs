@@ -18,6 +18,7 @@ use crate::dice::Dice;
 use crate::lock;
 use crate::model::{FanoutModel, Model};
 use crate::producer::cancel;
+use crate::run::sweep_for_all;
 use crate::steps::Steps;
 
 /// How a fan-out is reissued.
@@ -108,15 +109,14 @@ async fn reissue(clients: &Arc<Clients>, plan: &ProducedPlan, again: AgainPlan, 
     Some(id)
 }
 
-/// Whether faults are over and no message is on its way, however late: what did not come by itself needs a sweep, and these follow when
-/// users have nothing to do any more.
+/// Whether faults are over and no message is on its way, however late: what did not come by itself needs a sweep.
 fn at_rest(clients: &Clients) -> bool {
     clients.cluster.sim.healed() && clients.cluster.sim.queues.all().is_empty()
 }
 
 /// Waits for the end of a fan-out, for a while.
 async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
-    let mut left = 5;
+    let mut left = 20;
     while left > 0 {
         left -= usize::from(at_rest(clients));
         let ended = move |steps: Arc<Steps>| {
@@ -129,6 +129,9 @@ async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
             return true;
         }
         tokio::time::sleep(clients.dice.skewed(Duration::from_secs(1), Duration::from_secs(300))).await;
+        if at_rest(clients) && !clients.cluster.sim.plan.calm {
+            sweep_for_all(&clients.cluster).await;
+        }
     }
     false
 }
