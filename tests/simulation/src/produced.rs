@@ -106,17 +106,12 @@ impl ProducedPlan {
         let mut plans: Vec<Self> = (0..count).map(plan).collect();
         for plan in &mut plans {
             plan.spoil(&bad);
-            plan.again = AgainPlan::draw(&again);
+            plan.again = AgainPlan::draw(&again, &mut plan.rows);
             if plan.by_position && cut.chance(6_000) {
                 plan.text = Some(text_of(&plan.rows, &cut));
             }
         }
         plans
-    }
-
-    /// Whether what failed of it is called again.
-    pub(crate) fn is_reissued(&self) -> bool {
-        self.again.is_some()
     }
 
     /// Makes some rows bad, where bad rows are tolerated.

@@ -95,9 +95,6 @@ impl Scenario {
         // Where a kind hangs, nothing else is to delay the others.
         if !quiet {
             scenario.produced = ProducedPlan::draw(seed, &scenario.kinds, busy);
-            if scenario.produced.iter().any(ProducedPlan::is_reissued) {
-                scenario.doomed = scenario.doomed.max(2_500);
-            }
         }
         if quiet { scenario.hanging() } else { scenario }
     }

@@ -9,6 +9,7 @@ use fanfold::producing::{ReissueError, ReissueRequest};
 use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts};
 use fanfold::store::producers::{Partition, PartitionState};
 use futures::FutureExt;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Produced, ProducedPlan, resume};
@@ -31,13 +32,22 @@ pub(super) struct AgainPlan {
 }
 
 impl AgainPlan {
-    pub(super) fn draw(dice: &Dice) -> Option<Self> {
+    /// What fails of these rows is called again. Some always fail, some once.
+    pub(super) fn draw(dice: &Dice, rows: &mut [Value]) -> Option<Self> {
         let plan = Self {
             missing: dice.chance(5_000),
             max_batch: dice.chance(3_000).then(|| 1 + dice.below(3) as u32),
             cancel: dice.chance(4_000).then(|| dice.skewed(Duration::from_millis(1), Duration::from_secs(120))),
         };
-        dice.chance(6_000).then_some(plan)
+        if !dice.chance(6_000) {
+            return None;
+        }
+        for row in rows {
+            if dice.chance(4_000) {
+                row["content"][dice.pick(&["doomed", "mended", "mended", "mended"])] = json!(true);
+            }
+        }
+        Some(plan)
     }
 }
 
@@ -134,6 +144,13 @@ async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
         }
     }
     false
+}
+
+impl Model {
+    /// Whether a task is an item of a reissue.
+    pub(crate) fn is_reissued(&self, id: &TaskId) -> bool {
+        matches!(id, TaskId::Item(item) if self.produced.get(&item.fanout).is_some_and(|it| it.of.is_some()))
+    }
 }
 
 /// The rows of a fan-out, each with its task.
