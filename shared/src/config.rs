@@ -143,6 +143,18 @@ pub mod variables {
     pub const ACK_QUEUE_URL: &str = "ACK_QUEUE_URL";
     /// Queue of `notify`.
     pub const NOTIFY_QUEUE_URL: &str = "NOTIFY_QUEUE_URL";
+    /// Messages that `register` could not process.
+    pub const REGISTER_DEAD_LETTER_QUEUE_URL: &str = "REGISTER_DEAD_LETTER_QUEUE_URL";
+    /// Messages that `produce` could not process.
+    pub const PRODUCE_DEAD_LETTER_QUEUE_URL: &str = "PRODUCE_DEAD_LETTER_QUEUE_URL";
+    /// Messages that `elect` could not process.
+    pub const ELECT_DEAD_LETTER_QUEUE_URL: &str = "ELECT_DEAD_LETTER_QUEUE_URL";
+    /// Messages that `group` could not process.
+    pub const GROUP_DEAD_LETTER_QUEUE_URL: &str = "GROUP_DEAD_LETTER_QUEUE_URL";
+    /// Messages that `handle` could not process.
+    pub const HANDLE_DEAD_LETTER_QUEUE_URL: &str = "HANDLE_DEAD_LETTER_QUEUE_URL";
+    /// Messages that `ack` could not process.
+    pub const ACK_DEAD_LETTER_QUEUE_URL: &str = "ACK_DEAD_LETTER_QUEUE_URL";
     /// Queue of notices that were given up.
     pub const NOTIFY_DEAD_LETTER_QUEUE_URL: &str = "NOTIFY_DEAD_LETTER_QUEUE_URL";
     /// Invocations of `notify` at once.

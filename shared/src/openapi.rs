@@ -15,7 +15,7 @@ use crate::limits::{KIND_BYTES_MAX, TOLERATED_FAILURES_MAX, WEIGHT_MAX};
 
 pub(crate) use destinations::{callback_id, event_bus, optional_url, queue, task_token, url};
 pub(crate) use ids::{fanout_id, mask};
-pub use ids::{indices, task_id, uuid};
+pub use ids::{indices, item_cursor, record_cursor, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_percentages};
 pub(crate) use sources::{bucket, function, object_keys};
 pub(crate) use spans::{answers_within, delay, idle_limit, optional_wait, pause, timeout};

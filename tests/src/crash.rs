@@ -49,6 +49,8 @@ struct State {
     /// The last request changed nothing.
     after_a_read: bool,
     dead: bool,
+    /// It counts no requests yet.
+    waits: bool,
     struck: Option<Struck>,
 }
 
@@ -86,6 +88,17 @@ impl Crash {
         Self { next: Some(next), ..Self::never() }
     }
 
+    /// The same, which counts requests from [`begin`](Self::begin) on.
+    pub fn waiting(self) -> Self {
+        self.state.lock().unwrap().waits = true;
+        self
+    }
+
+    /// Requests count from now on.
+    pub fn begin(&self) {
+        self.state.lock().unwrap().waits = false;
+    }
+
     /// Another worker takes over.
     pub fn revive(&self) {
         self.state.lock().unwrap().dead = false;
@@ -94,6 +107,9 @@ impl Crash {
     /// Counts a request. Returns whether it is the one.
     fn count(&self, call: &ServiceRequest) -> bool {
         let mut state = self.state.lock().unwrap();
+        if state.waits {
+            return false;
+        }
         let is_read = READS.contains(&call.operation.as_str());
         let counts = !(is_read && state.after_a_read) || matches!(self.moment, Moment::Late(_));
         state.after_a_read = is_read;

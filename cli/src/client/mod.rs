@@ -11,7 +11,9 @@ mod moment;
 mod open;
 mod policy;
 mod print;
+mod redrive;
 mod refusal;
+mod reissue;
 mod results;
 mod scope;
 mod seal;
@@ -43,6 +45,8 @@ pub(crate) enum ClientCommand {
     Seal(seal::SealArgs),
     Ack(ack::AckArgs),
     Cancel(cancel::CancelArgs),
+    Reissue(reissue::ReissueArgs),
+    Redrive(redrive::RedriveArgs),
     Lanes(lanes::LanesArgs),
     Switches(switches::SwitchesArgs),
     Pause(switch::PauseArgs),
@@ -65,6 +69,8 @@ pub(crate) async fn run(command: ClientCommand) -> Result<ExitCode, Failure> {
         ClientCommand::Seal(args) => seal::run(args).await,
         ClientCommand::Ack(args) => ack::run(args).await,
         ClientCommand::Cancel(args) => cancel::run(args).await,
+        ClientCommand::Reissue(args) => reissue::run(args).await,
+        ClientCommand::Redrive(args) => redrive::run(args).await,
         ClientCommand::Lanes(args) => lanes::run(args).await,
         ClientCommand::Switches(args) => switches::run(args).await,
         ClientCommand::Pause(args) => switch::pause(args).await,

@@ -17,8 +17,14 @@ pub(super) fn text(fanout: &Fanout) -> String {
         row("user key", shown(user_key));
     }
     row("opened", moment(fanout.created_at));
-    for name in ["parent", "then", "notice"] {
-        row_of(&fanout.raw[name], |value| row(name, value));
+    for (name, field) in [
+        ("parent", "parent"),
+        ("reissue of", "reissue_of"),
+        ("reissued as", "reissued_as"),
+        ("then", "then"),
+        ("notice", "notice"),
+    ] {
+        row_of(&fanout.raw[field], |value| row(name, value));
     }
     let mut count = |name: &str, count: u64| row(name, format!("{:>9}", HumanCount(count).to_string()));
     count("items", fanout.total);

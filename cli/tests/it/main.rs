@@ -1,6 +1,7 @@
 //! The command `fanfold` as it is run: a process of its own, on folders made for each test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod again;
 mod bad_input;
 mod batch_api;
 mod budgets;

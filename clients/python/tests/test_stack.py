@@ -130,6 +130,23 @@ def test_failed_items_are_listed(fanfold):
     assert len(list(fanfold.items(fanout.id, "pending"))) == 7_173 - 14
 
 
+def test_failed_items_are_reissued(fanfold):
+    fanout = fanfold.open(2, seal=True)
+    with pytest.raises(ApiError) as raised:
+        fanfold.reissue(fanout.id)
+    assert raised.value.status == 409
+    first, second = fanout.item_ids()
+    fanfold.ack([first], failed=[second])
+    again = fanfold.reissue(fanout.id, max_batch=1, idempotency_key="again")
+    assert again.raw["reissue_of"] == fanout.id
+    assert fanfold.reissue(fanout.id, max_batch=1, idempotency_key="again").id == again.id
+    with pytest.raises(ApiError) as raised:
+        fanfold.reissue(fanout.id)
+    assert raised.value.status == 409
+    # Its item has no task: the worker was another one.
+    assert fanfold.wait(again.id, timeout=60).total == 0
+
+
 def test_a_cancelled_fanout_ends(fanfold):
     fanout = fanfold.open(10)
     item = next(fanout.item_ids())

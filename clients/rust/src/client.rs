@@ -134,6 +134,34 @@ impl Fanfold {
         self.http.call(Method::DELETE, &format!("/fanouts/{fanout}"), None, None).await
     }
 
+    /// Reissues the failed items of a fan-out that has ended, as the API's description of `POST /fanouts/{id}/reissue` says. Returns
+    /// the new fan-out.
+    ///
+    /// # Errors
+    /// It has not ended, has no failed items, or was reissued before (409); see [`ClientError`].
+    pub async fn reissue(&self, fanout: Uuid, request: &Value, key: Option<&str>) -> Result<Fanout, ClientError> {
+        let key = key.map_or_else(new_key, str::to_owned);
+        self.http.call(Method::POST, &format!("/fanouts/{fanout}/reissue"), Some(request), Some(&key)).await
+    }
+
+    /// Wakes what the outstanding items of a fan-out wait for, page by page. Returns what that is, by numbers of items.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn wake(&self, fanout: Uuid) -> Result<Value, ClientError> {
+        let (mut all, mut path) = (serde_json::Map::new(), Some(format!("/fanouts/{fanout}/reissue")));
+        while let Some(at) = path {
+            let body = json!({"items": "outstanding"});
+            let page: Value = self.http.call(Method::POST, &at, Some(&body), None).await?;
+            for (name, count) in page["woken"].as_object().into_iter().flatten() {
+                let before = all.get(name).and_then(Value::as_u64).unwrap_or_default();
+                all.insert(name.clone(), json!(before + count.as_u64().unwrap_or_default()));
+            }
+            path = page["next"].as_str().map(str::to_owned);
+        }
+        Ok(Value::Object(all))
+    }
+
     /// Returns a fan-out's present state.
     ///
     /// # Errors

@@ -97,6 +97,86 @@ impl Fanfold {
         }
         Ok(cancelled)
     }
+
+    /// Resets a task on its own that failed or was cancelled. Returns the task that it is now.
+    ///
+    /// # Errors
+    /// It has not failed, or is an item (409); see [`ClientError`].
+    pub async fn reset_task(&self, id: &str) -> Result<Value, ClientError> {
+        self.http.call(Method::POST, &format!("/tasks/{id}/reset"), None, None).await
+    }
+
+    /// Resets the failed tasks of a kind, a target or a lane that are no items, page by page.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. Tasks of earlier pages are reset.
+    pub async fn reset_tasks(&self, scope: &Scope) -> Result<ResetTasks, ClientError> {
+        let (mut all, mut path) = (ResetTasks::default(), Some("/tasks/reset".to_owned()));
+        while let Some(at) = path {
+            let page: ResetTasks = self.http.call(Method::POST, &at, Some(&json!(scope)), None).await?;
+            all.reset += page.reset;
+            all.known += page.known;
+            all.refused += page.refused;
+            all.problem = all.problem.or(page.problem);
+            path = page.next;
+        }
+        Ok(all)
+    }
+
+    /// The number of dead letters of each step, as the API shows them.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn dead_letters(&self) -> Result<Value, ClientError> {
+        self.http.call(Method::GET, "/dead-letters", None, None).await
+    }
+
+    /// Moves the dead letters of a step back to its queue, page by page.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. Those of earlier pages are moved.
+    pub async fn redrive(&self, step: &str) -> Result<Redriven, ClientError> {
+        let (mut all, path) = (Redriven::default(), format!("/dead-letters/{step}/redrive"));
+        loop {
+            let page: Redriven = self.http.call(Method::POST, &path, None, None).await?;
+            all.moved += page.moved;
+            all.kept += page.kept;
+            all.refused += page.refused;
+            // What stays comes again and again.
+            if !page.more || page.moved == 0 {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+/// What became of the failed tasks of a scope.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct ResetTasks {
+    /// How many wait again.
+    pub reset: u64,
+    /// How many were reset before, or are duplicates by now.
+    pub known: u64,
+    /// How many cannot be accepted any more.
+    pub refused: u64,
+    /// What is wrong with the first of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(default, skip_serializing)]
+    next: Option<String>,
+}
+
+/// What became of the dead letters of a step.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Redriven {
+    /// How many were moved back to its queue.
+    pub moved: u64,
+    /// How many stay because they have counts of estimated fan-outs: one that came twice would count twice.
+    pub kept: u64,
+    /// How many SQS did not take, so that they stay.
+    pub refused: u64,
+    #[serde(skip_serializing)]
+    more: bool,
 }
 
 #[derive(Deserialize)]

@@ -19,7 +19,7 @@ pub use buffer::AckBuffer;
 pub use client::{Fanfold, OpenFanout};
 pub use compact::{AckMessage, Entry, Outcome};
 pub use consumer::{BatchResponse, Consumer, ItemFailure, Message, SqsEvent, SqsRecord, item_in_body};
-pub use control::Scope;
+pub use control::{Redriven, ResetTasks, Scope};
 pub use error::{AckError, ClientError, FieldProblem, Problem};
 pub use ids::{GROUP_ITEMS_MAX, GroupName, Item, ItemGroup, NoItem, expand, expand_ranges};
 pub use list::ListFanouts;

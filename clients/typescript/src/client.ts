@@ -63,6 +63,20 @@ export interface OpenOptions {
   readonly idempotencyKey?: string;
 }
 
+/** How the failed items of a fan-out are called again. */
+export interface ReissueOptions {
+  /** Also items that were missing at its end. */
+  readonly missing?: boolean;
+  /** The most members of a batch with one of the tasks, if the policy allows more. */
+  readonly maxBatch?: number;
+  /** Corrected contents by item id. */
+  readonly contents?: Readonly<Record<string, unknown>>;
+  /** All failed items, although they were reissued before, and even those that succeeded then. */
+  readonly again?: boolean;
+  /** Pass one to repeat this call after a restart. */
+  readonly idempotencyKey?: string;
+}
+
 /** An end of a fan-out that can be reported. */
 export type ReportedEnd = "succeeded" | "completed" | "failed" | "cancelled" | "expired";
 
@@ -135,6 +149,21 @@ export class Fanfold {
   /** Cancels a fan-out. Throws `ApiError` (409) if it has completed, failed or expired. */
   async cancel(id: string): Promise<Fanout> {
     return fanout(await this.#http.call("DELETE", path(id)));
+  }
+
+  /**
+   * Calls the failed items of a fan-out that has ended again, as the items of a new fan-out, which is returned. Fanfold adds and seals
+   * them. Throws `ApiError` (409) if it has not ended, has no failed items, or was reissued before.
+   */
+  async reissue(id: string, options: ReissueOptions = {}): Promise<Fanout> {
+    const body = {
+      missing: options.missing ?? false,
+      again: options.again ?? false,
+      max_batch: options.maxBatch,
+      contents: Object.entries(options.contents ?? {}).map(([item, content]) => ({ id: item, content })),
+    };
+    const named = key(options.idempotencyKey ?? randomUUID());
+    return fanout(await this.#http.call("POST", `${path(id)}/reissue`, body, named));
   }
 
   /** Returns a fan-out's present state. `exact` also counts in open groups, which costs a read of each. */

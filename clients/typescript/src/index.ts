@@ -7,6 +7,7 @@ export {
   type ItemsState,
   type ListOptions,
   type OpenOptions,
+  type ReissueOptions,
   type ReportedEnd,
 } from "./client.js";
 export type { AckMessage, MaskEntry, Outcome } from "./compact.js";

@@ -125,6 +125,19 @@ test("failed items are listed", async () => {
   assert.equal((await all(fanfold.items(fanout.id, "pending"))).length, 7_173 - 14);
 });
 
+test("failed items are reissued", async () => {
+  const fanout = await fanfold.open(2, { seal: true });
+  await assert.rejects(fanfold.reissue(fanout.id), { status: 409 });
+  const [first, second] = fanout.itemIds();
+  await fanfold.ack({ items: [first], failed: [second] });
+  const again = await fanfold.reissue(fanout.id, { maxBatch: 1, idempotencyKey: "again" });
+  assert.equal(again.raw.reissue_of, fanout.id);
+  assert.equal((await fanfold.reissue(fanout.id, { maxBatch: 1, idempotencyKey: "again" })).id, again.id);
+  await assert.rejects(fanfold.reissue(fanout.id), { status: 409 });
+  // Its item has no task: the worker was another one.
+  assert.equal((await fanfold.wait(again.id, 60_000)).total, 0);
+});
+
 test("a cancelled fan-out ends", async () => {
   const fanout = await fanfold.open(10);
   await fanfold.ack({ items: [...fanout.itemIds()].slice(0, 1) });

@@ -6,8 +6,9 @@ mod routes;
 
 use fanfold::clock::World;
 use fanfold::config::{ConfigError, Surroundings, variables};
-use fanfold::control::{Cancelling, Control};
+use fanfold::control::{Cancelling, Control, DeadLetters, Resetting};
 use fanfold::producing::Producing;
+use fanfold::registering::Registrar;
 use fanfold::store::batches::Batches;
 use fanfold::store::gates::Gates;
 use fanfold::store::locks::Locks;
@@ -24,6 +25,7 @@ pub use routes::router;
 pub struct Api {
     tracking: Tracking,
     producing: Producing,
+    registrar: Registrar,
     tasks: Tasks,
     batches: Batches,
     policies: Policies,
@@ -31,6 +33,8 @@ pub struct Api {
     locks: Locks,
     control: Control,
     cancelling: Cancelling,
+    resetting: Resetting,
+    dead_letters: DeadLetters,
     world: World,
     allow_commands: bool,
 }
@@ -44,6 +48,7 @@ impl Api {
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
+            registrar: Registrar::from_environment(surroundings)?,
             tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
             batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             policies: Policies::new(surroundings.table(variables::POLICIES_TABLE)?),
@@ -51,6 +56,8 @@ impl Api {
             locks: Locks::new(surroundings.table(variables::LOCKS_TABLE)?),
             control: Control::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,
+            resetting: Resetting::from_environment(surroundings)?,
+            dead_letters: DeadLetters::from_environment(surroundings)?,
             world: surroundings.world.clone(),
             allow_commands: false,
         })

@@ -2,6 +2,7 @@
 
 mod batches;
 mod control;
+mod dead_letters;
 mod fanouts;
 mod health;
 mod index;
@@ -26,6 +27,7 @@ pub fn router(api: Arc<Api>) -> Router {
         policies::router(),
         lanes::router(),
         control::router(),
+        dead_letters::router(),
         health::router(),
     ];
     routers.into_iter().fold(Router::new(), Router::merge).with_state(api)
@@ -41,5 +43,6 @@ pub fn describe(describer: &mut fanfold_http::openapi::Describer) {
     policies::describe(describer);
     lanes::describe(describer);
     control::describe(describer);
+    dead_letters::describe(describer);
     health::describe(describer);
 }

@@ -62,6 +62,9 @@ impl Sources for AllSources {
             (Source::File(file), Some(local)) => files::ask(local.folder(), file, ask).boxed(),
             (Source::Command(command), Some(local)) => local.ask_program(command, ask),
             (Source::Rows(rows), Some(local)) => local.ask_rows(rows, ask),
+            (Source::Reissue(_), _) => {
+                ready(Err(SourceError::for_good("a reissue is read from Fanfold's own tables"))).boxed()
+            }
             (Source::Rows(_), None) => ready(Err(only_local("rows"))).boxed(),
             (Source::File(_), None) => ready(Err(only_local("file"))).boxed(),
             (Source::Command(_), None) => ready(Err(only_local("command"))).boxed(),

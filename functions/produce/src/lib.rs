@@ -14,6 +14,7 @@ mod lambda;
 mod move_on;
 mod objects;
 mod read;
+mod reissue;
 mod s3;
 mod source;
 mod url;
@@ -22,11 +23,13 @@ use std::sync::Arc;
 
 use fanfold::aws::{QueueError, StoreError};
 use fanfold::clock::World;
-use fanfold::config::{ConfigError, Surroundings};
+use fanfold::config::{ConfigError, Surroundings, variables};
 use fanfold::delivery::{Delivery, Failures, Step, parse};
 use fanfold::messages::ProduceMessage;
 use fanfold::producing::Producing;
 use fanfold::registering::{RegisterError, Registrar};
+use fanfold::store::batches::Batches;
+use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Tracking, TrackingError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -39,6 +42,8 @@ pub use source::{Asking, SourceAnswer, SourceError, SourceRequest, Sources};
 pub struct Produce {
     producing: Producing,
     tracking: Tracking,
+    tasks: Tasks,
+    batches: Batches,
     registrar: Registrar,
     sources: Arc<dyn Sources>,
     world: World,
@@ -82,6 +87,8 @@ impl Produce {
         Ok(Self {
             producing: Producing::from_environment(surroundings)?,
             tracking: Tracking::from_environment(surroundings)?,
+            tasks: Tasks::new(surroundings.table(variables::TASKS_TABLE)?),
+            batches: Batches::new(surroundings.table(variables::BATCHES_TABLE)?),
             registrar: Registrar::from_environment(surroundings)?,
             sources,
             world: surroundings.world.clone(),

@@ -1,11 +1,13 @@
 //! One invocation goes on with a partition until its time is up.
 
+use std::num::NonZeroU16;
+
 use fanfold::aws::Write;
 use fanfold::ids::{TaskId, expand};
 use fanfold::limits::{PRODUCE_TIME_MAX, SOURCE_PAUSES, SOURCE_TRIES_MAX};
 use fanfold::messages::{ProduceMessage, TaskRequest};
 use fanfold::metrics::{PARTITIONS_FAILED, ROWS_DROPPED, ROWS_READ, SOURCE_TRIES_FAILED};
-use fanfold::producing::Producer;
+use fanfold::producing::{Producer, Source};
 use fanfold::registering::{CheckedTasks, RegisterError, Registered, Registration};
 use fanfold::store::fanouts::{Fanout, FanoutState};
 use fanfold::store::producers::{KeptPage, Page, Partition, PartitionState};
@@ -65,7 +67,7 @@ impl Produce {
         worker: Uuid,
     ) -> Result<Write<Partition, Option<Partition>>, ProduceError> {
         let (page, duplicates) = match producer.keeps_pages() {
-            true => self.bring_kept(self.kept(producer, at, known).await?, at).await?,
+            true => self.bring_kept(producer, self.kept(producer, at, known).await?, at).await?,
             false => self.bring_whole(self.whole(producer, at).await?, at).await?,
         };
         let moved = self.producing.producers.advance(at, &page, duplicates, worker).await?;
@@ -77,7 +79,12 @@ impl Produce {
     }
 
     /// Adds the items of a page and registers its tasks. Returns how many are duplicates, too.
-    async fn bring_kept(&self, kept: KeptPage, at: &Partition) -> Result<(Page, u64), ProduceError> {
+    async fn bring_kept(
+        &self,
+        producer: &Producer,
+        kept: KeptPage,
+        at: &Partition,
+    ) -> Result<(Page, u64), ProduceError> {
         let KeptPage { page, tasks, .. } = kept;
         if tasks.is_empty() {
             return Ok((page, 0));
@@ -86,7 +93,8 @@ impl Produce {
         let with_id = |(task, item)| TaskRequest { id: Some(TaskId::Item(item)), ..task };
         let tasks = tasks.into_iter().zip(expand(at.fanout, &groups)).map(with_id).collect();
         // Tasks are known by their items, so the request needs no id of its own.
-        let registered = self.registrar.register(tasks, "").await?;
+        let checked = self.registrar.check(tasks, "").await?.at_most(most(producer));
+        let registered = self.registrar.register_checked(checked).await?;
         Ok((page, duplicates(&registered)))
     }
 
@@ -135,6 +143,14 @@ impl Produce {
             metrics::counter!(PARTITIONS_FAILED).increment(1);
         }
         Ok(())
+    }
+}
+
+/// How many members a batch of its tasks may have, if the producer says so.
+fn most(producer: &Producer) -> Option<NonZeroU16> {
+    match &producer.source {
+        Source::Reissue(reissue) => reissue.max_batch,
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use fanfold::ids::{TaskId, expand};
 use fanfold::limits::BAD_ROW_BYTES_MAX;
 use fanfold::messages::TaskRequest;
-use fanfold::producing::{BadRow, Given, Producer, Sieve, Whole};
+use fanfold::producing::{BadRow, Given, Producer, Sieve, Source, Whole};
 use fanfold::registering::{CheckedTasks, RegisterError, TaskFault};
 use fanfold::store::producers::{KeptPage, Page, Partition};
 use fanfold::text::shorten;
@@ -73,6 +73,9 @@ impl Produce {
             Some(cursor) => serde_json::from_str(cursor).map_err(SourceError::for_good)?,
             None => Value::Null,
         };
+        if let Source::Reissue(reissue) = &producer.source {
+            return self.ask_reissue(reissue, at, cursor).await;
+        }
         let ask = SourceRequest { fanout: at.fanout, partition: at.number, of: producer.partitions, cursor };
         Ok(self.sources.ask(&producer.source, &ask, self.world.now()).await?)
     }

@@ -48,10 +48,16 @@ codes! {
     FanoutFailed: CONFLICT, "fanout_failed", "Fan-out failed", "more items of the fan-out failed than it tolerates";
     FanoutExpired: CONFLICT, "fanout_expired", "Fan-out expired",
         "the fan-out was without activity for longer than its idle limit";
+    FanoutNotEnded: CONFLICT, "fanout_not_ended", "Fan-out not ended", "the fan-out has not ended: more of its items may fail";
+    NothingToReissue: CONFLICT, "nothing_to_reissue", "Nothing to reissue", "no item of the fan-out failed";
+    FanoutReissued: CONFLICT, "fanout_reissued", "Fan-out reissued",
+        "the failed items of the fan-out were reissued before; `again` reissues them nevertheless";
     PolicyInUse: CONFLICT, "policy_in_use", "Policy in use",
         "tasks of the kind wait, or are in a batch that has not ended; `?force=true` deletes the policy nevertheless";
     TaskNotWaiting: CONFLICT, "task_not_waiting", "Task not waiting",
         "a batch has claimed the task, it is a duplicate, or it is just being registered";
+    TaskNotFailed: CONFLICT, "task_not_failed", "Task not failed", "the task has not failed, or is a duplicate";
+    TaskIsItem: CONFLICT, "task_is_item", "Task is an item", "the task is an item of a fan-out, which has counted its failure";
     TooManySwitches: CONFLICT, "too_many_switches", "Too many switches",
         "so many targets and lanes of the kind are paused or drain that no other may be";
     TooLarge: PAYLOAD_TOO_LARGE, "too_large", "Body too large", "the body has more than 6 MiB";
@@ -66,6 +72,8 @@ codes! {
         "`parent` or `then` cannot be used; `errors` names the field";
     InvalidProducer: UNPROCESSABLE_ENTITY, "invalid_producer", "Invalid producer",
         "`producer` cannot be used; `errors` names the field";
+    InvalidReissue: UNPROCESSABLE_ENTITY, "invalid_reissue", "Invalid reissue",
+        "the failed items cannot be reissued so; `errors` names each field and what is allowed";
     InvalidTasks: UNPROCESSABLE_ENTITY, "invalid_tasks", "Invalid tasks",
         "some tasks cannot be accepted; `errors` names them, and no task was stored";
     InvalidAcks: UNPROCESSABLE_ENTITY, "invalid_acks", "Invalid acks", "none of the items exists";

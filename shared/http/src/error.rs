@@ -3,7 +3,7 @@
 use fanfold::aws::{QueueError, StoreError};
 use fanfold::json::JsonError;
 use fanfold::policy::{FieldError, PolicyError};
-use fanfold::producing::ResumeError;
+use fanfold::producing::{ReissueError, ResumeError};
 use fanfold::registering::{RegisterError, TaskFault};
 use fanfold::store::fanouts::FanoutState;
 use fanfold::tracking::TrackingError;
@@ -73,6 +73,20 @@ impl From<ResumeError> for Problem {
             ResumeError::NotOpen { .. } => Self::new(Code::FanoutNotOpen, error),
             ResumeError::Store(error) => error.into(),
             ResumeError::Queue(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReissueError> for Problem {
+    fn from(error: ReissueError) -> Self {
+        match error {
+            ReissueError::NotEnded { .. } => Self::new(Code::FanoutNotEnded, error),
+            ReissueError::Nothing { .. } => Self::new(Code::NothingToReissue, error),
+            ReissueError::Reissued { .. } => Self::new(Code::FanoutReissued, error),
+            ReissueError::Fields(errors) => Self::fields(Code::InvalidReissue, errors),
+            ReissueError::Tracking(error) => error.into(),
+            ReissueError::Store(error) => error.into(),
+            ReissueError::Queue(error) => error.into(),
         }
     }
 }

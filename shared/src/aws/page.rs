@@ -110,6 +110,20 @@ impl Table {
         Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
     }
 
+    /// A page of the table: those of at most `size` items that have an attribute, and where the next page begins.
+    pub(crate) async fn scan_with(
+        &self,
+        attribute: &'static str,
+        size: usize,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+        let scan = self.client.scan().table_name(&self.name).set_exclusive_start_key(start);
+        let scan = scan.filter_expression("attribute_exists(#has)").expression_attribute_names("#has", attribute);
+        let answer = scan.limit(i32::try_from(size).unwrap_or(i32::MAX)).send().await;
+        let answer = answer.map_err(|error| StoreError::service("Scan", &self.name, error))?;
+        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+    }
+
     /// Asks for pages of at most `size` items.
     fn part(&self, part: &Part, size: usize) -> QueryFluentBuilder {
         let query = self

@@ -1,10 +1,13 @@
 //! Control: pauses, resumes and drains scopes, cancels tasks that wait, and lists lanes.
 
 mod cancelling;
+mod dead_letters;
 mod lanes;
+mod resetting;
 mod scope;
 mod switches;
 mod wake;
+mod wake_items;
 
 use std::collections::BTreeSet;
 
@@ -19,9 +22,13 @@ use crate::store::tasks::Tasks;
 use crate::tracking::TrackingError;
 
 pub use self::cancelling::{Cancelling, Selected};
+pub use self::dead_letters::{DeadLetterError, DeadLetters, DeadQueue, Redriven};
 pub use self::lanes::{LaneCursor, LaneStanding, LanesPage, PendingCount};
+pub use self::resetting::{ResetError, ResetPage, Resetting};
 pub use self::scope::Scope;
 pub use self::switches::{Hold, Switch, SwitchState, Switchboard, Switches, TooMany};
+
+pub use self::wake_items::Woken;
 
 /// Pauses, resumes and drains scopes, and lists lanes.
 #[derive(Debug)]

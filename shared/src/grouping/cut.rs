@@ -8,7 +8,7 @@ use crate::lane::Lane;
 use crate::limits::BUNDLE_BYTES_MAX;
 use crate::masks::ENTRY_BYTES;
 use crate::members::Members;
-use crate::store::tasks::FLUSHES;
+use crate::store::tasks::{AT_MOST, FLUSHES};
 
 /// Cuts tasks of one lane into bundles, each of which stays within one DynamoDB write unit with the claims of batches of this
 /// size: a longer record would make every claim dearer. One that has a single task is better stored alone.
@@ -50,7 +50,9 @@ fn record_bytes(tasks: &[(TaskId, Load)], lane: usize, size: BatchSize) -> usize
     let claims = size.batches(tasks.len(), tasks.iter().map(|(_, load)| *load)) + 1;
     let (members, loads) = split(tasks);
     let columns = loads.columns();
-    let columns = columns.len() + if columns.flushes.is_empty() { 0 } else { FLUSHES.len() };
+    let named = [(&columns.flushes, FLUSHES), (&columns.at_most, AT_MOST)].into_iter();
+    let names: usize = named.filter(|(column, _)| !column.is_empty()).map(|(_, name)| name.len()).sum();
+    let columns = columns.len() + names;
     FIXED + 2 * lane + members.pack().len() + columns + slots + claims * (ENTRY_BYTES + slots)
 }
 

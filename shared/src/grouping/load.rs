@@ -1,11 +1,11 @@
 //! What tasks take of a batch, known since they were registered: bytes, weight, and a value that only one member may have. Also
-//! whether their lane does not linger while they wait.
+//! whether their lane does not linger while they wait, and how many members a batch with them may have.
 //!
 //! A record has a column for each, by slot, but only if some task differs from a small one without the others. A column is a
 //! run of `count value`, both variable-length numbers (seven bits per byte, the lowest first); the column of hashes, which are
 //! seldom alike, is a run of `hash (u32, big-endian)`, and that of tasks that flush is a bitfield.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use md5::{Digest, Md5};
 
@@ -25,11 +25,13 @@ pub struct Load {
     pub distinct: Option<NonZeroU32>,
     /// Whether its lane does not linger while it waits, if its policy said when.
     pub flushes: bool,
+    /// How many members a batch with it may have, if fewer than the policy says: it was reissued so.
+    pub at_most: Option<NonZeroU16>,
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Self { bytes: SMALL_TASK_BYTES, weight: Weight::default(), distinct: None, flushes: false }
+        Self { bytes: SMALL_TASK_BYTES, weight: Weight::default(), distinct: None, flushes: false, at_most: None }
     }
 }
 
@@ -57,12 +59,13 @@ pub(crate) struct Columns {
     pub(crate) weights: Vec<u8>,
     pub(crate) distinct: Vec<u8>,
     pub(crate) flushes: Vec<u8>,
+    pub(crate) at_most: Vec<u8>,
 }
 
 impl Columns {
     /// Bytes of all of them.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() + self.weights.len() + self.distinct.len() + self.flushes.len()
+        self.bytes.len() + self.weights.len() + self.distinct.len() + self.flushes.len() + self.at_most.len()
     }
 }
 
@@ -83,12 +86,14 @@ impl Loads {
             flushes: Bits::from_iter(self.0.iter().enumerate().filter(|(_, load)| load.flushes).map(|(slot, _)| slot))
                 .as_bytes()
                 .to_vec(),
+            at_most: pack(self.0.iter().map(|load| load.at_most.map_or(0, |most| u64::from(most.get()))), 0),
         }
     }
 
     /// Reads columns.
     pub(crate) fn of(columns: &Columns) -> Result<Self, ColumnError> {
         let (bytes, weights) = (unpack(&columns.bytes)?, unpack(&columns.weights)?);
+        let at_most = unpack(&columns.at_most)?;
         let (hashes, rest) = columns.distinct.as_chunks::<4>();
         if !rest.is_empty() || hashes.len() > SLOTS_PER_RECORD_MAX {
             return Err(ColumnError(hashes.len() * 4));
@@ -104,8 +109,10 @@ impl Loads {
             weight: weights.get(slot).copied().map_or(small.weight, Weight),
             distinct: hashes.get(slot).and_then(|hash| NonZeroU32::new(u32::from_be_bytes(*hash))),
             flushes: flushes.get(slot),
+            at_most: at_most.get(slot).and_then(|most| NonZeroU16::new(u16::try_from(*most).unwrap_or(u16::MAX))),
         };
-        Ok((0..bytes.len().max(weights.len()).max(hashes.len()).max(flushing)).map(load).collect())
+        let listed = bytes.len().max(weights.len()).max(hashes.len()).max(flushing).max(at_most.len());
+        Ok((0..listed).map(load).collect())
     }
 }
 
@@ -182,12 +189,14 @@ fn take(column: &[u8], at: &mut usize) -> Result<u64, ColumnError> {
 pub(crate) fn any_loads() -> impl proptest::strategy::Strategy<Value = Loads> {
     use proptest::prelude::*;
     let (bytes, weight) = (prop_oneof![Just(SMALL_TASK_BYTES), 1_u32..200_000], prop_oneof![Just(0_u64), any::<u64>()]);
-    let load = (bytes, weight, prop_oneof![Just(0_u32), any::<u32>()], any::<bool>());
-    let load = load.prop_map(|(bytes, weight, distinct, flushes)| Load {
+    let at_most = prop_oneof![Just(0_u16), any::<u16>()];
+    let load = (bytes, weight, prop_oneof![Just(0_u32), any::<u32>()], any::<bool>(), at_most);
+    let load = load.prop_map(|(bytes, weight, distinct, flushes, at_most)| Load {
         bytes,
         weight: Weight(weight),
         distinct: NonZeroU32::new(distinct),
         flushes,
+        at_most: NonZeroU16::new(at_most),
     });
     prop::collection::vec(load, 0..9).prop_map(|loads| loads.into_iter().collect())
 }
@@ -206,7 +215,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(column in prop::collection::vec(any::<u8>(), 0..40)) {
-            let columns = Columns { bytes: column.clone(), weights: column.clone(), distinct: column.clone(), flushes: column };
+            let columns = Columns { bytes: column.clone(), weights: column.clone(), distinct: column.clone(), flushes: column.clone(), at_most: column };
             if let Ok(loads) = Loads::of(&columns) {
                 prop_assert_eq!(Loads::of(&loads.columns()).unwrap(), loads);
             }

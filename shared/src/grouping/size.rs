@@ -123,14 +123,17 @@ impl BatchSize {
         // A task that is more than a batch may have takes one batch, too.
         let (most_bytes, most_weight) = (self.bytes.max(1), self.weight.map_or(u64::MAX, |most| most.0.max(1)));
         let (mut bytes, mut weight) = (0_u64, 0_u64);
+        // Parts of a batch, in millionths, that those take which may only be in smaller ones.
+        let (mut parts, most) = (0_u64, self.most.max(1) as u64);
         let mut alike: HashMap<NonZeroU32, usize> = HashMap::new();
         for load in loads {
             bytes += u64::from(load.bytes).min(most_bytes);
             weight = weight.saturating_add(load.weight.0.min(most_weight));
+            parts += 1_000_000 / load.at_most.map_or(most, |at_most| most.min(u64::from(at_most.get())));
             load.distinct.into_iter().for_each(|hash| *alike.entry(hash).or_default() += 1);
         }
         let alike = alike.into_values().max().unwrap_or(0);
-        let by_load = bytes.div_ceil(most_bytes).max(weight.div_ceil(most_weight));
+        let by_load = bytes.div_ceil(most_bytes).max(weight.div_ceil(most_weight)).max(parts / 1_000_000);
         let by_load = usize::try_from(by_load).unwrap_or(usize::MAX);
         tasks.div_ceil(self.most.max(1)).max(by_load).max(alike).min(tasks)
     }
@@ -257,6 +260,19 @@ mod tests {
         let without = size(json!({"max_batch": 3}));
         assert_eq!(flushes(without, &[last]), (false, false));
         assert!(!without.depends_on_loads(3) && !without.may_flush());
+    }
+
+    #[test]
+    fn a_task_that_was_reissued_for_smaller_batches_is_in_no_larger_one() {
+        let size = size(json!({"max_batch": 4}));
+        let load = |at_most| Load { at_most: std::num::NonZeroU16::new(at_most), ..Load::default() };
+        let all = |limits: &[u16]| taken(size, &limits.iter().map(|most| load(*most)).collect::<Vec<_>>());
+        assert_eq!(all(&[1, 1, 1]), (vec![0], true));
+        assert_eq!(all(&[2, 0, 0]), (vec![0, 1], true));
+        assert_eq!(all(&[0, 2, 0]), (vec![0, 1], true));
+        assert_eq!(all(&[0, 0, 2, 0, 0]), (vec![0, 1, 3, 4], true), "it waits for the next batch");
+        assert_eq!(all(&[9, 9, 9, 9, 9]).0.len(), 4, "never more than the policy says");
+        assert_eq!(size.batches(4, [1, 1, 2, 2].map(load).into_iter()), 3);
     }
 
     #[test]

@@ -90,6 +90,15 @@ pub(crate) fn stream_digest<'a>(lines: impl IntoIterator<Item = Result<(TaskId, 
     derived("stream", &lines.iter().map(<[u8; 16]>::as_slice).collect::<Vec<_>>())
 }
 
+/// Corrected contents of items, in the order of these: an idempotency key that comes with another digest was used for something
+/// else.
+#[must_use]
+pub(crate) fn corrected_digest<'a>(contents: impl IntoIterator<Item = (String, &'a str)>) -> Uuid {
+    let contents: Vec<_> = contents.into_iter().collect();
+    let parts: Vec<&[u8]> = contents.iter().flat_map(|(item, content)| [item.as_bytes(), content.as_bytes()]).collect();
+    derived("corrected", &parts)
+}
+
 /// The id of a task in a file that is registered under a name that the user chose, from the number of its row, its kind and its
 /// content. Registering the file again under that name gives each task the same id.
 #[must_use]
@@ -139,6 +148,12 @@ pub fn led_on(batch: Uuid) -> Uuid {
 #[must_use]
 pub fn then_task(fanout: Uuid) -> TaskId {
     TaskId::Single(derived("then", &[fanout.as_bytes()]))
+}
+
+/// The task that a task becomes when it is reset after its failure: a repetition finds it stored.
+#[must_use]
+pub fn reset_task(task: Uuid) -> TaskId {
+    TaskId::Single(derived("reset", &[task.as_bytes()]))
 }
 
 /// The notice of a fan-out's end. A receiver recognizes a repeated notice by its id.
@@ -226,6 +241,8 @@ mod tests {
         pin(next_batch(a), "1da67a1b-3bf3-50f9-8c9d-1eaaa5a01ebd");
         pin(led_on(a), "12d48b20-15f9-5505-8de8-529ebc1ffb6e");
         assert_eq!(then_task(a).to_string(), "1f86d086-4091-5dc7-b352-9bb00d2401ab");
+        assert_eq!(reset_task(a).to_string(), "be818ec5-9a92-579f-b9b1-b8d3fe40f42f");
+        pin(corrected_digest([("i".to_owned(), "1"), ("j".to_owned(), "2")]), "22b2f58b-b198-5542-990b-d32abca920c3");
         pin(end_notice(a), "951bc220-b330-5219-820a-f8e809f1a19d");
         pin(progress_notice(a, 2_500), "9e5ce6bc-88cb-5a02-a58e-dbf9e69bd579");
         pin(failed_notice(a, 1), "d77dd362-0f30-59ca-a4a6-cdc7edf30229");

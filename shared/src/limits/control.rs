@@ -23,3 +23,15 @@ pub const CANCELLED_PER_PAGE: usize = 1_000;
 
 /// Batches in flight that the list of lanes names per lane.
 pub const LANE_BATCHES_NAMED: usize = 10;
+
+/// Dead letters that one request moves back: some seconds of calls for ten each.
+pub const REDRIVE_MAX: u64 = 500;
+
+/// How long a dead letter that is being moved back stays invisible.
+pub const REDRIVE_VISIBILITY: Duration = Duration::from_secs(60);
+
+/// Records of batches that a page of a reset looks at.
+pub const RESET_RECORDS: usize = 500;
+
+/// Tasks that a page of a reset takes, give or take a batch.
+pub const RESET_PER_PAGE: u64 = 1_000;

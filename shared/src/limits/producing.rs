@@ -76,3 +76,12 @@ pub const OBJECT_PAGE_BYTES: usize = PAGE_BYTES_MAX - 4 * 1_024;
 
 /// Bytes of a compressed object, decompressed. Each page decompresses it from the beginning.
 pub const DECOMPRESSED_BYTES_MAX: u64 = 1_024 * 1_024 * 1_024;
+
+/// Items that a request to reissue brings corrected contents for.
+pub const CORRECTED_MAX: usize = 100;
+
+/// Tasks of a page of a reissue: as many as are read in ten calls.
+pub const REISSUE_PAGE_ITEMS: usize = 1_000;
+
+/// Members of a batch that a request to reissue may name: as many as a policy may.
+pub const REISSUE_MAX_BATCH: u16 = 10_000;

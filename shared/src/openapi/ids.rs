@@ -30,6 +30,18 @@ pub fn task_id() -> Schema {
     json_schema!({"type": "string", "pattern": format!("^{UUID}(:{UUID}:({}))?$", below(GROUP_ITEMS_MAX))})
 }
 
+/// Where a page of a fan-out's items ends, in a query.
+#[must_use]
+pub fn item_cursor() -> Schema {
+    json_schema!({"type": "string", "pattern": format!("^{UUID}:[0-9]{{1,4}}$")})
+}
+
+/// Where a page of the records of batches ends, in a query.
+#[must_use]
+pub fn record_cursor() -> Schema {
+    json_schema!({"type": "string", "pattern": format!("^{UUID}(:[0-9]{{1,10}}:[0-9]{{1,5}})?$")})
+}
+
 impl JsonSchema for ItemId {
     fn schema_name() -> Cow<'static, str> {
         "ItemId".into()
@@ -129,6 +141,8 @@ mod tests {
 
     use super::*;
     use crate::openapi::testing::pattern;
+    use crate::store::batches::RecordCursor;
+    use crate::tracking::ItemCursor;
 
     #[test]
     fn ids_are_matched_as_they_are_read() {
@@ -145,6 +159,19 @@ mod tests {
         ] {
             assert_eq!(regex.is_match(&text), right, "{text}");
             assert_eq!(text.parse::<TaskId>().is_ok(), right, "{text}");
+        }
+    }
+    #[test]
+    fn cursors_are_matched_as_they_are_read() {
+        let id = Uuid::from_u128(7).to_string();
+        let (items, records) = (pattern(&item_cursor()), pattern(&record_cursor()));
+        let (items, records) = (Regex::new(&items).unwrap(), Regex::new(&records).unwrap());
+        for text in
+            ["", ":", ":7", ":7168", ":10000", ":-1", ":+1", ":1:0", ":4294967295:65535", ":1:", ":1:000000", ":1:1:1"]
+        {
+            let text = format!("{id}{text}");
+            assert_eq!(items.is_match(&text), text.parse::<ItemCursor>().is_ok(), "{text}");
+            assert_eq!(records.is_match(&text), text.parse::<RecordCursor>().is_ok(), "{text}");
         }
     }
 }

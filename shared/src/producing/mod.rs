@@ -1,15 +1,17 @@
 //! Producing: fan-outs whose tasks come from a source, read page by page in disjoint partitions.
 
 mod page;
+mod reissue;
 mod source;
 mod spec;
 
 use uuid::Uuid;
 
 pub use self::page::{BadRow, Given, Position, Sieve, Sifted, Whole};
+pub use self::reissue::{Corrected, ReissueError, ReissuePlace, ReissueRequest, ReissuedItems};
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
-pub use self::source::{Format, LocalFile, Objects, RunRows, Source};
+pub use self::source::{Format, LocalFile, Objects, Reissue, RunRows, Source, TakenOn};
 pub use self::spec::Producer;
 use crate::aws::{Queue, QueueError, StoreError, Write};
 use crate::clock::World;

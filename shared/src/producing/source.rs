@@ -3,12 +3,15 @@
 mod format;
 mod objects;
 
+use std::num::NonZeroU16;
+
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::limits::FUNCTION_BYTES_MAX;
 use crate::policy::{Destination, FieldError};
+use crate::tracking::ItemCursor;
 
 #[cfg(feature = "openapi")]
 pub(crate) use self::objects::BUCKET;
@@ -36,6 +39,39 @@ pub enum Source {
     /// The file of `fanfold run`. Only this command opens such a fan-out, and only it reads such a source.
     #[cfg_attr(feature = "openapi", schemars(skip))]
     Rows(RunRows),
+    /// The items of another fan-out that failed. Only `POST /fanouts/{id}/reissue` opens such a fan-out.
+    #[cfg_attr(feature = "openapi", schemars(skip))]
+    Reissue(Reissue),
+}
+
+/// Which items of which fan-out are reissued, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reissue {
+    /// The fan-out. It has ended.
+    pub fanout: Uuid,
+    /// Whether items that were missing at its end are reissued, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
+    /// How many members a batch with one of these tasks may have, if fewer than the policy says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_batch: Option<NonZeroU16>,
+    /// The digest of corrected contents, which are kept beside the partition: a repeated request must bring the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<Uuid>,
+    /// What an earlier reissue had taken on before it was cut short: this one reissues the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_on: Option<TakenOn>,
+}
+
+/// What an earlier reissue, which was cut short, had taken on of a fan-out's items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakenOn {
+    /// How far it had come.
+    pub until: ItemCursor,
+    /// How many items that are, together with those of reissues before it.
+    pub items: u64,
 }
 
 /// The rows of the file that `fanfold run` runs, dealt out in pages: the partitions take them in turn. Which rows a page has follows
@@ -79,7 +115,7 @@ impl Source {
     #[must_use]
     pub fn gives_own_rows(&self) -> bool {
         match self {
-            Self::S3(_) | Self::File(_) | Self::Rows(_) => true,
+            Self::S3(_) | Self::File(_) | Self::Rows(_) | Self::Reissue(_) => true,
             Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
         }
     }
@@ -90,7 +126,8 @@ impl Source {
     pub fn is_fixed(&self) -> bool {
         match self {
             Self::S3(_) | Self::File(_) | Self::Rows(_) => true,
-            Self::Url(_) | Self::Lambda(_) | Self::Command(_) => false,
+            // Records expire.
+            Self::Url(_) | Self::Lambda(_) | Self::Command(_) | Self::Reissue(_) => false,
         }
     }
 
@@ -98,6 +135,7 @@ impl Source {
     pub(super) fn refused(&self, local: bool) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Rows(_) => Some(("rows", "only `fanfold run` uses it")),
+            Self::Reissue(_) => Some(("reissue", "only `POST /fanouts/{id}/reissue` uses it")),
             Self::File(_) if !local => Some(("file", "is allowed only in the local runner")),
             Self::Command(_) if !local => Some(("command", "is allowed only in the local runner")),
             _ => None,
@@ -120,7 +158,7 @@ impl Source {
             }
             Self::S3(objects) => objects.check(&format!("{field}.s3"), errors),
             Self::File(file) => file.check(&format!("{field}.file"), errors),
-            Self::Rows(_) => {}
+            Self::Rows(_) | Self::Reissue(_) => {}
             Self::Command(command) => {
                 if command.first().is_none_or(String::is_empty) {
                     let problem = "is empty, a program and its arguments are expected".to_owned();

@@ -142,6 +142,7 @@ mod tests {
             (json!({"source": {"command": ["./rows"]}}), true),
             (s3.clone(), false),
             (json!({"source": {"file": {"path": "a.ndjson"}}}), false),
+            (json!({"source": {"reissue": {"fanout": uuid::Uuid::nil()}}}), true),
             (json!({"source": s3["source"], "tolerated_bad_rows": 1}), true),
             (json!({"source": s3["source"], "tolerated_bad_rows": 0}), true),
         ] {
@@ -158,6 +159,7 @@ mod tests {
             (json!({"command": ["./rows"]}), true, None),
             (rows.clone(), false, Some("producer.source.rows")),
             (rows, true, Some("producer.source.rows")),
+            (json!({"reissue": {"fanout": uuid::Uuid::nil()}}), true, Some("producer.source.reissue")),
             (json!({"lambda": "rows"}), false, None),
         ] {
             let refused = producer(&json!({"source": source})).refused(local);

@@ -37,7 +37,8 @@ impl Awake {
 }
 
 /// Assigns tasks to bundles, and returns these. A task that comes alone to its lane, or alone with its head start, has none: it waits
-/// on its own, which costs less. `sizes`: the batch sizes of the kinds.
+/// on its own, which costs less, unless it goes in small batches: a bundle shows that, while what single tasks take is not always read.
+/// `sizes`: the batch sizes of the kinds.
 pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, world: &World) -> Vec<Bundle> {
     let mut lanes: BTreeMap<(&Lane, HeadStart), BTreeMap<TaskId, Load>> = BTreeMap::new();
     for task in tasks.iter() {
@@ -46,7 +47,9 @@ pub(crate) fn bundle(tasks: &mut [NewTask], sizes: &HashMap<&str, BatchSize>, wo
     let mut bundles = Vec::new();
     for ((lane, head_start), tasks) in lanes {
         let Some(size) = sizes.get(lane.kind.as_str()) else { continue };
-        let cut = cut(&tasks, lane, *size).into_iter().filter(|(members, _)| members.len() > 1);
+        let cut = cut(&tasks, lane, *size)
+            .into_iter()
+            .filter(|(members, loads)| members.len() > 1 || loads.get(0).at_most.is_some());
         let new = |slots| Bundle::filling(world.uuid(), lane.clone(), slots, world.now()).ahead(head_start);
         bundles.extend(cut.map(new));
     }

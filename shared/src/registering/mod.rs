@@ -11,6 +11,7 @@ mod stream;
 mod wake;
 
 use std::collections::{BTreeSet, HashSet};
+use std::num::NonZeroU16;
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
@@ -119,6 +120,15 @@ pub(crate) struct Assigned {
     pub(crate) head_start: HeadStart,
     /// Whether a client knows its id, and may ask for the task.
     pub(crate) id_known: bool,
+}
+
+impl CheckedTasks {
+    /// The same tasks for batches of no more than so many members.
+    #[must_use]
+    pub fn at_most(mut self, members: Option<NonZeroU16>) -> Self {
+        self.0.iter_mut().for_each(|task| task.load.at_most = members);
+        self
+    }
 }
 
 impl Registrar {

@@ -1,6 +1,7 @@
 //! Batches: who is in them and what became of each.
 
 mod attempts;
+mod cursor;
 mod later;
 mod record;
 mod results;
@@ -10,13 +11,14 @@ mod status;
 use uuid::Uuid;
 
 use super::notices::Notices;
-use crate::aws::attributes::{text, time};
+use crate::aws::attributes::{Reader, text, time};
 use crate::aws::{StoreError, Table};
 use crate::lane::Lane;
 use crate::masks::Masks;
 use crate::members::Members;
 use crate::policy::Weight;
 
+pub use self::cursor::RecordCursor;
 pub use self::later::{Later, Poll, TokenSecret};
 pub use self::record::Batch;
 pub use self::results::ResultReader;
@@ -57,6 +59,23 @@ impl Batches {
     pub async fn get_many(&self, ids: &[Uuid]) -> Result<Vec<Batch>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Batch::decode).collect()
+    }
+
+    /// A page of the batches with failed members, in no order, behind a record: those among so many records, which are batches and
+    /// results. Also where the next page begins, if there is one. It reads the table, since no index has them.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn failed(
+        &self,
+        after: Option<&RecordCursor>,
+        records: usize,
+    ) -> Result<(Vec<Batch>, Option<RecordCursor>), StoreError> {
+        let start = after.map(|after| [("id".to_owned(), text(after))].into());
+        let (items, next) = self.table.scan_with("failed", records, start).await?;
+        let batches = items.iter().map(Batch::decode).collect::<Result<_, _>>()?;
+        let next = next.map(|key| Reader::new("batches", "id", &key).parsed("id"));
+        Ok((batches, next.transpose()?))
     }
 
     /// Writes down which members a batch is going to claim, and their weights together; `bundles`: those of bundles, by slots.

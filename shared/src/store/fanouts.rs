@@ -38,7 +38,7 @@ pub use self::notify_on::{NotifyOn, ReportedEnd};
 pub use self::percentage::ProgressPercentage;
 pub(super) use self::record::ENDING;
 pub use self::record::{Fanout, Inline};
-use self::record::{PRODUCER, TOLERATED};
+use self::record::{PRODUCER, REISSUED_AS, TOLERATED};
 pub use self::state::FanoutState;
 pub use self::tolerance::Tolerance;
 
@@ -103,17 +103,18 @@ impl Fanouts {
         self.table.get_many("id", &keys, &[], true).await?.iter().map(Fanout::decode).collect()
     }
 
-    /// Those of these fan-outs that are cut short, so that nothing is begun for them any more. Strongly consistent.
+    /// Those of these fan-outs for which nothing is begun any more: they are cut short, or forgotten, as they ended long ago. Strongly
+    /// consistent.
     ///
     /// # Errors
     /// The table cannot be read, or a record is corrupt.
     pub async fn cut_short(&self, ids: &BTreeSet<Uuid>) -> Result<BTreeSet<Uuid>, StoreError> {
         let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let mut cut_short = BTreeSet::new();
+        let mut cut_short = ids.clone();
         for item in self.table.get_many("id", &keys, &["id", "state"], true).await? {
             let reader = Reader::new("fanouts", "id", &item);
-            if reader.parsed::<FanoutState>("state")?.cut_short() {
-                cut_short.insert(reader.parsed("id")?);
+            if !reader.parsed::<FanoutState>("state")?.cut_short() {
+                cut_short.remove(&reader.parsed("id")?);
             }
         }
         Ok(cut_short)
@@ -289,6 +290,12 @@ impl Fanouts {
         };
         self.table.scan(Some(ENDING), segment, visit).await?;
         Ok(ids)
+    }
+
+    /// Links a fan-out to one that reissues items of it, for the transaction that opens that one: of several at once, one is opened.
+    pub(crate) fn reissue_action(&self, old: &Fanout, new: Uuid) -> Result<TransactWriteItem, StoreError> {
+        let change = self.table.change("id", old.id).set(REISSUED_AS, text(new)).when_present("ended_at");
+        change.when_same(REISSUED_AS, old.reissued_as.map(text)).action()
     }
 
     /// Begins a change of a header.

@@ -1,6 +1,7 @@
 //! Producers: one record per partition, which shows how far it has come, and one per page whose source may answer otherwise later,
-//! which keeps the page until it is registered.
+//! which keeps the page until it is registered; of a reissue also one with corrected contents.
 
+mod corrected;
 mod page;
 mod partition;
 
@@ -12,6 +13,7 @@ use crate::aws::{Segment, StoreError, Table, Write};
 use crate::clock::Timestamp;
 use crate::limits::PARTITION_RETENTION;
 
+pub use self::corrected::CorrectedContents;
 pub use self::page::{KeptPage, Page, PageError, decompress};
 pub use self::partition::{Partition, PartitionState};
 use self::partition::{UNFINISHED, key};
@@ -62,6 +64,24 @@ impl Producers {
         let now = self.table.world.now();
         let action = |number| self.table.insert_action("id", Partition::new(fanout, number, now).encode());
         (0..of).map(action).collect()
+    }
+
+    /// The insertion of corrected contents for a new fan-out, for the transaction with its header.
+    pub(crate) fn correct_action(
+        &self,
+        fanout: Uuid,
+        contents: &CorrectedContents,
+    ) -> Result<TransactWriteItem, StoreError> {
+        self.table.insert_action("id", contents.encode(fanout, self.table.world.now()))
+    }
+
+    /// The corrected contents that a fan-out was opened with.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is corrupt.
+    pub async fn corrected(&self, fanout: Uuid) -> Result<Option<CorrectedContents>, StoreError> {
+        let item = self.table.get("id", corrected::key(fanout), true).await?;
+        item.as_ref().map(CorrectedContents::decode).transpose()
     }
 
     /// The page that a partition is at, if one was written down for it.

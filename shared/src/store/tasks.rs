@@ -28,7 +28,7 @@ pub use self::duplicates::{Duplicate, Stored, Waits};
 pub use self::found::{Found, WaitingRecord};
 pub use self::keys::{Holding, Key, KeyRequest, Takeover};
 pub use self::pending::{Pending, PendingCursor, PendingPage, PendingRecord};
-pub(crate) use self::record::FLUSHES;
+pub(crate) use self::record::{AT_MOST, FLUSHES};
 pub use self::record::{Content, DUPLICATE, Task};
 pub use self::requests::RequestNote;
 pub use self::waiting::Taken;
@@ -218,27 +218,50 @@ impl Tasks {
     /// The table cannot be read, or a record is corrupt.
     pub async fn get(&self, id: &TaskId) -> Result<Option<Task>, StoreError> {
         let Some(item) = self.table.get(ID, id.to_string(), true).await? else { return Ok(None) };
-        let TaskRecord { standing, content, rank, .. } = TaskRecord::decode(&item)?;
-        let task = Task {
-            id: standing.id,
-            lane: standing.lane,
-            batch: None,
-            content,
-            duplicate_of: None,
-            cancelled: false,
-            fills: false,
-            created_at: rank.created_at,
+        let record = TaskRecord::decode(&item)?;
+        let bundles = match record.standing.state.bundle() {
+            Some(bundle) => self.bundles(&[bundle], true).await?,
+            None => BTreeMap::new(),
         };
-        Ok(Some(match standing.state {
-            State::Created => task,
-            State::Cancelled => Task { cancelled: true, ..task },
-            State::Batched(batch) => Task { batch: Some(batch), ..task },
-            State::Duplicate(of) => Task { duplicate_of: Some(of), ..task },
-            State::Bundled(bundle) => match self.bundles(&[bundle], true).await?.remove(&bundle) {
-                Some(bundle) => of_bundle(task, &bundle),
-                None => task,
-            },
-        }))
+        Ok(Some(shown(record, &bundles)))
+    }
+
+    /// Several tasks, strongly consistent; unknown ones are left out.
+    ///
+    /// # Errors
+    /// The table cannot be read, or a record is corrupt.
+    pub async fn get_many(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Task>, StoreError> {
+        let keys: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let records = self.table.get_many(ID, &keys, &[], true).await?;
+        let records: Vec<TaskRecord> = records.iter().map(TaskRecord::decode).collect::<Result<_, _>>()?;
+        let named: Vec<Uuid> = records.iter().filter_map(|record| record.standing.state.bundle()).collect();
+        let bundles = if named.is_empty() { BTreeMap::new() } else { self.bundles(&named, true).await? };
+        Ok(records.into_iter().map(|record| (record.standing.id, shown(record, &bundles))).collect())
+    }
+}
+
+/// A task by its record and its bundle.
+fn shown(record: TaskRecord, bundles: &BTreeMap<Uuid, Bundle>) -> Task {
+    let TaskRecord { standing, content, rank, .. } = record;
+    let task = Task {
+        id: standing.id,
+        lane: standing.lane,
+        batch: None,
+        content,
+        duplicate_of: None,
+        cancelled: false,
+        fills: false,
+        created_at: rank.created_at,
+    };
+    match standing.state {
+        State::Created => task,
+        State::Cancelled => Task { cancelled: true, ..task },
+        State::Batched(batch) => Task { batch: Some(batch), ..task },
+        State::Duplicate(of) => Task { duplicate_of: Some(of), ..task },
+        State::Bundled(bundle) => match bundles.get(&bundle) {
+            Some(bundle) => of_bundle(task, bundle),
+            None => task,
+        },
     }
 }
 

@@ -167,7 +167,7 @@ impl Tracking {
 }
 
 /// The items of a group that are in a state.
-fn in_state(group: &GroupRecord, state: ItemState) -> Bits {
+pub(super) fn in_state(group: &GroupRecord, state: ItemState) -> Bits {
     match state {
         ItemState::Pending => group.pending.clone(),
         ItemState::Failed => group.failed.clone(),

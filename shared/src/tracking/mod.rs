@@ -15,6 +15,7 @@ mod nested;
 mod open;
 mod percentages;
 mod progress;
+mod selection;
 
 use crate::aws::{Queue, QueueError, StoreError};
 use crate::clock::World;
@@ -32,6 +33,7 @@ pub use groups::GroupPage;
 pub use items::{ItemState, Sizes};
 pub use open::{OpenRequest, Opened};
 pub use progress::Progress;
+pub use selection::{ItemCursor, ItemPage, Listed};
 
 /// The protocols of tracking.
 #[derive(Clone, Debug)]

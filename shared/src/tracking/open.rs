@@ -132,6 +132,7 @@ fn new_fanout(id: Uuid, request: &OpenRequest, inline: bool, groups: u64, now: T
         idle_limit,
         look_at: (!empty).then(|| idle_limit.first_look(now)),
         producer: request.producer.clone(),
+        reissued_as: None,
         created_at: now,
         ended_at: empty.then_some(now),
         updated_at: now,

@@ -94,7 +94,7 @@ ALL = {
 }
 
 FUNCTIONS = {
-    "Api": {"make a batch": dynamodb("put_item", "BatchesTable", Item=NOBODY), "ack": send("AckQueue")},
+    "Api": {"make a batch": dynamodb("put_item", "BatchesTable", Item=NOBODY), "report an end": send("NoticesQueue")},
     "Produce": {
         "delete a page": dynamodb("delete_item", "ProducersTable", Key=NOBODY),
         "open a fan-out": dynamodb("put_item", "FanoutsTable", Item=NOBODY),

@@ -70,14 +70,15 @@ def before_call(context, case, kwargs):
         case.query["wait"] = "1ms"
     if not (case.meta and case.meta.generation.mode.is_positive):
         return
-    if (case.path in ("/lanes", "/tasks/cancel") or case.path.endswith("/results")) and isinstance(case.query, dict):
+    pages = case.path in ("/lanes", "/tasks/cancel", "/tasks/reset") or case.path.endswith(("/results", "/reissue"))
+    if pages and isinstance(case.query, dict):
         # Only the answer before knows where a page begins.
         case.query.pop("after", None)
     if case.path == "/fanouts" and case.method == "GET":
         first_page_of_one_list(case.query)
     elif case.path.startswith("/fanouts/{id}"):
         path["id"] = pick(known["fanouts"], path["id"]) or path["id"]
-    elif case.path == "/tasks/{id}":
+    elif case.path.startswith("/tasks/{id}"):
         path["id"] = pick(known["tasks"], path["id"]) or path["id"]
     elif case.path.startswith("/batches/{id}"):
         path["id"] = pick(known["batches"], path["id"]) or path["id"]

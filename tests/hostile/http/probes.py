@@ -14,6 +14,9 @@ INSIDE = {"internal", "unavailable"}
 # A fan-out expires after a minute in which nothing happens to it, at the least.
 SLOW = {"fanout_expired"}
 
+# Routes that take a scope.
+SCOPED = ("/pause", "/resume", "/drain", "/tasks/cancel", "/tasks/reset")
+
 
 def bodies():
     """Every route that takes a body: method, path as described, path as sent, and a body of the right shape."""
@@ -24,11 +27,12 @@ def bodies():
         ("POST", "/fanouts/{id}/items", f"/fanouts/{NOBODY}/items", {"items": 1}),
         ("POST", "/fanouts/{id}/seal", f"/fanouts/{NOBODY}/seal", {}),
         ("POST", "/batches/{id}/outcomes", f"/batches/{NOBODY}/outcomes", {"members": []}),
+        ("POST", "/fanouts/{id}/reissue", f"/fanouts/{NOBODY}/reissue", {}),
         ("POST", "/tasks", "/tasks", {"tasks": [task]}),
         ("POST", "/acks", "/acks", {"items": []}),
         ("POST", "/counts", "/counts", {"counts": [{"fanout": NOBODY}]}),
         ("PUT", "/policies/{kind}", "/policies/probe", policy),
-        *[("POST", path, path, {"kind": "nothing.here"}) for path in ("/pause", "/resume", "/drain", "/tasks/cancel")],
+        *[("POST", path, path, {"kind": "nothing.here"}) for path in SCOPED],
     ]
 
 
@@ -127,10 +131,25 @@ def send(server):
     waiting = send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "probe-slow", "content": 2}]})["tasks"][0]["id"]
     for headers in ({"origin": "https://example.com"}, {}):
         send("DELETE", "/tasks/{id}", f"/tasks/{waiting}", None, headers)
+    reset = "/tasks/{id}/reset"
+    send("PUT", "/policies/{kind}", "/policies/probe-slow", slow | {"target": "content.x"})
+    # Policies are cached for some seconds.
+    time.sleep(6)
+    send("POST", reset, f"/tasks/{waiting}/reset")
+    send("PUT", "/policies/{kind}", "/policies/probe-slow", slow)
+    time.sleep(6)
+    send("POST", reset, f"/tasks/{waiting}/reset")
+    send("POST", reset, f"/tasks/{waiting}/reset", None, {"origin": "https://example.com"})
     taken = send("POST", "/tasks", "/tasks", {"tasks": [{"kind": "any", "content": 3}]})["tasks"][0]["id"]
     while "batch" not in send("GET", "/tasks/{id}", f"/tasks/{taken}"):
         time.sleep(0.05)
     send("DELETE", "/tasks/{id}", f"/tasks/{taken}", None)
+    send("POST", reset, f"/tasks/{taken}/reset")
+    item = f"{parent['id']}:{parent['groups'][0]['id']}:0"
+    send("POST", "/tasks", "/tasks", {"tasks": [{"id": item, "kind": "any", "content": 4}]})
+    send("POST", reset, f"/tasks/{item}/reset")
+    for query, scope in (("?after=x", {"kind": "any"}), ("", {"all": True}), ("", {"kind": "any"})):
+        send("POST", "/tasks/reset", f"/tasks/reset{query}", scope)
     for number in range(300):
         server.call("POST", "/pause", {"kind": "probe-slow", "target": str(number)})
     for switch in ("/pause", "/drain"):
@@ -144,6 +163,7 @@ def send(server):
         ("POST", "/fanouts/{id}/seal"), ("DELETE", "/fanouts/{id}"), ("GET", "/tasks/{id}"), ("GET", "/batches/{id}"),
         ("GET", "/fanouts/{id}/items"), ("GET", "/fanouts/{id}/results"), ("GET", "/batches/{id}/results"),
         ("GET", "/policies/{kind}"), ("PUT", "/policies/{kind}"), ("DELETE", "/policies/{kind}"),
+        ("POST", "/fanouts/{id}/reissue"), ("POST", "/tasks/{id}/reset"),
     ]:  # fmt: skip
         for named in (NOBODY, "x:y"):
             path = route.replace("{id}", named).replace("{kind}", named)
@@ -160,6 +180,11 @@ def send(server):
     done = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})
     send("POST", "/acks", "/acks", {"items": [f"{done['id']}:{done['groups'][0]['id']}:0"]})
     send("DELETE", "/fanouts/{id}", f"/fanouts/{done['id']}", None)
+    reissues(send, {"open": opened, "estimated": estimated, "succeeded": done["id"]})
+    for step in ("elect", "api"):
+        send("POST", "/dead-letters/{step}/redrive", f"/dead-letters/{step}/redrive")
+    send("POST", "/dead-letters/{step}/redrive", "/dead-letters/ack/redrive", None, {"origin": "https://example.com"})
+    send("GET", "/dead-letters", "/dead-letters")
     strict = send("POST", "/fanouts", "/fanouts", {"items": 1, "tolerated_failures": 0})
     send("POST", "/acks", "/acks", {"failed": [f"{strict['id']}:{strict['groups'][0]['id']}:0"]})
     send("DELETE", "/fanouts/{id}", f"/fanouts/{strict['id']}", None)
@@ -168,12 +193,31 @@ def send(server):
     for route in (
         "/", "/openapi.json", "/health", "/policies", "/policies/{kind}", "/fanouts", "/fanouts/{id}",
         "/fanouts/{id}/groups", "/fanouts/{id}/items", "/fanouts/{id}/results", "/tasks/{id}", "/batches/{id}",
-        "/batches/{id}/results", "/lanes", "/switches",
+        "/batches/{id}/results", "/lanes", "/switches", "/dead-letters",
     ):  # fmt: skip
         path = route.replace("{id}", NOBODY).replace("{kind}", "any")
         send("GET", route, path, None, {"origin": "https://example.com"})
     send("DELETE", "/fanouts/{id}", f"/fanouts/{NOBODY}", None, {"origin": "https://example.com"})
     return answered
+
+
+def reissues(send, fanouts):
+    """What a reissue is answered with."""
+
+    def reissue(fanout, body, query="", headers=None):
+        return send("POST", "/fanouts/{id}/reissue", f"/fanouts/{fanout}/reissue{query}", body, headers)
+
+    for standing in ("open", "estimated", "succeeded"):
+        reissue(fanouts[standing], {})
+    reissue(fanouts["open"], {"items": "outstanding"})
+    failed = send("POST", "/fanouts", "/fanouts", {"items": 1, "seal": True})
+    send("POST", "/acks", "/acks", {"failed": [f"{failed['id']}:{failed['groups'][0]['id']}:0"]})
+    reissue(failed["id"], {}, "?after=x")
+    reissue(failed["id"], {"max_batch": 0})
+    reissue(failed["id"], {}, headers={"idempotency-key": "a b"})
+    for body in ({}, {"missing": True}):
+        reissue(failed["id"], body, headers={"idempotency-key": "probe-again"})
+    reissue(failed["id"], {})
 
 
 def broken_off(server, method, path):

@@ -63,7 +63,8 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     let batches = batches(engine, sim).await?;
     let cancelled = tasks(engine, sim, &batches).await?;
     let model = std::mem::take(&mut *lock(&sim.model));
-    outcomes(sim, &model, &batches, &cancelled);
+    handled(sim, &model, &batches, &cancelled);
+    outcomes(sim, &model, &batches);
     results(engine, sim, &model, &batches).await?;
     crate::control::rested(engine, sim, &model, &cancelled).await?;
     crate::keys::released(engine, sim, &model, &batches, &cancelled).await?;
@@ -72,7 +73,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     crate::listed::complete(engine, sim).await?;
     crate::estimated::check::rested(engine, sim, &model).await?;
     crate::kinds::reported(engine, sim, &model).await?;
-    crate::produced::check(engine, sim, &model).await?;
+    crate::produced::check(engine, sim, &model, &batches).await?;
     Ok(())
 }
 
@@ -180,23 +181,30 @@ async fn tasks(engine: &Engine, sim: &Sim, batches: &ByTask) -> Result<BTreeSet<
     Ok(cancelled)
 }
 
-/// Every accepted task, or the one that has its key, was handled once, and ended as the batch API said, or it was cancelled.
-fn outcomes(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<TaskId>) {
+/// Every accepted task, or the one that has its key, was handled once, or it was cancelled.
+fn handled(sim: &Sim, model: &Model, batches: &ByTask, cancelled: &BTreeSet<TaskId>) {
     for (id, task) in &model.tasks {
         let rivals = model.rivals(id);
         let handled: Vec<&TaskId> = rivals.iter().filter(|id| batches.contains_key(*id)).collect();
-        // All but one must have failed, and their keys be free.
+        // All but one must have failed, and their keys be free. Whoever reissues what has no clear answer wants it called again.
+        let handled: Vec<&TaskId> = handled.into_iter().filter(|id| !model.may_be_reissued(id)).collect();
+        let reissued = rivals.iter().any(|id| model.may_be_reissued(id) && batches.contains_key(id));
         let kept =
             handled.iter().filter(|id| !model.may_be_released(id) && !model.may_be_released_to_others(id)).count();
         let worked = handled.iter().filter(|id| model.said.get(id).is_some_and(|said| said.succeeded)).count();
         let handled = handled.len();
-        if kept > 1 || worked > 1 || (handled == 0 && task.accepted && rivals.is_disjoint(cancelled)) {
+        let never = handled == 0 && !reissued && rivals.is_disjoint(cancelled);
+        if kept > 1 || worked > 1 || (never && task.accepted) {
             sim.violate(format!(
                 "task {id} (accepted: {}) or one with its key was handled {handled} times, {worked} of them worked",
                 task.accepted
             ));
         }
     }
+}
+
+/// Every accepted task was handled as it was asked for, and ended as the batch API said.
+fn outcomes(sim: &Sim, model: &Model, batches: &ByTask) {
     for (id, content) in &model.handled_as {
         let asked = |id: &TaskId| model.tasks.get(id).is_some_and(|task| task.content == *content);
         if !model.rivals(id).iter().any(asked) {

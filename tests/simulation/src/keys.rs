@@ -24,7 +24,7 @@ pub(crate) async fn released(
     for id in cancelled.iter().filter(|id| owners.get(id) == Some(&false)) {
         sim.violate(format!("task {id} was cancelled, and keeps its key"));
     }
-    for (id, batch) in batches {
+    for (id, batch) in batches.iter().filter(|(id, _)| !model.may_be_reissued(id)) {
         let kind = model.kinds.get(&batch.lane.kind).filter(|kind| kind.keyed);
         let (Some(kind), Some(slot)) = (kind, batch.members.slot(id)) else { continue };
         let ended = kind.releases && batch.failed.get(slot) || kind.scope.is_some() && batch.dropped.get(slot);

@@ -158,7 +158,9 @@ pub(crate) struct Model {
     /// Members that succeeded by the answer to an attempt, by batch and attempt.
     worked: BTreeMap<(Uuid, u32), Vec<TaskId>>,
     /// The same, once the batch's record has it: they may not be called again.
-    recorded: BTreeSet<TaskId>,
+    pub(crate) recorded: BTreeSet<TaskId>,
+    /// Fan-outs whose failed items users asked to be called again.
+    pub(crate) reissuing: BTreeSet<Uuid>,
     /// The results that the batch API returned, by batch and attempt.
     returned: BTreeMap<(Uuid, u32), BTreeMap<TaskId, String>>,
     /// Attempts whose outcomes were written down, by batch.
@@ -254,6 +256,11 @@ impl Model {
         let scoped = kind.is_some_and(|kind| kind.scope.is_some());
         let said = self.said.get(id).copied().unwrap_or_default();
         scoped && !said.succeeded && matches!(id, TaskId::Item(item) if self.may_be_missing(item))
+    }
+
+    /// Whether users want it called again as an item of another fan-out, so that this one may have its key: it did not succeed.
+    pub(crate) fn may_be_reissued(&self, id: &TaskId) -> bool {
+        matches!(id, TaskId::Item(item) if self.reissuing.contains(&item.fanout)) && !self.recorded.contains(id)
     }
 
     /// Whether a call with a task reached the batch API.

@@ -1,5 +1,6 @@
 //! Fan-outs that fetch their tasks themselves: their users, and what is known of them.
 
+mod again;
 mod check;
 mod plan;
 
@@ -43,6 +44,8 @@ pub(crate) struct Produced {
     by_position: bool,
     strict: Option<Tolerance>,
     text: Option<String>,
+    /// The fan-out whose items it reissues.
+    of: Option<Uuid>,
     /// The items of each page, by partition and number: of those that were written down, or, of objects, of all there will be.
     pages: BTreeMap<(u32, u64), Vec<ItemId>>,
 }
@@ -61,10 +64,16 @@ pub(crate) async fn user(clients: Arc<Clients>, plan: ProducedPlan) {
     let plan = ProducedPlan { strict, ..plan };
     let Some(id) = open(&clients, &plan).await else { return };
     clients.spawn(cancel(Arc::clone(&clients), plan.cancel, id));
+    resume(&clients, id, |clients| clients.cluster.sim.healed()).await;
+    again::user(&clients, &plan, id).await;
+}
+
+/// Lets its producer go on when it failed, until its fan-out is not open any more, or for a while once it is to be `calm`.
+async fn resume(clients: &Arc<Clients>, id: Uuid, calm: fn(&Clients) -> bool) {
     // Sweeps, which heal what is lost, follow when users have nothing to do any more; by then sources do not fail any more.
     let mut left = 5;
     while left > 0 {
-        left -= usize::from(clients.cluster.sim.healed());
+        left -= usize::from(calm(clients));
         tokio::time::sleep(clients.dice.skewed(Duration::from_secs(1), Duration::from_secs(300))).await;
         let resume = move |steps: Arc<Steps>| {
             async move {
@@ -101,8 +110,8 @@ async fn open(clients: &Arc<Clients>, plan: &ProducedPlan) -> Option<Uuid> {
         };
         model.fanouts.insert(id, fanout);
         let ProducedPlan { rows, partitions, picks, by_position, kept, strict, text, .. } = plan.clone();
-        let pages = BTreeMap::new();
-        model.produced.insert(id, Produced { rows, partitions, picks, by_position, strict, text, pages });
+        let produced = Produced { rows, partitions, picks, by_position, strict, text, ..Produced::default() };
+        model.produced.insert(id, produced);
         if by_position && !kept {
             (0..partitions).for_each(|partition| model.expect_pages(id, partition, partitions));
         }

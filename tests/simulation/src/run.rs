@@ -149,9 +149,7 @@ pub(crate) async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
         if idle >= IDLE_SWEEPS || !sim.violations().is_empty() {
             return;
         }
-        // Times that a fast clock stamped must look old to one that is slow, and a message that got lost again be due.
-        sleep(sim.plan.skew * 2 + HINT_LOST_AFTER + WAKE_PAUSE_MAX.max(FOLLOW_PAUSE_MAX)).await;
-        let Some(report) = sweep(cluster, SweepRequest::default(), false).await else { continue };
+        let Some(report) = sweep_for_all(cluster).await else { continue };
         sweeps += 1;
         let nothing = SweepReport { retired: report.retired, ..SweepReport::default() } == report;
         idle = if nothing { idle + 1 } else { 0 };
@@ -159,6 +157,13 @@ pub(crate) async fn come_to_rest(cluster: &Arc<Cluster>, clients: &Clients) {
             return sim.violate(format!("after {sweeps} sweeps there is still something to do: {report:?}"));
         }
     }
+}
+
+/// Waits until whatever got lost is due, and runs a sweep.
+pub(crate) async fn sweep_for_all(cluster: &Arc<Cluster>) -> Option<SweepReport> {
+    // Times that a fast clock stamped must look old to one that is slow, and a message that got lost again be due.
+    sleep(cluster.sim.plan.skew * 2 + HINT_LOST_AFTER + WAKE_PAUSE_MAX.max(FOLLOW_PAUSE_MAX)).await;
+    sweep(cluster, SweepRequest::default(), false).await
 }
 
 /// Waits for messages; sweeps go on meanwhile, less often when the next message is far off.

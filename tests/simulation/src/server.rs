@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_smithy_types::date_time::{DateTime, Format};
 use fanfold::ids::TaskId;
-use fanfold_batch_api::{Answer, Call, CallError, Cause, RetryAfter};
+use fanfold_batch_api::{Answer, Call, CallError, CallMember, Cause, RetryAfter};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -195,13 +195,13 @@ impl Server {
     /// An answer with outcomes, as bytes.
     pub(crate) fn outcomes(&self, call: &Call) -> String {
         let (sim, dice) = (&self.sim, &self.sim.dice);
-        let doomed = |content: &str| content.contains("\"doomed\":true");
+        let doomed = |member: &CallMember| {
+            let content = member.content.get();
+            content.contains("\"doomed\":true")
+                || content.contains("\"mended\":true") && !lock(&sim.model).is_reissued(&member.id)
+        };
         let keeps = lock(&sim.model).kinds.get(&call.kind).is_some_and(|kind| kind.keeps);
-        if sim.gate.is_none()
-            && !keeps
-            && dice.chance(2_000)
-            && !call.members.iter().any(|member| doomed(member.content.get()))
-        {
+        if sim.gate.is_none() && !keeps && dice.chance(2_000) && !call.members.iter().any(doomed) {
             call.members.iter().for_each(|member| self.say(member.id, true));
             return String::new();
         }
@@ -212,7 +212,7 @@ impl Server {
             } else if dice.chance(sim.rate(self.mood.member_again)) {
                 sim.count("batch API: member again");
                 answers.push(json!({"id": member.id, "outcome": "retry", "error": "busy"}));
-            } else if doomed(member.content.get()) {
+            } else if doomed(member) {
                 self.say(member.id, false);
                 answers.push(json!({"id": member.id, "outcome": "failed", "error": "doomed"}));
             } else {

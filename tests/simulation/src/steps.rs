@@ -7,7 +7,9 @@ use fanfold::config::{ConfigError, Surroundings};
 use fanfold::control::{Cancelling, Control};
 use fanfold::delivery::Step;
 use fanfold::producing::Producing;
+use fanfold::registering::Registrar;
 use fanfold::store::policies::Policies;
+use fanfold::store::tasks::Tasks;
 use fanfold::tracking::{Gathering, Tracking};
 use fanfold_ack::Ack;
 use fanfold_batch_api::Caller;
@@ -22,6 +24,8 @@ pub(crate) struct Steps {
     /// What the step `api` works with.
     pub(crate) tracking: Tracking,
     pub(crate) producing: Producing,
+    pub(crate) registrar: Registrar,
+    pub(crate) tasks: Tasks,
     /// Where the step `api` puts policies.
     pub(crate) policies: Policies,
     /// What an operator works with.
@@ -47,6 +51,8 @@ impl Steps {
         Ok(Self {
             tracking: Tracking::from_environment(surroundings)?,
             producing: Producing::from_environment(surroundings)?,
+            registrar: Registrar::from_environment(surroundings)?,
+            tasks: Tasks::new(surroundings.table("TASKS_TABLE")?),
             policies: Policies::new(surroundings.table("POLICIES_TABLE")?),
             control: Control::from_environment(surroundings)?,
             cancelling: Cancelling::from_environment(surroundings)?,

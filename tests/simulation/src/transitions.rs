@@ -159,6 +159,7 @@ fn owner(sim: &Sim, key: &str, earlier: &Value, now: &Value) -> Option<String> {
     let owner: TaskId = text(earlier, "owner").parse().ok()?;
     let mut model = lock(&sim.model);
     let to_others = model.may_be_released_to_others(&owner) || model.may_be_cancelled(&owner);
+    let to_others = to_others || model.may_be_reissued(&owner);
     let free = !earlier["released"].is_null() || model.dropped.contains(&owner) || to_others;
     if earlier["owner"] != now["owner"] {
         let had = model.had.entry(key.to_owned()).or_default();

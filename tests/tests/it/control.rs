@@ -2,10 +2,12 @@
 
 mod cancelling;
 mod crashes;
+mod dead_letters;
 mod draining;
 mod lanes;
 mod pausing;
 mod policies;
+mod resetting;
 mod resuming;
 
 use std::time::Duration;

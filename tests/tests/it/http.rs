@@ -2,6 +2,7 @@
 
 mod ack_shapes;
 mod acks;
+mod again;
 mod control;
 mod counts;
 mod description;

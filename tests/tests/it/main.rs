@@ -32,6 +32,7 @@ mod pacing;
 mod partly_stored;
 mod places;
 mod producers;
+mod reissues;
 mod released;
 mod reliability;
 mod results;

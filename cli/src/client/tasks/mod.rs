@@ -2,6 +2,7 @@
 
 mod cancel;
 mod register;
+mod reset;
 mod rows;
 
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-/// Tasks: registers and cancels them.
+/// Tasks: registers, cancels and resets them.
 #[derive(Debug, Args)]
 pub(crate) struct TasksArgs {
     #[command(subcommand)]
@@ -21,11 +22,13 @@ pub(crate) struct TasksArgs {
 enum What {
     Register(register::RegisterArgs),
     Cancel(cancel::CancelTasksArgs),
+    Reset(reset::ResetTasksArgs),
 }
 
 pub(super) async fn run(args: TasksArgs) -> Result<ExitCode, Failure> {
     match args.what {
         What::Register(args) => register::run(args).await,
         What::Cancel(args) => cancel::run(args).await,
+        What::Reset(args) => reset::run(args).await,
     }
 }

@@ -9,9 +9,9 @@ use crate::folder::{Folder, stderr};
 use crate::serve::Server;
 
 /// An id that nothing has.
-pub(super) const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
+pub(crate) const NOBODY: &str = "01890000-0000-7000-8000-000000000001";
 
-pub(super) fn command(endpoint: &str, arguments: &[&str]) -> Command {
+pub(crate) fn command(endpoint: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanfold"));
     command.args(arguments).env("FANFOLD_ENDPOINT", endpoint).env_remove("RUST_LOG");
     for variable in
@@ -66,7 +66,7 @@ impl Stack {
         process.wait_with_output().unwrap()
     }
 
-    pub(super) fn open(&self, arguments: &[&str]) -> String {
+    pub(crate) fn open(&self, arguments: &[&str]) -> String {
         self.ok(&[&["open"], arguments].concat())
     }
 

@@ -105,6 +105,33 @@ class Fanfold:
         """Cancels a fan-out. Raises `ApiError` (409) if it has completed, failed or expired."""
         return Fanout.of(self._http.call("DELETE", f"/fanouts/{_segment(fanout)}"))
 
+    def reissue(
+        self,
+        fanout: str,
+        *,
+        missing: bool = False,
+        max_batch: int | None = None,
+        contents: Mapping[str, Any] | None = None,
+        again: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Fanout:
+        """Calls the failed items of a fan-out that has ended again, as the items of a new fan-out, which is returned. Fanfold adds
+        and seals them. Raises `ApiError` (409) if it has not ended, has no failed items, or was reissued before.
+
+        `missing`: also items that were missing at its end.
+        `max_batch`: the most members of a batch with one of the tasks, if the policy allows more.
+        `contents`: corrected contents by item id.
+        `again`: all failed items, although they were reissued before, and even those that succeeded then.
+        `idempotency_key`: pass one to repeat this call after a restart.
+        """
+        body: dict[str, Any] = {"missing": missing, "again": again}
+        if max_batch is not None:
+            body["max_batch"] = max_batch
+        if contents:
+            body["contents"] = [{"id": item, "content": content} for item, content in contents.items()]
+        path = f"/fanouts/{_segment(fanout)}/reissue"
+        return Fanout.of(self._http.call("POST", path, body, _key(idempotency_key or _new_key())))
+
     def get(self, fanout: str, *, exact: bool = False) -> Fanout:
         """Returns a fan-out's present state. `exact` also counts in open groups, which costs a read of each."""
         return Fanout.of(self._http.call("GET", f"/fanouts/{_segment(fanout)}{'?progress=exact' if exact else ''}"))

@@ -39,7 +39,7 @@ fn response(scope: &Scope, switched: Result<Switched, ControlError>) -> Result<J
     Ok(Json(SwitchedView::new(scope, switched.map_err(problem)?)))
 }
 
-fn problem(error: ControlError) -> Problem {
+pub(super) fn problem(error: ControlError) -> Problem {
     match error {
         ControlError::Switch(SwitchError::UnknownKind(_)) => Problem::new(Code::UnknownPolicy, error),
         ControlError::Switch(SwitchError::TooMany(_)) => Problem::new(Code::TooManySwitches, error),

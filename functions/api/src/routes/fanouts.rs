@@ -7,6 +7,7 @@ mod list;
 mod listing;
 mod open;
 mod producer;
+mod reissue;
 mod results;
 mod seal;
 mod show;
@@ -35,6 +36,7 @@ pub(super) fn router() -> Router<Arc<Api>> {
         list::router(),
         listing::router(),
         producer::router(),
+        reissue::router(),
         results::router(),
     ];
     routers.into_iter().fold(Router::new(), Router::merge)
@@ -51,6 +53,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
     list::describe(describer);
     listing::describe(describer);
     producer::describe(describer);
+    reissue::describe(describer);
     results::describe(describer);
 }
 

@@ -1,12 +1,13 @@
-//! `/tasks`: shows a task, and cancels tasks that wait.
+//! `/tasks`: shows a task, cancels tasks that wait, and resets tasks that failed.
 
 mod cancel;
+mod reset;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Router, routing};
-use fanfold::ids::TaskId;
+use fanfold::ids::{TaskId, derived};
 use fanfold::lane::Lane;
 use fanfold::results::Kept;
 use fanfold::store::batches::{Batch, BatchStatus};
@@ -23,7 +24,7 @@ use super::results::shown;
 use crate::Api;
 
 pub(super) fn router() -> Router<Arc<Api>> {
-    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router())
+    Router::new().route("/tasks/{id}", routing::get(get)).merge(cancel::router()).merge(reset::router())
 }
 
 #[cfg(feature = "openapi")]
@@ -36,6 +37,7 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .problem(Code::UnknownTask)
         .end();
     cancel::describe(describer);
+    reset::describe(describer);
 }
 
 /// A task.
@@ -76,6 +78,9 @@ struct TaskView {
     /// The same as a short name or number, if the batch API returned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
+    /// If it was reset after it had failed: the task that it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_as: Option<TaskId>,
     /// For an item of a fan-out: the item's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<ItemState>,
@@ -130,6 +135,14 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         TaskId::Item(item) => Some(api.tracking.item(item).await?),
         TaskId::Single(_) => None,
     };
+    let reset_as = match (&id, status) {
+        (TaskId::Single(single), TaskStatus::Failed | TaskStatus::Cancelled) => Some(derived::reset_task(*single)),
+        _ => None,
+    };
+    let reset_as = match reset_as {
+        Some(again) if api.tasks.is_stored(&again).await? => Some(again),
+        _ => None,
+    };
     let content = task.content.as_deref().map(serde_json::from_str).transpose();
     let content = content.map_err(|error: serde_json::Error| Problem::internal(&error))?;
     Ok(TaskView {
@@ -146,6 +159,7 @@ async fn view(api: &Api, task: Task) -> Result<TaskView, Problem> {
         result_left_out,
         error,
         code,
+        reset_as,
         item,
         created_at: task.created_at.0,
     })

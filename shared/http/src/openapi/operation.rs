@@ -22,6 +22,8 @@ pub struct Operation<'a> {
     described: Map<String, Value>,
     parameters: Vec<Value>,
     answer: Option<Answer>,
+    /// What it may return instead, in the same form, with 200.
+    otherwise: Option<&'static str>,
     headers: Map<String, Value>,
     links: Map<String, Value>,
     codes: BTreeSet<Code>,
@@ -60,6 +62,7 @@ impl<'a> Operation<'a> {
             described,
             parameters: Vec::new(),
             answer: None,
+            otherwise: None,
             headers: Map::new(),
             links: Map::new(),
             codes: problems::OF_ALL.into(),
@@ -184,6 +187,13 @@ impl<'a> Operation<'a> {
         self
     }
 
+    /// What it returns, in the same form with 200, if it creates nothing.
+    #[must_use]
+    pub fn or_returns(mut self, description: &'static str) -> Self {
+        self.otherwise = Some(description);
+        self
+    }
+
     /// A header that comes with that answer.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, description: &str) -> Self {
@@ -213,6 +223,11 @@ impl<'a> Operation<'a> {
         let mut responses = problems::responses(&self.codes, &problem, &mut self.describer.responses);
         if let Some(Answer { status, description, schema, lines }) = self.answer {
             let mut answer = json!({"description": description, "content": {"application/json": {"schema": schema}}});
+            if let Some(description) = self.otherwise {
+                let mut otherwise = answer.clone();
+                otherwise["description"] = description.into();
+                responses.insert(StatusCode::OK.as_str().to_owned(), otherwise);
+            }
             if let Some(line) = lines {
                 answer["content"]["application/x-ndjson"] = stream(line);
             }

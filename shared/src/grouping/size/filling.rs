@@ -12,6 +12,8 @@ use crate::policy::Weight;
 pub struct Filling {
     size: BatchSize,
     members: usize,
+    /// Members that it may have with those it has.
+    most: usize,
     bytes: u64,
     weight: Weight,
     seen: HashSet<NonZeroU32>,
@@ -26,6 +28,7 @@ impl Filling {
         Self {
             size,
             members: 0,
+            most: size.most,
             bytes: 0,
             weight: Weight::default(),
             seen: HashSet::new(),
@@ -40,14 +43,15 @@ impl Filling {
         self.flushes |= self.size.flushes && load.flushes;
         let (bytes, weight) = (self.bytes + u64::from(load.bytes), self.weight.plus(load.weight));
         let over = bytes > self.size.bytes || self.size.weight.is_some_and(|most| weight > most);
-        if self.members >= self.size.most || (over && self.members > 0) {
+        let most = load.at_most.map_or(self.most, |most| self.most.min(usize::from(most.get())));
+        if self.members >= most || (over && self.members > 0) {
             self.full = true;
             return false;
         }
         if self.size.distinct && load.distinct.is_some_and(|hash| !self.seen.insert(hash)) {
             return false;
         }
-        (self.members, self.bytes, self.weight) = (self.members + 1, bytes, weight);
+        (self.members, self.most, self.bytes, self.weight) = (self.members + 1, most, bytes, weight);
         true
     }
 
@@ -62,6 +66,6 @@ impl Filling {
     #[must_use]
     pub fn is_full(&self) -> bool {
         let heavy = self.size.weight.is_some_and(|most| self.weight >= most);
-        self.full || heavy || self.bytes >= self.size.bytes || self.members >= self.size.most
+        self.full || heavy || self.bytes >= self.size.bytes || self.members >= self.most
     }
 }

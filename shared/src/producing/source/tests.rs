@@ -84,6 +84,9 @@ fn a_source_is_written_as_it_is_read() {
         json!({"file": {"path": "a.csv", "kind": "mail"}}),
         json!({"command": ["./rows"]}),
         json!({"rows": {"kind": "mail", "fingerprint": Uuid::nil(), "page_rows": 2, "page_bytes": 3}}),
+        json!({"reissue": {"fanout": Uuid::nil()}}),
+        json!({"reissue": {"fanout": Uuid::nil(), "missing": true, "max_batch": 1, "contents": Uuid::max()}}),
+        json!({"reissue": {"fanout": Uuid::nil(), "taken_on": {"until": {"group": Uuid::nil(), "next": 7}, "items": 9}}}),
     ] {
         assert_eq!(serde_json::to_value(shape::<Source>(source.clone()).unwrap()).unwrap(), source);
     }

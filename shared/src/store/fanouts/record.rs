@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::ids::{ItemGroup, ItemId};
 use crate::limits::{KEY_RETENTION, RETENTION};
 use crate::policy::Destination;
-use crate::producing::Producer;
+use crate::producing::{Producer, Source};
 use crate::store::groups::{CHILDREN, GroupRecord, TASKS};
 use crate::store::notices::NoticeProgress;
 use crate::store::shards::{few, shard};
@@ -88,6 +88,8 @@ pub struct Fanout {
     pub look_at: Option<Timestamp>,
     /// The source from which Fanfold reads its tasks. The producer seals the fan-out.
     pub producer: Option<Producer>,
+    /// The latest fan-out that reissues items of it.
+    pub reissued_as: Option<Uuid>,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it ended: its state and all counts are final.
@@ -117,6 +119,15 @@ impl Fanout {
             added: None,
             updated_at,
         })
+    }
+
+    /// The fan-out whose items it reissues, if it does.
+    #[must_use]
+    pub fn reissue_of(&self) -> Option<Uuid> {
+        match &self.producer.as_ref()?.source {
+            Source::Reissue(reissue) => Some(reissue.fanout),
+            _ => None,
+        }
     }
 
     /// The groups of a small fan-out.
@@ -163,6 +174,7 @@ impl Fanout {
             idle_limit: reader.optional_json("idle_limit")?.unwrap_or_default(),
             look_at: reader.time(LOOK_AT)?,
             producer: reader.optional_json(PRODUCER)?,
+            reissued_as: reader.optional_parsed(REISSUED_AS)?,
             created_at: Timestamp(reader.number("created_at")?),
             ended_at: reader.time("ended_at")?,
             updated_at: Timestamp(reader.number("updated_at")?),
@@ -215,6 +227,7 @@ impl Fanout {
             (IDLE, self.look_at.filter(|_| index_state == IndexState::Watched).map(|_| few(self.id))),
             (LOOK_AT, self.look_at.map(time)),
             (PRODUCER, self.producer.as_ref().map(json)),
+            (REISSUED_AS, self.reissued_as.map(text)),
             ("created_at", Some(time(self.created_at))),
             ("ended_at", self.ended_at.map(time)),
             ("updated_at", Some(time(self.updated_at))),
@@ -229,6 +242,9 @@ pub(in crate::store) const ENDING: &str = "ending";
 
 /// The producer of a fan-out that has one.
 pub(super) const PRODUCER: &str = "producer";
+
+/// The latest fan-out that reissues items of it.
+pub(super) const REISSUED_AS: &str = "reissued_as";
 
 /// How many failures are tolerated: groups of a fan-out with this attribute have their failures counted in the header.
 pub(super) const TOLERATED: &str = "tolerated_failures";
@@ -291,6 +307,7 @@ mod tests {
                         notice,
                         tolerated: ended_at.map(|_| Tolerance::Percentage(25)),
                         producer: look_at.map(|_| any_producer()),
+                        reissued_as: ended_at.map(|_| Uuid::from_u128(total.into())),
                         failures,
                         idle_limit: IdleLimit { open: ended_at.map(|_| Span::from_secs(60)), sealed: None },
                         look_at,

@@ -58,10 +58,24 @@ pub enum PageError {
 /// Compresses tasks: kind and content of each.
 fn compress(tasks: &[TaskRequest]) -> Vec<u8> {
     let rows: Vec<(&str, &Value)> = tasks.iter().map(|task| (task.kind.as_str(), &task.content)).collect();
+    deflate(&serde_json::to_vec(&rows).unwrap_or_default())
+}
+
+/// Compresses bytes.
+pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
-    let _ = encoder.write_all(&serde_json::to_vec(&rows).unwrap_or_default());
+    let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
+}
+
+/// Decompresses bytes.
+pub(super) fn inflate(compressed: &[u8]) -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    // The limit is larger than that of an answer, since JSON may be written longer than it was read.
+    let most = 8 * SOURCE_ANSWER_BYTES_MAX as u64;
+    DeflateDecoder::new(compressed).take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    Ok(text)
 }
 
 /// Decompresses the tasks of a stored page.
@@ -69,10 +83,7 @@ fn compress(tasks: &[TaskRequest]) -> Vec<u8> {
 /// # Errors
 /// They were compressed otherwise.
 pub fn decompress(compressed: &[u8]) -> Result<Vec<TaskRequest>, String> {
-    let mut text = Vec::new();
-    // The limit is larger than that of an answer, since JSON may be written longer than it was read.
-    let most = 8 * SOURCE_ANSWER_BYTES_MAX as u64;
-    DeflateDecoder::new(compressed).take(most).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    let text = inflate(compressed)?;
     let rows: Vec<(String, Value)> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     Ok(rows.into_iter().map(|(kind, content)| TaskRequest { id: None, kind, content }).collect())
 }

@@ -33,9 +33,11 @@ const WEIGHTS: &str = "weights";
 const DISTINCT: &str = "distinct";
 /// Seldom there, so its length counts where records are cut.
 pub(crate) const FLUSHES: &str = "flushes";
+/// Seldom there, too.
+pub(crate) const AT_MOST: &str = "at_most";
 
 /// The attributes of loads.
-pub(super) const OF_LOADS: [&str; 6] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FLUSHES];
+pub(super) const OF_LOADS: [&str; 7] = [ID, STATUS, BYTES, WEIGHTS, DISTINCT, FLUSHES, AT_MOST];
 /// The attributes of a [`Content`].
 pub(super) const OF_CONTENT: [&str; 3] = [ID, CONTENT, RANK];
 /// The attributes of a [`Standing`], except its time to live.
@@ -232,9 +234,15 @@ pub(super) fn decode_ranked(item: &Item, lane: &Lane) -> Result<(TaskId, Option<
 
 /// The columns of loads.
 pub(super) fn encode_loads(loads: &Loads) -> Item {
-    let Columns { bytes, weights, distinct, flushes } = loads.columns();
+    let Columns { bytes, weights, distinct, flushes, at_most } = loads.columns();
     let column = |column: Vec<u8>| (!column.is_empty()).then(|| binary(&column));
-    item([(BYTES, column(bytes)), (WEIGHTS, column(weights)), (DISTINCT, column(distinct)), (FLUSHES, column(flushes))])
+    item([
+        (BYTES, column(bytes)),
+        (WEIGHTS, column(weights)),
+        (DISTINCT, column(distinct)),
+        (FLUSHES, column(flushes)),
+        (AT_MOST, column(at_most)),
+    ])
 }
 
 /// Reads the columns of loads.
@@ -245,6 +253,7 @@ pub(super) fn decode_loads(reader: &Reader<'_>) -> Result<Loads, StoreError> {
         weights: column(WEIGHTS)?,
         distinct: column(DISTINCT)?,
         flushes: column(FLUSHES)?,
+        at_most: column(AT_MOST)?,
     };
     Loads::of(&columns).map_err(|error| reader.corrupt(BYTES, error))
 }

@@ -194,7 +194,8 @@ impl Model {
         if batch != call.batch_id {
             problems.push(format!("task {} is a member of {batch} and of {}", member.id, call.batch_id));
         }
-        let free = |id: &TaskId| self.may_be_released(id) || self.may_be_released_to_others(id);
+        let free =
+            |id: &TaskId| self.may_be_released(id) || self.may_be_released_to_others(id) || self.may_be_reissued(id);
         let keeps = |id: &TaskId| self.batch_of.contains_key(id) && !free(id);
         if let Some(other) = rivals.iter().find(|id| **id != member.id && call.attempt == 1 && keeps(id)) {
             problems.push(format!("tasks {} and {other} have one key, and both were handled", member.id));

@@ -9,22 +9,29 @@ use fanfold_produce::SourceRequest;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{NOBODY, Produced};
-use crate::check::table;
+use super::{NOBODY, Produced, again};
+use crate::check::{ByTask, table};
 use crate::model::Model;
 use crate::sim::Sim;
 
 /// Looks at every fan-out with a producer.
-pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model) -> Result<(), String> {
+pub(crate) async fn check(engine: &Engine, sim: &Sim, model: &Model, batches: &ByTask) -> Result<(), String> {
     let producers = Producers::new(table(engine, sim, "PRODUCERS_TABLE"));
     let fanouts = Fanouts::new(table(engine, sim, "FANOUTS_TABLE"));
     for (id, produced) in &model.produced {
         let Some(fanout) = fanouts.get(*id).await.map_err(|error| error.to_string())? else { continue };
         let partitions = producers.all(*id, produced.partitions).await.map_err(|error| error.to_string())?;
-        let problem = rows(model, produced, &fanout).or_else(|| ended(produced, &fanout, &partitions));
-        let problem = problem.or_else(|| spoiled(model, *id, &partitions));
+        let problem = match produced.of {
+            Some(of) => again::rows(model, batches, of, &fanout).or_else(|| again::ended(&fanout, &partitions)),
+            None => rows(model, produced, &fanout)
+                .or_else(|| ended(produced, &fanout, &partitions))
+                .or_else(|| spoiled(model, *id, &partitions)),
+        };
         if let Some(problem) = problem {
             sim.violate(format!("{problem}: {fanout:?}, {partitions:?}"));
+        }
+        if let Some(problem) = again::all(model, batches, &fanout, &fanouts).await? {
+            sim.violate(problem);
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use fanfold::tracking::OpenRequest;
 use serde_json::{Value, json};
 
 use super::NOBODY;
+use super::again::AgainPlan;
 use crate::dice::Dice;
 use crate::objects::text_of;
 use crate::scenario::KindPlan;
@@ -35,6 +36,7 @@ pub(crate) struct ProducedPlan {
     pub(super) notify: bool,
     pub(super) tolerated: Option<Tolerance>,
     pub(super) cancel: Option<Duration>,
+    pub(super) again: Option<AgainPlan>,
 }
 
 impl ProducedPlan {
@@ -44,6 +46,7 @@ impl ProducedPlan {
         let positions = Dice::new(seed, "produced by place");
         let (bad, cut) = (Dice::new(seed, "bad rows"), Dice::new(seed, "objects"));
         let strict = Dice::new(seed, "bad rows tolerated");
+        let again = Dice::new(seed, "again");
         let count = if dice.chance(4_000) { 1 + dice.below(2) } else { 0 };
         let plan = |n: usize| {
             let rows = (0..dice.below(25)).map(|row| Self::row(&dice, kinds, row)).collect();
@@ -64,11 +67,13 @@ impl ProducedPlan {
                     .chance(3_000)
                     .then(|| dice.pick(&[Tolerance::Count(1), Tolerance::Percentage(0), Tolerance::Percentage(2_500)])),
                 cancel: dice.chance(2_000).then(|| dice.skewed(Duration::from_millis(1), busy)),
+                again: None,
             }
         };
         let mut plans: Vec<Self> = (0..count).map(plan).collect();
         for plan in &mut plans {
             plan.spoil(&bad);
+            plan.again = AgainPlan::draw(&again, &mut plan.rows);
             if plan.by_position && cut.chance(6_000) {
                 plan.text = Some(text_of(&plan.rows, &cut));
             }

@@ -21,7 +21,7 @@ fn taken(template: &str) -> Value {
         "/tasks" => json!({"tasks": [{"kind": "parcel", "content": {"depot": "x"}}]}),
         "/policies/{kind}" => json!({"target": "content.depot", "batch_api": {"url": "https://example.com"}}),
         "/batches/{id}/outcomes" => json!({"members": [{"id": NOBODY, "outcome": "succeeded"}]}),
-        "/pause" | "/resume" | "/drain" | "/tasks/cancel" => json!({"kind": "parcel"}),
+        "/pause" | "/resume" | "/drain" | "/tasks/cancel" | "/tasks/reset" => json!({"kind": "parcel"}),
         _ => json!({}),
     }
 }
@@ -39,10 +39,20 @@ fn refused(code: &str, template: &str) -> Value {
         ("unknown_policy", _) => json!({"kind": "nothing"}),
         ("invalid_acks", _) => json!({"items": [format!("{NOBODY}:{NOBODY}:0")]}),
         ("invalid_policy", _) => json!({"target": "(", "batch_api": {"url": "https://example.com"}}),
+        ("invalid_reissue", _) => json!({"max_batch": 0}),
+        ("idempotency_key_reused", "/fanouts/{id}/reissue") => json!({"missing": true}),
         ("idempotency_key_reused", "/tasks") => json!({"tasks": [{"kind": "parcel", "content": {"depot": "y"}}]}),
         ("idempotency_key_reused", _) => json!({"items": 1}),
         _ => taken(template),
     }
+}
+
+/// A fan-out whose only item failed.
+async fn failed(server: &Server) -> String {
+    let opened = server.post("/fanouts", json!({"items": 1, "seal": true})).await.ok(201);
+    let id = opened["id"].as_str().unwrap().to_owned();
+    server.post("/acks", json!({"failed": [format!("{id}:{id}:0")]})).await.ok(200);
+    id
 }
 
 /// The answer of a request that asks for a problem.
@@ -50,11 +60,11 @@ fn refused(code: &str, template: &str) -> Value {
 async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> HttpAnswer {
     let fanout = server.post("/fanouts", json!({"items": 1})).await.ok(201)["id"].as_str().unwrap().to_owned();
     let id = if code.starts_with("unknown_") { NOBODY } else { &fanout };
-    let path = template.replace("{id}", id).replace("{kind}", "nothing");
+    let path = template.replace("{id}", id).replace("{kind}", "nothing").replace("{step}", "ack");
     let body = refused(code, template).to_string();
     match code {
         "invalid_id" if template.contains('{') => {
-            let path = template.replace("{id}", "x").replace("{kind}", "%20");
+            let path = template.replace("{id}", "x").replace("{kind}", "%20").replace("{step}", "api");
             server.send(method, &path, &[], body).await
         }
         "invalid_parameter" if template == "/policies/{kind}" => {
@@ -64,7 +74,7 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             server.post("/tasks", taken("/tasks")).await.ok(202);
             server.send(method, "/policies/parcel", &[], body).await
         }
-        "invalid_parameter" if !template.starts_with("/fanouts") => {
+        "invalid_parameter" if !template.starts_with("/fanouts") || template.ends_with("/reissue") => {
             server.send(method, &format!("{path}?after=%25&paused=none"), &[], body).await
         }
         "invalid_scope" if method == "GET" => server.get(&format!("{path}?target=x")).await,
@@ -78,10 +88,36 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
             let path = template.replace("{id}", &server.stack.only_batch().await.id.to_string());
             server.send(method, &path, &[("fanfold-token", &token)], body).await
         }
-        "task_not_waiting" => {
+        "task_not_waiting" | "task_not_failed" => {
             let tasks = server.post("/tasks", taken("/tasks")).await.ok(202);
             server.stack.drain().await;
             server.send(method, &path.replace(&fanout, tasks["tasks"][0]["id"].as_str().unwrap()), &[], body).await
+        }
+        "task_is_item" => {
+            let groups = server.get(&format!("/fanouts/{fanout}/groups")).await.ok(200);
+            let item = format!("{fanout}:{}:0", groups["groups"][0]["id"].as_str().unwrap());
+            let task = json!({"id": item, "kind": "parcel", "content": {"depot": "x"}});
+            server.post("/tasks", json!({"tasks": [task]})).await.ok(202);
+            server.send(method, &path.replace(&fanout, &item), &[], body).await
+        }
+        "invalid_tasks" if template.ends_with("/reset") => {
+            let tasks = server.post("/tasks", taken("/tasks")).await.ok(202);
+            let task = tasks["tasks"][0]["id"].as_str().unwrap();
+            server.send("DELETE", &format!("/tasks/{task}"), &[], "").await.ok(200);
+            let policy = json!({"target": "content.other", "batch_api": {"url": "https://example.com"}});
+            server.send("PUT", "/policies/parcel", &[], policy.to_string()).await.ok(200);
+            // Its policy is cached for some seconds.
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            server.send(method, &path.replace(&fanout, task), &[], body).await
+        }
+        "fanout_reissued" => {
+            let path = path.replace(&fanout, &failed(server).await);
+            server.send(method, &path, &[], body.clone()).await.ok(201);
+            server.send(method, &path, &[], body).await
+        }
+        "nothing_to_reissue" => {
+            let empty = server.post("/fanouts", json!({"seal": true})).await.ok(201);
+            server.send(method, &path.replace(&fanout, empty["id"].as_str().unwrap()), &[], body).await
         }
         "too_many_switches" => {
             for target in 0..SWITCHES_PER_KIND_MAX {
@@ -102,6 +138,11 @@ async fn ask_for(server: &Server, code: &str, method: &str, template: &str) -> H
         "unsupported_media_type" => server.send(method, &path, &[("content-type", "text/plain")], body).await,
         "invalid_body" => server.send(method, &path, &[], "{\"nothing\": 1}").await,
         "invalid_idempotency_key" => server.send(method, &path, &[("idempotency-key", " ")], body).await,
+        "idempotency_key_reused" if template.ends_with("/reissue") => {
+            let path = path.replace(&fanout, &failed(server).await);
+            server.post_once(&path, "k", taken(template)).await.ok(201);
+            server.post_once(&path, "k", refused(code, template)).await
+        }
         "idempotency_key_reused" => {
             server.post_once(&path, "k", taken(template)).await;
             server.post_once(&path, "k", refused(code, template)).await

@@ -43,6 +43,12 @@ pub(super) struct FanoutView {
     /// The item of another fan-out that its end acks.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<ItemId>,
+    /// The fan-out whose items it reissues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reissue_of: Option<Uuid>,
+    /// The latest fan-out that reissues items of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reissued_as: Option<Uuid>,
     /// The task that Fanfold registers when it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     then: Option<ThenView>,
@@ -94,6 +100,7 @@ impl FanoutView {
             (Mode::Exact, true) => Exactness::Exact,
             (Mode::Exact, false) => Exactness::AtLeast,
         };
+        let (reissue_of, reissued_as) = (fanout.reissue_of(), fanout.reissued_as);
         let registered = fanout.followed.is_some();
         let then = fanout.then.as_ref().map(|then| ThenView { id: then.task(id), kind: then.kind.clone(), registered });
         Self {
@@ -111,6 +118,8 @@ impl FanoutView {
             progress,
             user_key: fanout.user_key,
             parent,
+            reissue_of,
+            reissued_as,
             then,
             created_at: fanout.created_at.0,
             updated_at: fanout.updated_at.0,
@@ -161,6 +170,7 @@ mod tests {
             idle_limit: IdleLimit::default(),
             look_at: None,
             producer: None,
+            reissued_as: None,
             created_at: Timestamp(1),
             ended_at: None,
             updated_at: Timestamp(2),

@@ -1,0 +1,74 @@
+//! `fanfold tasks reset`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::json;
+
+use crate::client::connection::{Connection, Stack};
+use crate::client::scope::{Part, named};
+use crate::failure::Failure;
+use crate::say::say;
+
+/// Has the work of failed tasks wait again, each as another task, whose id it prints.
+///
+///   fanfold tasks reset ID ID         these tasks
+///   fanfold tasks reset --kind mail   all of the kind that failed, and are no items
+///
+/// Tasks that are items of a fan-out are called again by `fanfold reissue`. With --kind, the command
+/// reads the records of all batches. Resetting a task again does no harm. The exit status is
+///
+///   0   they wait again
+///   1   some have not failed, are items, or cannot be accepted any more; or the stack cannot be reached
+///   2   some of them do not exist, or the command line is wrong
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct ResetTasksArgs {
+    /// The tasks.
+    #[arg(value_name = "ID", conflicts_with = "kind", required_unless_present = "kind")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    part: Part,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: ResetTasksArgs) -> Result<ExitCode, Failure> {
+    let stack = args.connection.stack()?;
+    if !args.ids.is_empty() {
+        return each(&stack, &args.ids).await;
+    }
+    let scope = args.part.scope();
+    let all = stack.api.reset_tasks(&scope).await.map_err(|error| stack.failed(error))?;
+    let text = || {
+        let counts = [(all.known, "were reset before or are duplicates"), (all.refused, "cannot be accepted any more")];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts: String = counts.map(|(count, what)| format!(", {} {what}", HumanCount(count))).collect();
+        let problem = all.problem.as_ref().map(|problem| format!(" ({problem})")).unwrap_or_default();
+        format!("{}: {} tasks wait again{counts}{problem}", named(&json!(scope)), HumanCount(all.reset))
+    };
+    stack.print(|| json!(all), text)?;
+    Ok(if all.refused > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Resets tasks one by one: all that can be reset, also after one that cannot.
+async fn each(stack: &Stack, ids: &[String]) -> Result<ExitCode, Failure> {
+    let (mut reset, mut first) = (Vec::<String>::new(), None);
+    for id in ids {
+        match stack.api.reset_task(id).await {
+            Ok(task) => reset.extend(task["id"].as_str().map(str::to_owned)),
+            Err(error) => {
+                let failure = stack.failed(error);
+                match first {
+                    None => first = Some(failure),
+                    Some(_) => say(format_args!("fanfold: {failure}")),
+                }
+            }
+        }
+    }
+    if stack.json() || !reset.is_empty() {
+        stack.print(|| json!({ "reset": reset }), || reset.join("\n"))?;
+    }
+    first.map_or(Ok(ExitCode::SUCCESS), Err)
+}

@@ -1,0 +1,139 @@
+//! Wakes what the outstanding items of a fan-out wait for: `sweep` does the same for everything, a little later.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{Control, ControlError};
+use crate::ids::{ItemId, TaskId};
+use crate::lane::Lane;
+use crate::limits::KEYS_PER_READ_MAX;
+use crate::messages::{ElectMessage, HandleMessage};
+use crate::store::batches::{Batch, BatchStatus};
+use crate::store::tasks::Task;
+use crate::tracking::{Acks, Tracking, collect_duplicates};
+
+/// What items of a fan-out that are not done wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Woken {
+    /// Tasks that no batch has claimed. Their lanes hold elections, unless they are paused.
+    pub waiting: u64,
+    /// Tasks in batches that have not ended. A batch whose call is due is called.
+    pub in_flight: u64,
+    /// Tasks that have their outcome, or were cancelled: their acks are on their way.
+    pub settled: u64,
+    /// Items whose tasks are duplicates. They are acked now.
+    pub duplicates: u64,
+    /// Items without a task of Fanfold's: only their own workers can ack them.
+    pub without_task: u64,
+}
+
+impl Woken {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            waiting: self.waiting + other.waiting,
+            in_flight: self.in_flight + other.in_flight,
+            settled: self.settled + other.settled,
+            duplicates: self.duplicates + other.duplicates,
+            without_task: self.without_task + other.without_task,
+        }
+    }
+}
+
+impl Control {
+    /// Wakes what these items, which are not done, wait for. It sends messages and decides nothing: what is in flight stays so, and
+    /// doing it again does no harm.
+    ///
+    /// # Errors
+    /// Tables or queues cannot be reached.
+    pub async fn wake_items(&self, tracking: &Tracking, items: &[ItemId]) -> Result<Woken, ControlError> {
+        let mut woken = Woken::default();
+        for items in items.chunks(KEYS_PER_READ_MAX) {
+            woken = woken.plus(self.wake_some(tracking, items).await?);
+        }
+        Ok(woken)
+    }
+
+    async fn wake_some(&self, tracking: &Tracking, items: &[ItemId]) -> Result<Woken, ControlError> {
+        let ids: Vec<TaskId> = items.iter().map(|item| TaskId::Item(*item)).collect();
+        let tasks = self.tasks.get_many(&ids).await?;
+        let mut woken = Woken { without_task: (items.len() - tasks.len()) as u64, ..Woken::default() };
+        let (mut lanes, mut duplicates) = (BTreeSet::new(), Vec::new());
+        let named: BTreeSet<Uuid> = tasks.values().filter_map(|task| task.batch).collect();
+        let batches = self.batches.get_many(&named.into_iter().collect::<Vec<_>>()).await?;
+        for task in tasks.values() {
+            let batch = task.batch.map(|id| batches.iter().find(|batch| batch.id == id));
+            match (standing(task, batch), &task.id) {
+                (Standing::Waits, _) => {
+                    woken.waiting += 1;
+                    lanes.insert(task.lane.clone());
+                }
+                (Standing::InFlight, _) => {
+                    woken.in_flight += 1;
+                    // Its leader may be gone before it formed the batch.
+                    if batch.flatten().is_none_or(|batch| batch.status == BatchStatus::Grouping) {
+                        lanes.insert(task.lane.clone());
+                    }
+                }
+                (Standing::Settled, _) => woken.settled += 1,
+                (Standing::Duplicate, TaskId::Item(item)) => {
+                    woken.duplicates += 1;
+                    duplicates.push(*item);
+                }
+                (Standing::Duplicate, TaskId::Single(_)) => {}
+            }
+        }
+        self.wake_lanes(lanes.into_iter().collect()).await?;
+        self.wake_due(&batches).await?;
+        if !duplicates.is_empty() {
+            let mut acks = Acks::new();
+            collect_duplicates(&mut acks, duplicates);
+            tracking.ack(&acks).await?;
+        }
+        Ok(woken)
+    }
+
+    /// Lanes hold elections, except paused ones.
+    async fn wake_lanes(&self, lanes: Vec<Lane>) -> Result<(), ControlError> {
+        let going_on = self.policies.going_on(lanes, |lane| lane).await?.into_iter();
+        let wakes: Vec<ElectMessage> = going_on.map(|(lane, _)| ElectMessage::wake(lane, self.world.uuid())).collect();
+        Ok(self.elect.send_all(wakes.iter().map(|message| (message, Duration::ZERO))).await?)
+    }
+
+    async fn wake_due(&self, batches: &[Batch]) -> Result<(), ControlError> {
+        let now = self.world.now();
+        let due = |batch: &Batch| HandleMessage::due(batch, now).map(|message| (message, batch.lane.clone()));
+        let messages: Vec<(HandleMessage, Lane)> = batches.iter().filter_map(due).collect();
+        Ok(self.handle.send_for(messages.iter().map(|(message, lane)| (message, Duration::ZERO, lane))).await?)
+    }
+}
+
+/// What a task whose item is not done waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Waits,
+    InFlight,
+    Settled,
+    Duplicate,
+}
+
+/// `batch`: the record of the batch that claimed it, if one did.
+fn standing(task: &Task, batch: Option<Option<&Batch>>) -> Standing {
+    match batch {
+        _ if task.duplicate_of.is_some() => Standing::Duplicate,
+        _ if task.cancelled => Standing::Settled,
+        None => Standing::Waits,
+        Some(Some(batch)) if settled(batch, &task.id) => Standing::Settled,
+        Some(_) => Standing::InFlight,
+    }
+}
+
+fn settled(batch: &Batch, id: &TaskId) -> bool {
+    let outcome = |slot| batch.succeeded.get(slot) || batch.failed.get(slot) || batch.dropped.get(slot);
+    batch.members.slot(id).is_some_and(outcome)
+}

@@ -1,0 +1,211 @@
+//! Reissues of fan-outs with a producer, whose rows are all different: their user, and what must hold of them in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanfold::ids::{TaskId, derived};
+use fanfold::producing::{ReissueError, ReissueRequest};
+use fanfold::store::fanouts::{Fanout, FanoutState, Fanouts};
+use fanfold::store::producers::{Partition, PartitionState};
+use futures::FutureExt;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Produced, ProducedPlan, resume};
+use crate::check::ByTask;
+use crate::clients::{Clients, Passing};
+use crate::dice::Dice;
+use crate::lock;
+use crate::model::{FanoutModel, Model};
+use crate::producer::cancel;
+use crate::run::sweep_for_all;
+use crate::steps::Steps;
+
+/// How a fan-out is reissued.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AgainPlan {
+    missing: bool,
+    max_batch: Option<u32>,
+    /// When the reissue is cancelled after it was opened.
+    cancel: Option<Duration>,
+}
+
+impl AgainPlan {
+    /// What fails of these rows is called again. Some always fail, some once.
+    pub(super) fn draw(dice: &Dice, rows: &mut [Value]) -> Option<Self> {
+        let plan = Self {
+            missing: dice.chance(5_000),
+            max_batch: dice.chance(3_000).then(|| 1 + dice.below(3) as u32),
+            cancel: dice.chance(4_000).then(|| dice.skewed(Duration::from_millis(1), Duration::from_secs(120))),
+        };
+        if !dice.chance(6_000) {
+            return None;
+        }
+        for row in rows {
+            if dice.chance(4_000) {
+                row["content"][dice.pick(&["doomed", "mended", "mended", "mended"])] = json!(true);
+            }
+        }
+        Some(plan)
+    }
+}
+
+impl Passing for ReissueError {
+    fn passing(&self) -> bool {
+        match self {
+            Self::Store(_) | Self::Queue(_) => true,
+            Self::Tracking(error) => error.passing(),
+            _ => false,
+        }
+    }
+}
+
+/// Reissues what failed, then what that reissue left, if it was cut short, and what it had taken on.
+pub(super) async fn user(clients: &Arc<Clients>, plan: &ProducedPlan, old: Uuid) {
+    let Some(again) = plan.again else { return };
+    let Some(first) = reissue(clients, plan, again, old, "first").await else { return };
+    clients.spawn(cancel(Arc::clone(clients), again.cancel, first));
+    resume(clients, first, at_rest).await;
+    if let Some(rest) = reissue(clients, plan, again, old, "rest").await {
+        resume(clients, rest, at_rest).await;
+    }
+    let again = AgainPlan { missing: true, ..again };
+    if let Some(taken_on) = reissue(clients, plan, again, first, "taken on").await {
+        resume(clients, taken_on, at_rest).await;
+    }
+}
+
+/// Reissues a fan-out that has ended; none if there is nothing to reissue.
+async fn reissue(clients: &Arc<Clients>, plan: &ProducedPlan, again: AgainPlan, of: Uuid, name: &str) -> Option<Uuid> {
+    if !has_ended(clients, of).await {
+        return None;
+    }
+    let (sim, key) = (&clients.cluster.sim, format!("{} again: {name}", plan.name));
+    let id = derived::fanout(&key);
+    {
+        let mut model = lock(&sim.model);
+        model.reissuing.insert(of);
+        let fanout =
+            FanoutModel { user_key: plan.name.clone(), notify: plan.notify, sealing: true, ..FanoutModel::default() };
+        model.fanouts.insert(id, fanout);
+        model.produced.insert(id, Produced { partitions: 1, of: Some(of), ..Produced::default() });
+    }
+    let request = ReissueRequest { missing: again.missing, max_batch: again.max_batch, ..ReissueRequest::default() };
+    let what = format!("POST /fanouts/{of}/reissue ({name}) {again:?}");
+    let mut opened = false;
+    for _ in 0..1 + usize::from(clients.repeat().is_some()) {
+        let (request, key) = (request.clone(), key.clone());
+        let call = move |steps: Arc<Steps>| {
+            let (request, key) = (request.clone(), key.clone());
+            async move {
+                let from = (&steps.tracking, &steps.registrar, &steps.tasks);
+                match steps.producing.reissue(from, of, &request, Some(&key)).await {
+                    Err(ReissueError::Nothing { .. } | ReissueError::Reissued { .. }) => Ok(false),
+                    answer => answer.map(|answer| answer.fanout.id == id),
+                }
+            }
+            .boxed()
+        };
+        opened = clients.until_done("api", &what, call).await?;
+    }
+    if !opened {
+        return None;
+    }
+    sim.count("fan-outs reissued");
+    if let Some(fanout) = lock(&sim.model).fanouts.get_mut(&id) {
+        fanout.opened = true;
+    }
+    Some(id)
+}
+
+/// Whether faults are over and no message is on its way, however late: what did not come by itself needs a sweep.
+fn at_rest(clients: &Clients) -> bool {
+    clients.cluster.sim.healed() && clients.cluster.sim.queues.all().is_empty()
+}
+
+/// Waits for the end of a fan-out, for a while.
+async fn has_ended(clients: &Arc<Clients>, id: Uuid) -> bool {
+    let mut left = 20;
+    while left > 0 {
+        left -= usize::from(at_rest(clients));
+        let ended = move |steps: Arc<Steps>| {
+            async move {
+                Ok::<_, fanfold::aws::StoreError>(steps.tracking.fanouts.get(id).await?.is_some_and(|it| it.ended()))
+            }
+            .boxed()
+        };
+        if clients.until_done("api", &format!("GET /fanouts/{id}"), ended).await == Some(true) {
+            return true;
+        }
+        tokio::time::sleep(clients.dice.skewed(Duration::from_secs(1), Duration::from_secs(300))).await;
+        if at_rest(clients) && !clients.cluster.sim.plan.calm {
+            sweep_for_all(&clients.cluster).await;
+        }
+    }
+    false
+}
+
+impl Model {
+    /// Whether a task is an item of a reissue.
+    pub(crate) fn is_reissued(&self, id: &TaskId) -> bool {
+        matches!(id, TaskId::Item(item) if self.produced.get(&item.fanout).is_some_and(|it| it.of.is_some()))
+    }
+}
+
+/// The rows of a fan-out, each with its task.
+fn rows_of(model: &Model, fanout: Uuid) -> BTreeMap<u64, TaskId> {
+    let items = model.fanouts.get(&fanout).into_iter().flat_map(|fanout| &fanout.items);
+    let row = |id: &TaskId| model.tasks.get(id)?.content["row"].as_u64();
+    items.map(|item| TaskId::Item(*item)).filter_map(|id| Some((row(&id)?, id))).collect()
+}
+
+fn succeeded(batches: &ByTask, id: &TaskId) -> bool {
+    batches.get(id).is_some_and(|batch| batch.members.slot(id).is_some_and(|slot| batch.succeeded.get(slot)))
+}
+
+/// Each item is another row of a task that did not succeed.
+pub(super) fn rows(model: &Model, batches: &ByTask, of: Uuid, fanout: &Fanout) -> Option<String> {
+    let (before, now) = (rows_of(model, of), rows_of(model, fanout.id));
+    if now.len() != model.fanouts.get(&fanout.id)?.items.len() {
+        return Some("a row was reissued twice".to_owned());
+    }
+    let wrong = now.keys().find(|row| before.get(row).is_none_or(|task| succeeded(batches, task)))?;
+    Some(format!("row {wrong} was reissued, whose task in {of} succeeded or is not there"))
+}
+
+/// Its producer ended, and counts what there is.
+pub(super) fn ended(fanout: &Fanout, partitions: &[Partition]) -> Option<String> {
+    let [at] = partitions else { return Some("a reissue has one partition".to_owned()) };
+    let open = fanout.state == FanoutState::Open;
+    let right = fanout.state.cut_short() || at.state == PartitionState::Done && at.rows - at.bad == fanout.total;
+    (at.unfinished() || open || !right).then(|| "a reissue did not end as it must".to_owned())
+}
+
+/// No row of a fan-out is in two of its reissues, and each that failed is in one of them, unless the last one was cut short.
+pub(super) async fn all(
+    model: &Model,
+    batches: &ByTask,
+    old: &Fanout,
+    fanouts: &Fanouts,
+) -> Result<Option<String>, String> {
+    let (mut seen, mut cut_short) = (BTreeSet::new(), true);
+    for (id, _) in model.produced.iter().filter(|(_, produced)| produced.of == Some(old.id)) {
+        let found = fanouts.get(*id).await.map_err(|error| error.to_string())?;
+        let Some(found) = found else { continue };
+        cut_short &= found.state.cut_short();
+        for row in rows_of(model, *id).into_keys() {
+            if !seen.insert(row) {
+                return Ok(Some(format!("row {row} of {} was reissued twice: {found:?}", old.id)));
+            }
+        }
+    }
+    if cut_short || old.state.cut_short() {
+        return Ok(None);
+    }
+    let failed = |id: &TaskId| {
+        batches.get(id).is_some_and(|batch| batch.members.slot(id).is_some_and(|slot| batch.failed.get(slot)))
+    };
+    let left = rows_of(model, old.id).into_iter().find(|(row, task)| failed(task) && !seen.contains(row));
+    Ok(left.map(|(row, task)| format!("row {row} failed as {task} and was not reissued: {old:?}")))
+}
