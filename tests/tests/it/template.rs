@@ -102,8 +102,11 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
                 _ => continue,
             };
             let condition = condition.as_str().unwrap();
-            let of_notices = condition.starts_with("Sends") || condition.starts_with("CallsBack");
-            let function = if of_notices { "NotifyFunction" } else { "ProduceFunction" };
+            let function = match condition {
+                "CallsFunctions" => "HandleFunction",
+                _ if condition.starts_with("Sends") || condition.starts_with("CallsBack") => "NotifyFunction",
+                _ => "ProduceFunction",
+            };
             assert_eq!((name.as_str(), otherwise), (function, &json!({"Ref": "AWS::NoValue"})));
             let resource = match &statement["Resource"]["Fn::Split"] {
                 Value::Null => statement["Resource"].clone(),
@@ -117,6 +120,7 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         ("ListsBuckets", "SourceBucketArns"),
         ("ReadsObjects", "SourceObjectArns"),
         ("CallsBackDurableFunctions", "NoticeDurableFunctionArns"),
+        ("CallsFunctions", "BatchApiFunctionArns"),
         ("SendsToEventBuses", "NoticeEventBusArns"),
         ("SendsToQueues", "NoticeQueueArns"),
     ];
