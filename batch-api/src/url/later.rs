@@ -11,7 +11,8 @@ use reqwest::header::{HeaderMap, LOCATION};
 /// It is elsewhere, or no address.
 pub(super) fn named(called: &str, headers: &HeaderMap) -> Result<Option<String>, String> {
     let Some(location) = headers.get(LOCATION) else { return Ok(None) };
-    let location = location.to_str().map_err(|_| "the answer's `Location` is no text, so it is not asked".to_owned())?;
+    let location =
+        location.to_str().map_err(|_| "the answer's `Location` is no text, so it is not asked".to_owned())?;
     beside(called, location).map(Some)
 }
 

@@ -103,7 +103,12 @@ impl Handle {
     }
 
     /// Asks for the answer at the address that the batch API named.
-    async fn ask_for_answer(&self, batch: &Batch, policy: &Policy, message: HandleMessage) -> Result<Then, HandleError> {
+    async fn ask_for_answer(
+        &self,
+        batch: &Batch,
+        policy: &Policy,
+        message: HandleMessage,
+    ) -> Result<Then, HandleError> {
         let Some(poll) = batch.poll() else { return Ok(Then::Waits) };
         if self.policies.hold(&batch.lane).await?.paused {
             // When the lane is resumed, the batch's message is sent again.

@@ -70,9 +70,8 @@ async fn post(
 /// Checks what does not depend on the batch.
 fn check(request: &OutcomesRequest) -> Result<(), Problem> {
     let members = request.members.len();
-    let refused = |field: String, problem: String| {
-        Err(Problem::fields(Code::InvalidBody, vec![FieldError { field, problem }]))
-    };
+    let refused =
+        |field: String, problem: String| Err(Problem::fields(Code::InvalidBody, vec![FieldError { field, problem }]));
     if members > BATCH_MEMBERS_MAX as usize {
         let problem = format!("has {members} entries, at most {BATCH_MEMBERS_MAX} are allowed");
         return refused("members".to_owned(), problem);

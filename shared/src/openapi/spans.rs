@@ -5,7 +5,9 @@ use std::time::Duration;
 use schemars::generate::Contract;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::limits::{ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, DELAY_MAX, IDLE_LIMITS, RETRY_AFTER_MAX};
+use crate::limits::{
+    ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, DELAY_MAX, IDLE_LIMITS, RETRY_AFTER_MAX,
+};
 
 /// A duration as it is written out; other spellings of the units are read, too.
 const SPAN: &str = "^[0-9]{1,9}(ns|us|ms|s|m|h|day)( [0-9]{1,9}(ns|us|ms|s|m|h|day))*$";

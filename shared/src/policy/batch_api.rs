@@ -153,7 +153,18 @@ impl TryFrom<Fields> for BatchApi {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, String> {
-        let Fields { mut url, lambda, command, timeout, preset, mut with, mut request, mut response, mode, answers_within } = fields;
+        let Fields {
+            mut url,
+            lambda,
+            command,
+            timeout,
+            preset,
+            mut with,
+            mut request,
+            mut response,
+            mode,
+            answers_within,
+        } = fields;
         let mut form = String::new();
         if let Some(name) = &preset {
             let found = Preset::named(name).ok_or_else(|| {
@@ -182,7 +193,18 @@ impl TryFrom<Fields> for BatchApi {
 
 impl From<BatchApi> for Fields {
     fn from(BatchApi { way, timeout, preset, with, request, response, mode, answers_within }: BatchApi) -> Self {
-        let none = Self { url: None, lambda: None, command: None, timeout, preset, with, request, response, mode, answers_within };
+        let none = Self {
+            url: None,
+            lambda: None,
+            command: None,
+            timeout,
+            preset,
+            with,
+            request,
+            response,
+            mode,
+            answers_within,
+        };
         match way {
             Way::Url(url) => Self { url: Some(url), ..none },
             Way::Lambda(function) => Self { lambda: Some(function), ..none },
@@ -337,7 +359,10 @@ mod tests {
         let faults = |batch_api: Value| {
             let policy = json!({"kind": "parcel", "target": "kind", "batch_api": batch_api});
             let checked = shape::<super::super::Policy>(policy).unwrap().check();
-            checked.map_or_else(|error| error.0.into_iter().map(|fault| (fault.field, fault.problem)).collect(), |()| Vec::new())
+            checked.map_or_else(
+                |error| error.0.into_iter().map(|fault| (fault.field, fault.problem)).collect(),
+                |()| Vec::new(),
+            )
         };
         let url = |within: Value| json!({"url": "https://example.com/", "answers_within": within});
         for right in [json!("1s"), json!("1day"), json!(3_600), json!(null)] {
@@ -374,7 +399,10 @@ mod tests {
             assert_eq!(error(none), expected);
         }
         let unknown = error(json!({"queue": "book"}));
-        assert!(unknown.starts_with("`batch_api.queue`") && unknown.contains("`url`, `lambda`, `command`"), "{unknown}");
+        assert!(
+            unknown.starts_with("`batch_api.queue`") && unknown.contains("`url`, `lambda`, `command`"),
+            "{unknown}"
+        );
         assert!(error(json!({"command": ["x", 5]})).starts_with("`batch_api.command[1]`"));
         assert!(error(json!({"url": 5})).starts_with("`batch_api.url`"));
     }

@@ -7,9 +7,9 @@ mod spec;
 use uuid::Uuid;
 
 pub use self::page::{BadRow, Given, Position, Sieve, Sifted, Whole};
+pub(crate) use self::source::check_function;
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
-pub(crate) use self::source::check_function;
 pub use self::source::{Format, LocalFile, Objects, RunRows, Source};
 pub use self::spec::Producer;
 use crate::aws::{Queue, QueueError, StoreError, Write};

@@ -81,7 +81,9 @@ pub(crate) fn check_function(function: &str) -> Result<(), String> {
     if function.len() <= FUNCTION_BYTES_MAX && matches(FUNCTION, function) {
         return Ok(());
     }
-    Err(format!("is `{function}`, the name or ARN of a Lambda function of at most {FUNCTION_BYTES_MAX} bytes is allowed"))
+    Err(format!(
+        "is `{function}`, the name or ARN of a Lambda function of at most {FUNCTION_BYTES_MAX} bytes is allowed"
+    ))
 }
 
 impl Source {

@@ -143,8 +143,7 @@ impl Passing for NotPosted {
 async fn send(clients: Arc<Clients>, post: Post) {
     let sim = &clients.cluster.sim;
     sleep_until(post.at).await;
-    let ids: Vec<TaskId> =
-        post.members.iter().filter_map(|member| member["id"].as_str()?.parse().ok()).collect();
+    let ids: Vec<TaskId> = post.members.iter().filter_map(|member| member["id"].as_str()?.parse().ok()).collect();
     {
         let mut model = lock(&sim.model);
         model.later.posted.extend(&ids);

@@ -57,10 +57,14 @@ async fn a_function_gets_the_call_as_its_event_and_its_answer_is_read() {
     let Ok(Answer::Members(members)) = invoke(&server, &call).await else { panic!("it names members") };
     assert_eq!(members.len(), 2);
     let heard = server.heard().remove(0);
-    let path = "/2015-03-31/functions/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Abook%3Alive/invocations";
+    let path =
+        "/2015-03-31/functions/arn%3Aaws%3Alambda%3Aeu-west-1%3A123456789012%3Afunction%3Abook%3Alive/invocations";
     assert!(heard.head.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{}", heard.head);
     assert!(header(&heard, "authorization").contains("/eu-west-1/lambda/aws4_request"), "{}", heard.head);
-    assert_eq!((&heard.body["batch_id"], &heard.body["members"][0]["content"]), (&json!(call.batch_id), &json!({"a": 1})));
+    assert_eq!(
+        (&heard.body["batch_id"], &heard.body["members"][0]["content"]),
+        (&json!(call.batch_id), &json!({"a": 1}))
+    );
     let context = base64(header(&heard, "x-amz-client-context"));
     let context: Value = serde_json::from_slice(&context).unwrap();
     assert!(context["custom"]["idempotency_key"].as_str().unwrap().starts_with(&call.batch_id.to_string()));
@@ -76,10 +80,26 @@ fn base64(text: &str) -> Vec<u8> {
 async fn what_fails_says_why_and_whether_to_call_again() {
     let busy = r#"{"Reason": "ReservedFunctionConcurrentInvocationLimitExceeded", "message": "Rate Exceeded."}"#;
     let server = Server::start(move |number, _| match number {
-        0 => Deed::answer("429 Too Many Requests", "x-amzn-errortype: TooManyRequestsException\r\nRetry-After: 7\r\n", busy),
-        1 => Deed::answer("200 OK", "x-amz-function-error: Unhandled\r\n", r#"{"errorType": "KeyError", "errorMessage": "'id'"}"#),
-        2 => Deed::answer("200 OK", "x-amz-function-error: Unhandled\r\n", r#"{"errorMessage": "Task timed out after 3.00 seconds"}"#),
-        _ => Deed::answer("404 Not Found", "x-amzn-errortype: ResourceNotFoundException\r\n", r#"{"Message": "Function not found"}"#),
+        0 => Deed::answer(
+            "429 Too Many Requests",
+            "x-amzn-errortype: TooManyRequestsException\r\nRetry-After: 7\r\n",
+            busy,
+        ),
+        1 => Deed::answer(
+            "200 OK",
+            "x-amz-function-error: Unhandled\r\n",
+            r#"{"errorType": "KeyError", "errorMessage": "'id'"}"#,
+        ),
+        2 => Deed::answer(
+            "200 OK",
+            "x-amz-function-error: Unhandled\r\n",
+            r#"{"errorMessage": "Task timed out after 3.00 seconds"}"#,
+        ),
+        _ => Deed::answer(
+            "404 Not Found",
+            "x-amzn-errortype: ResourceNotFoundException\r\n",
+            r#"{"Message": "Function not found"}"#,
+        ),
     })
     .await;
     let call = two("1");
@@ -100,6 +120,10 @@ async fn too_large_a_call_is_not_sent_and_is_split() {
     let call = two(&format!("\"{}\"", "x".repeat(EVENT_BYTES_MAX / 2)));
     let error = invoke(&server, &call).await.unwrap_err();
     assert_eq!(error.cause, Cause::Status(413));
-    assert!(error.message.contains("at most 6291456 are allowed as the event of a Lambda function"), "{}", error.message);
+    assert!(
+        error.message.contains("at most 6291456 are allowed as the event of a Lambda function"),
+        "{}",
+        error.message
+    );
     assert_eq!(server.heard().len(), 0);
 }

@@ -204,7 +204,8 @@ async fn a_batch_whose_parts_are_answered_later_is_called_part_by_part() {
     let mut answered = 0;
     for _ in 0..20 {
         stack.pass_time(Duration::from_secs(20)).await;
-        let Some(seen) = stack.api.seen().into_iter().rfind(|seen| !(poison(&seen.call) && seen.call.members.len() > 1))
+        let Some(seen) =
+            stack.api.seen().into_iter().rfind(|seen| !(poison(&seen.call) && seen.call.members.len() > 1))
         else {
             continue;
         };

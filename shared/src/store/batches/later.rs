@@ -211,7 +211,8 @@ mod tests {
         assert_eq!(token, "3.0000000000000000000000000000004d");
         assert_eq!(batch().attempt_of(&token), Some(3));
         assert_eq!(batch().attempt_of(&token.replace("3.", "1.")), Some(1), "of an earlier call");
-        for wrong in ["", "3", "3.", "4.0000000000000000000000000000004d", "0.0000000000000000000000000000004d", "x.4d"] {
+        for wrong in ["", "3", "3.", "4.0000000000000000000000000000004d", "0.0000000000000000000000000000004d", "x.4d"]
+        {
             assert_eq!(batch().attempt_of(wrong), None, "{wrong}");
         }
         let other = Batch { secret: Some(TokenSecret::new(Uuid::from_u128(78))), ..batch() };
@@ -236,7 +237,10 @@ mod tests {
         assert!(!some.is_answered());
         let all = Batch { again: Bits::from_iter([2]), updated_at: Timestamp(7), ..some.clone() };
         assert!(all.is_answered() && Batch { failed: Bits::from_iter([2]), ..some.clone() }.is_answered());
-        assert_eq!((all.look_at(), some.look_at(), batch().look_at()), (Some(Timestamp(7)), Some(Timestamp(900)), None));
+        assert_eq!(
+            (all.look_at(), some.look_at(), batch().look_at()),
+            (Some(Timestamp(7)), Some(Timestamp(900)), None)
+        );
         let poll = |at| Some(Poll { url: "https://example.com/1".to_owned(), at: Timestamp(at) });
         let polled = |at| Batch { later: open().later.map(|later| Later { poll: poll(at), ..later }), ..some.clone() };
         assert_eq!([40, 4_000].map(|at| polled(at).look_at()), [Some(Timestamp(40)), Some(Timestamp(900))]);

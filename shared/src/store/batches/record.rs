@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use super::later::{Later, Poll, TokenSecret};
 use super::BatchStatus;
+use super::later::{Later, Poll, TokenSecret};
 use crate::aws::attributes::{Reader, binary, bits, count, expiry, item, text, time};
 use crate::aws::{Item, StoreError};
 use crate::bits::Bits;

@@ -18,7 +18,9 @@ async fn run(crash: Crash) -> Option<String> {
     for _ in 0..60 {
         stack.pass_time(Duration::from_secs(30)).await;
         for batch in stack.all_batches().await {
-            let Some(seen) = stack.api.seen().into_iter().rfind(|seen| seen.call.batch_id == batch.id) else { continue };
+            let Some(seen) = stack.api.seen().into_iter().rfind(|seen| seen.call.batch_id == batch.id) else {
+                continue;
+            };
             let token = seen.token.clone().unwrap();
             let members: Vec<TaskId> = seen.call.members.iter().map(|member| member.id).collect();
             for (n, id) in members.iter().enumerate() {

@@ -20,7 +20,11 @@ async fn two_posts_at_a_time_both_count() {
     let batch = stack.assert_settled(&members, 20).await.remove(&members[0]).unwrap();
     let mut reader = stack.batches.results(&batch, 0..20);
     for (slot, id) in members.iter().enumerate() {
-        assert_eq!(reader.of(slot).await.unwrap(), Some(Kept::Result(json!(id).to_string())), "of two with one slot first");
+        assert_eq!(
+            reader.of(slot).await.unwrap(),
+            Some(Kept::Result(json!(id).to_string())),
+            "of two with one slot first"
+        );
     }
 }
 
