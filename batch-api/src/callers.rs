@@ -10,6 +10,7 @@ use fanfold_http_client::aws::Aws;
 use futures::FutureExt;
 use futures::future::ready;
 
+use crate::lambda::LambdaCaller;
 use crate::url::UrlCaller;
 use crate::{CallError, Caller, Calling, Cause, Request, Secrets};
 
@@ -27,6 +28,7 @@ pub trait Programs: Send + Sync {
 #[allow(missing_debug_implementations)]
 pub struct Callers {
     url: UrlCaller,
+    lambda: LambdaCaller,
     programs: Option<Arc<dyn Programs>>,
 }
 
@@ -43,7 +45,8 @@ impl Callers {
         let aws = Aws::from_environment(surroundings);
         let (variables, world) = (surroundings.clone(), surroundings.world.clone());
         let secrets = Secrets::new(move |name| variables.named(name));
-        Self { url: UrlCaller::new(guard, secrets, aws, world), programs: None }
+        let lambda = LambdaCaller { aws: aws.clone(), world: world.clone() };
+        Self { url: UrlCaller::new(guard, secrets, aws, world), lambda, programs: None }
     }
 
     /// The same on a machine where `variables` looks variables up: its own addresses can be called, too.
@@ -51,7 +54,8 @@ impl Callers {
         let hosts = variables(PRIVATE_HOSTS).unwrap_or_default();
         let guard = Guard::local(hosts.split(','));
         let aws = Aws::new(|name| variables(name).filter(|value| !value.is_empty()));
-        Self { url: UrlCaller::new(guard, Secrets::new(variables), aws, World::system()), programs: None }
+        let lambda = LambdaCaller { aws: aws.clone(), world: World::system() };
+        Self { url: UrlCaller::new(guard, Secrets::new(variables), aws, World::system()), lambda, programs: None }
     }
 
     /// These, and programs.
@@ -65,6 +69,7 @@ impl Caller for Callers {
     fn call<'a>(&'a self, batch_api: &'a BatchApi, request: Request<'a>) -> Calling<'a> {
         match (&batch_api.way, &self.programs) {
             (Way::Url(url), _) => self.url.send(url, request).boxed(),
+            (Way::Lambda(function), _) => self.lambda.send(function, request).boxed(),
             (Way::Command(command), Some(programs)) => programs.run(command, request),
             (Way::Command(_), None) => {
                 ready(Err(CallError::new(Cause::NotMade, "a `command` can be run by the local runner only"))).boxed()
@@ -75,8 +80,8 @@ impl Caller for Callers {
     fn poll<'a>(&'a self, batch_api: &'a BatchApi, url: &'a str, request: Request<'a>) -> Calling<'a> {
         match &batch_api.way {
             Way::Url(called) => self.url.poll(called, url, request).boxed(),
-            Way::Command(_) => {
-                ready(Err(CallError::new(Cause::NotMade, "a `command` cannot be asked for an answer"))).boxed()
+            Way::Lambda(_) | Way::Command(_) => {
+                ready(Err(CallError::new(Cause::NotMade, "only a `url` can be asked for an answer"))).boxed()
             }
         }
     }

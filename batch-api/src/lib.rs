@@ -7,6 +7,7 @@ mod call;
 mod callers;
 mod cause;
 mod error;
+mod lambda;
 mod mapping;
 mod secrets;
 mod url;

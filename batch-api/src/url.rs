@@ -238,7 +238,7 @@ fn not_begun(error: NotBegun) -> CallError {
 }
 
 /// Why there is no answer. Without a connection the call was not received.
-fn failure(error: &reqwest::Error) -> CallError {
+pub(crate) fn failure(error: &reqwest::Error) -> CallError {
     let (cause, what) = match NoAnswer::of(error) {
         NoAnswer::Unreachable => (Cause::Unreachable, "the batch API cannot be reached"),
         NoAnswer::Tls => (Cause::Tls, "no secure connection to the batch API"),

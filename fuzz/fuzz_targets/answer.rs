@@ -20,6 +20,7 @@ fuzz_target!(|body: &[u8]| {
             let nothing = String::from_utf8_lossy(body).chars().all(|letter| letter == '\u{feff}' || letter.is_whitespace());
             assert!(nothing, "only nothing says that all succeeded");
         }
+        Ok(Answer::Later(_)) => panic!("only a status says that the answer comes later"),
         Ok(Answer::Members(members)) => assert!(members.len() <= body.len()),
         Ok(Answer::Unclear { members, problem }) => {
             assert!(members.len() < body.len() && (1..=ERROR_BYTES_MAX).contains(&problem.len()));

@@ -17,7 +17,7 @@ pub(crate) use destinations::{callback_id, event_bus, optional_url, queue, task_
 pub(crate) use ids::{fanout_id, mask};
 pub use ids::{indices, item_cursor, record_cursor, task_id, uuid};
 pub(crate) use notify_on::{ends, progress_percentages};
-pub(crate) use sources::{bucket, function, object_keys};
+pub(crate) use sources::{bucket, function, object_keys, optional_function};
 pub(crate) use spans::{answers_within, delay, idle_limit, optional_wait, pause, timeout};
 
 /// A number of failures, or a percentage.

@@ -19,6 +19,8 @@ pub(crate) async fn check(batch_api: &BatchApi, folder: &Path) -> Result<(), Str
         Way::Url(url) => {
             connect(url).await.map_err(|problem| format!("`batch_api.url`: nothing answers at {url}: {problem}"))
         }
+        // Only a call would show it.
+        Way::Lambda(_) => Ok(()),
         Way::Command(command) => {
             program::check(command, folder).map_err(|problem| format!("`batch_api.command`: {problem}"))
         }

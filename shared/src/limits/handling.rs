@@ -121,3 +121,6 @@ pub const ANSWERS_WITHIN_MIN: Duration = Duration::from_secs(1);
 /// The pause before the address of an answer is asked again, if the batch API names none: at first, and at most. Between these it
 /// grows with the time that the call has been open.
 pub const POLL_PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+
+/// Lambda: bytes of the event of a synchronous invocation.
+pub const EVENT_BYTES_MAX: usize = 6 * 1_024 * 1_024;

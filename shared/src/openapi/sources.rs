@@ -9,6 +9,11 @@ pub(crate) fn function(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": FUNCTION_BYTES_MAX, "pattern": FUNCTION})
 }
 
+/// A function, or nothing.
+pub(crate) fn optional_function(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "null"], "maxLength": FUNCTION_BYTES_MAX, "pattern": FUNCTION})
+}
+
 pub(crate) fn bucket(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "pattern": BUCKET})
 }

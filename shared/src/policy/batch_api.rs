@@ -7,8 +7,9 @@ use super::Span;
 use super::check::Faults;
 use crate::limits::{ANSWERS_WITHIN_MAX, ANSWERS_WITHIN_MIN, BATCH_API_TIMEOUT_MAX, MAPPING_BYTES_MAX};
 use crate::mapping::{Match, Preset, RequestMapping, ResponseMapping, preset_names};
+use crate::producing::check_function;
 
-/// The batch API: how it is called, by exactly one of `url` and `command`, how long a call may take, and how calls and answers are
+/// The batch API: how it is called, by exactly one of `url`, `lambda` and `command`, how long a call may take, and how calls and answers are
 /// written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
@@ -56,19 +57,22 @@ impl Mode {
 pub enum Way {
     /// An HTTP endpoint.
     Url(String),
+    /// A Lambda function.
+    Lambda(String),
     /// A program and its arguments.
     Command(Vec<String>),
 }
 
 impl Way {
     /// The fields that say the way: one of them is given.
-    const FIELDS: &str = "`url`, `command`";
+    const FIELDS: &str = "`url`, `lambda`, `command`";
 
     /// The field that says this way.
     #[must_use]
     pub fn field(&self) -> &'static str {
         match self {
             Self::Url(_) => "url",
+            Self::Lambda(_) => "lambda",
             Self::Command(_) => "command",
         }
     }
@@ -77,7 +81,7 @@ impl Way {
     #[must_use]
     pub fn only_local(&self) -> bool {
         match self {
-            Self::Url(_) => false,
+            Self::Url(_) | Self::Lambda(_) => false,
             Self::Command(_) => true,
         }
     }
@@ -90,7 +94,11 @@ impl Way {
     feature = "openapi",
     schemars(rename = "BatchApi", extend("oneOf" = [
         {"required": ["url"], "properties": {"url": {"type": "string"}}},
-        {"required": ["use"], "properties": {"use": {"type": "string"}, "url": {"type": "null"}, "command": {"type": "null"}}},
+        {
+            "required": ["use"],
+            "properties": {"use": {"type": "string"}, "url": {"type": "null"}, "lambda": {"type": "null"}, "command": {"type": "null"}},
+        },
+        {"required": ["lambda"], "properties": {"lambda": {"type": "string"}}},
         {"required": ["command"], "properties": {"command": {"type": "array"}}},
     ]))
 )]
@@ -100,6 +108,11 @@ struct Fields {
     #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_url"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// A Lambda function in the stack's region, by its name or ARN, perhaps with a version or an alias: it is invoked with the call as
+    /// its event, and its answer is what it returns.
+    #[cfg_attr(feature = "openapi", schemars(schema_with = "crate::openapi::optional_function"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lambda: Option<String>,
     /// A program and its arguments, for the local runner only: it reads the call from standard input, and writes its answer to
     /// standard output.
     #[cfg_attr(feature = "openapi", schemars(length(min = 1)))]
@@ -140,8 +153,18 @@ impl TryFrom<Fields> for BatchApi {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, String> {
-        let Fields { mut url, command, timeout, preset, mut with, mut request, mut response, mode, answers_within } =
-            fields;
+        let Fields {
+            mut url,
+            lambda,
+            command,
+            timeout,
+            preset,
+            mut with,
+            mut request,
+            mut response,
+            mode,
+            answers_within,
+        } = fields;
         let mut form = String::new();
         if let Some(name) = &preset {
             let found = Preset::named(name).ok_or_else(|| {
@@ -151,12 +174,12 @@ impl TryFrom<Fields> for BatchApi {
             with = found.constants(with);
             request = Some(request.unwrap_or_default().or(found.request));
             response = Some(response.unwrap_or_default().or(found.response));
-            if command.is_none() {
+            if command.is_none() && lambda.is_none() {
                 url = url.or(found.default_url);
             }
             form = found.url.map(|form| format!("; the URL of `{name}` is like {form}")).unwrap_or_default();
         }
-        let mut ways = [url.map(Way::Url), command.map(Way::Command)].into_iter().flatten();
+        let mut ways = [url.map(Way::Url), lambda.map(Way::Lambda), command.map(Way::Command)].into_iter().flatten();
         match (ways.next(), ways.next()) {
             (Some(way), None) => Ok(Self { way, timeout, preset, with, request, response, mode, answers_within }),
             (None, _) => Err(format!("does not say how it is called, one of {} is needed{form}", Way::FIELDS)),
@@ -170,9 +193,21 @@ impl TryFrom<Fields> for BatchApi {
 
 impl From<BatchApi> for Fields {
     fn from(BatchApi { way, timeout, preset, with, request, response, mode, answers_within }: BatchApi) -> Self {
-        let none = Self { url: None, command: None, timeout, preset, with, request, response, mode, answers_within };
+        let none = Self {
+            url: None,
+            lambda: None,
+            command: None,
+            timeout,
+            preset,
+            with,
+            request,
+            response,
+            mode,
+            answers_within,
+        };
         match way {
             Way::Url(url) => Self { url: Some(url), ..none },
+            Way::Lambda(function) => Self { lambda: Some(function), ..none },
             Way::Command(command) => Self { command: Some(command), ..none },
         }
     }
@@ -199,17 +234,15 @@ impl BatchApi {
 
     /// Names what is wrong with its mappings.
     fn check_mappings(&self, faults: &mut Faults) {
-        if let Way::Command(_) = self.way {
+        if !matches!(self.way, Way::Url(_)) {
+            let way = self.way.field();
             for (field, given) in [
                 ("use", self.preset.is_some()),
                 ("request", self.request.is_some()),
                 ("response", self.response.is_some()),
             ] {
                 if given {
-                    faults.add(
-                        &format!("batch_api.{field}"),
-                        "is about HTTP, and the batch API is a `command`; `url` is allowed",
-                    );
+                    faults.add(&format!("batch_api.{field}"), not_http(way));
                 }
             }
             return;
@@ -237,8 +270,8 @@ impl BatchApi {
     fn check_answers_within(&self, faults: &mut Faults) {
         let Some(within) = self.answers_within else { return };
         let field = "batch_api.answers_within";
-        if let Way::Command(_) = self.way {
-            faults.add(field, "is about HTTP, and the batch API is a `command`; `url` is allowed");
+        if !matches!(self.way, Way::Url(_)) {
+            faults.add(field, not_http(self.way.field()));
         }
         if within.0 < ANSWERS_WITHIN_MIN {
             faults.add(field, format!("is {within}, at least {} is needed", Span(ANSWERS_WITHIN_MIN)));
@@ -255,6 +288,11 @@ impl BatchApi {
     pub(super) fn check(&self, faults: &mut Faults) {
         match &self.way {
             Way::Url(url) => faults.url("batch_api.url", url),
+            Way::Lambda(function) => {
+                if let Err(problem) = check_function(function) {
+                    faults.add("batch_api.lambda", problem);
+                }
+            }
             Way::Command(command) if command.first().is_none_or(String::is_empty) => {
                 faults.add("batch_api.command", "is empty, a program and its arguments are expected");
             }
@@ -270,6 +308,11 @@ impl BatchApi {
     }
 }
 
+/// A field that is about HTTP does not go with another way.
+fn not_http(way: &str) -> String {
+    format!("is about HTTP, and the batch API is a `{way}`; `url` is allowed")
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -281,6 +324,7 @@ mod tests {
     fn each_way_is_written_as_it_is_read() {
         for (json, way) in [
             (json!({"url": "https://example.com/", "timeout": "20s"}), Way::Url("https://example.com/".to_owned())),
+            (json!({"lambda": "book:live", "timeout": "20s"}), Way::Lambda("book:live".to_owned())),
             (json!({"command": ["./book", "-v"], "timeout": "20s"}), {
                 Way::Command(vec!["./book".to_owned(), "-v".to_owned()])
             }),
@@ -290,6 +334,24 @@ mod tests {
             assert_eq!(serde_json::to_value(&read).unwrap(), json);
             assert!(json.get(read.way.field()).is_some() && Way::FIELDS.contains(read.way.field()));
         }
+    }
+
+    #[test]
+    fn a_function_has_a_name() {
+        let faults = |batch_api: Value| {
+            let policy = json!({"kind": "parcel", "target": "kind", "batch_api": batch_api});
+            let checked = shape::<super::super::Policy>(policy).unwrap().check();
+            checked.map_or_else(|error| error.to_string(), |()| String::new())
+        };
+        for right in ["book", "book:live", "book:$LATEST", "arn:aws:lambda:eu-west-1:123456789012:function:book:7"] {
+            assert_eq!(faults(json!({"lambda": right})), "", "{right}");
+        }
+        for wrong in ["", "a book", "arn:aws:sqs:eu-west-1:123456789012:book", "https://example.com/"] {
+            let expected = format!("`batch_api.lambda`: is `{wrong}`, the name or ARN of a Lambda function");
+            assert!(faults(json!({"lambda": wrong})).starts_with(&expected), "{wrong}");
+        }
+        let mapped = faults(json!({"lambda": "book", "response": {"match": "none"}, "answers_within": "1h"}));
+        assert_eq!(mapped.matches("is about HTTP, and the batch API is a `lambda`; `url` is allowed").count(), 2);
     }
 
     #[test]
@@ -330,14 +392,17 @@ mod tests {
         };
         assert_eq!(
             error(json!({"url": "https://example.com/", "command": ["x"]})),
-            "`batch_api`: has both `url` and `command`, exactly one of `url`, `command` is allowed"
+            "`batch_api`: has both `url` and `command`, exactly one of `url`, `lambda`, `command` is allowed"
         );
         for none in [json!({}), json!({"timeout": "5s"}), json!({"url": null})] {
-            let expected = "`batch_api`: does not say how it is called, one of `url`, `command` is needed";
+            let expected = "`batch_api`: does not say how it is called, one of `url`, `lambda`, `command` is needed";
             assert_eq!(error(none), expected);
         }
-        let unknown = error(json!({"lambda": "book"}));
-        assert!(unknown.starts_with("`batch_api.lambda`") && unknown.contains("`url`, `command`"), "{unknown}");
+        let unknown = error(json!({"queue": "book"}));
+        assert!(
+            unknown.starts_with("`batch_api.queue`") && unknown.contains("`url`, `lambda`, `command`"),
+            "{unknown}"
+        );
         assert!(error(json!({"command": ["x", 5]})).starts_with("`batch_api.command[1]`"));
         assert!(error(json!({"url": 5})).starts_with("`batch_api.url`"));
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 pub use self::page::{BadRow, Given, Position, Sieve, Sifted, Whole};
 pub use self::reissue::{Corrected, ReissueError, ReissuePlace, ReissueRequest, ReissuedItems};
+pub(crate) use self::source::check_function;
 #[cfg(feature = "openapi")]
 pub(crate) use self::source::{BUCKET, FUNCTION};
 pub use self::source::{Format, LocalFile, Objects, Reissue, RunRows, Source, TakenOn};

@@ -110,6 +110,19 @@ pub struct LocalFile {
 pub(crate) const FUNCTION: &str =
     "^(arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:)?[A-Za-z0-9_-]{1,64}(:([$]LATEST|[A-Za-z0-9_-]{1,128}))?$";
 
+/// Checks the name or ARN of a function.
+///
+/// # Errors
+/// It is none; what is allowed.
+pub(crate) fn check_function(function: &str) -> Result<(), String> {
+    if function.len() <= FUNCTION_BYTES_MAX && matches(FUNCTION, function) {
+        return Ok(());
+    }
+    Err(format!(
+        "is `{function}`, the name or ARN of a Lambda function of at most {FUNCTION_BYTES_MAX} bytes is allowed"
+    ))
+}
+
 impl Source {
     /// Whether it gives each partition the rows that are its own. Otherwise the key of a row decides.
     #[must_use]
@@ -149,10 +162,7 @@ impl Source {
                 errors.extend(Destination::Url(url.clone()).check(field).err().into_iter().flat_map(|error| error.0));
             }
             Self::Lambda(function) => {
-                if function.len() > FUNCTION_BYTES_MAX || !matches(FUNCTION, function) {
-                    let problem = format!(
-                        "is `{function}`, the name or ARN of a Lambda function of at most {FUNCTION_BYTES_MAX} bytes is allowed"
-                    );
+                if let Err(problem) = check_function(function) {
                     errors.push(FieldError { field: format!("{field}.lambda"), problem });
                 }
             }

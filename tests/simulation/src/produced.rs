@@ -93,7 +93,7 @@ async fn resume(clients: &Arc<Clients>, id: Uuid, calm: fn(&Clients) -> bool) {
     let hopeless = lock(&clients.cluster.sim.model).hopeless(id);
     if hopeless {
         clients.cluster.sim.count("fan-outs with too many bad rows");
-        cancel(clients, Some(Duration::ZERO), id).await;
+        cancel(Arc::clone(clients), Some(Duration::ZERO), id).await;
     }
 }
 

@@ -23,6 +23,7 @@ mod grouping;
 mod hops;
 mod hostile;
 mod http;
+mod lambda;
 mod later;
 mod leading_on;
 mod mapped;

@@ -97,13 +97,14 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
     for (name, function) in resources("AWS::Serverless::Function") {
         let policies = function["Policies"].as_array().cloned().unwrap_or_default();
         for statement in policies.iter().filter_map(|policy| policy["Statement"].as_array()).flatten() {
-            let [condition, statement, otherwise] = match statement["Fn::If"].as_array().map(Vec::as_slice) {
-                Some([condition, statement, otherwise]) => [condition, statement, otherwise],
-                _ => continue,
-            };
+            let parts = statement["Fn::If"].as_array().map(Vec::as_slice);
+            let Some([condition, statement, otherwise]) = parts else { continue };
             let condition = condition.as_str().unwrap();
-            let of_notices = condition.starts_with("Sends") || condition.starts_with("CallsBack");
-            let function = if of_notices { "NotifyFunction" } else { "ProduceFunction" };
+            let function = match condition {
+                "CallsFunctions" => "HandleFunction",
+                _ if condition.starts_with("Sends") || condition.starts_with("CallsBack") => "NotifyFunction",
+                _ => "ProduceFunction",
+            };
             assert_eq!((name.as_str(), otherwise), (function, &json!({"Ref": "AWS::NoValue"})));
             let resource = match &statement["Resource"]["Fn::Split"] {
                 Value::Null => statement["Resource"].clone(),
@@ -117,6 +118,7 @@ fn destinations_and_sources_of_the_users_are_reached_only_if_parameters_say_so()
         ("ListsBuckets", "SourceBucketArns"),
         ("ReadsObjects", "SourceObjectArns"),
         ("CallsBackDurableFunctions", "NoticeDurableFunctionArns"),
+        ("CallsFunctions", "BatchApiFunctionArns"),
         ("SendsToEventBuses", "NoticeEventBusArns"),
         ("SendsToQueues", "NoticeQueueArns"),
     ];
