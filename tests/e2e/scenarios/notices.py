@@ -9,8 +9,7 @@ import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from botocore.exceptions import ClientError
-
+from roles import granted, with_new_role
 from stack import until
 
 SDK = Path(__file__).parents[3] / "target" / "e2e" / "durable"
@@ -251,32 +250,8 @@ def state_machine(stack, made):
         "ResultPath": "$.sent", "End": True,
     }
     definition = {"StartAt": "Send all", "States": {"Send all": task, "Alert": {"Type": "Pass", "End": True}}}
-    client, arns = stack.session.client("stepfunctions"), []
-
-    def create():
-        """On AWS a new role can be used some seconds later."""
-        try:
-            arns.append(client.create_state_machine(
-                name=f"{stack.name}-machine", definition=json.dumps(definition), roleArn=role)["stateMachineArn"])
-        except ClientError as error:
-            if stack.mode != "aws":
-                raise
-            print(f"  not yet: {error}")
-        return arns
-
-    until("the state machine is made", 60, create)
-    made.callback(client.delete_state_machine, stateMachineArn=arns[0])
-    return arns[0]
-
-
-def granted(stack, made, name, service, actions):
-    """A role that a service may assume, for these actions on these resources; answers its ARN."""
-    iam, name = stack.session.client("iam"), f"{stack.name}-{name}"
-    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": f"{service}.amazonaws.com"}}
-    document = lambda *statements: json.dumps({"Version": "2012-10-17", "Statement": statements})
-    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document(trust))["Role"]["Arn"]
-    made.callback(iam.delete_role, RoleName=name)
-    allowed = [{"Effect": "Allow", "Action": action, "Resource": resource} for action, resource in actions.items()]
-    iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=document(*allowed))
-    made.callback(iam.delete_role_policy, RoleName=name, PolicyName=name)
+    client = stack.session.client("stepfunctions")
+    arn = with_new_role(stack, "the state machine", lambda: client.create_state_machine(
+        name=f"{stack.name}-machine", definition=json.dumps(definition), roleArn=role))["stateMachineArn"]
+    made.callback(client.delete_state_machine, stateMachineArn=arn)
     return arn

@@ -8,9 +8,8 @@ import zipfile
 from contextlib import ExitStack
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from scenarios.notices import granted
+from roles import granted, with_new_role
 from stack import until
 
 FUNCTION = """
@@ -183,20 +182,8 @@ def function(stack, made):
     code = io.BytesIO()
     with zipfile.ZipFile(code, "w") as archive:
         archive.writestr("rows.py", FUNCTION)
-    made_it = []
-
-    def create():
-        """On AWS a new role can be used some seconds later."""
-        try:
-            made_it.append(stack.lambdas.create_function(
-                FunctionName=name, Runtime="python3.13", Handler="rows.handler", Role=role, Timeout=30,
-                Code={"ZipFile": code.getvalue()}))
-        except ClientError as error:
-            if stack.mode != "aws":
-                raise
-            print(f"  not yet: {error}")
-        return made_it
-
-    until("the function is made", 60, create)
+    with_new_role(stack, "the function", lambda: stack.lambdas.create_function(
+        FunctionName=name, Runtime="python3.13", Handler="rows.handler", Role=role, Timeout=30,
+        Code={"ZipFile": code.getvalue()}))
     made.callback(stack.lambdas.delete_function, FunctionName=name)
     return name

@@ -139,7 +139,14 @@ fn outcomes(sim: &Sim, model: &Model, tasks: Ended<'_>, seen: Seen<'_>) -> Vec<O
         if child && group.is_some_and(|group| !group.children) {
             sim.violate(format!("a fan-out was opened under item {item}, which its group does not know: {group:?}"));
         }
-        outcomes.push(if cut_short && missing { Some(End::Missing) } else { end });
+        // Its registration was begun, and never accepted: that another task has its key may have been found, or not.
+        let found = |group: &&GroupRecord| group.duplicates.get(item.index.into());
+        let found = cut_short && group.filter(found).is_some() && model.rivals(&TaskId::Item(*item)).len() > 1;
+        outcomes.push(match end {
+            _ if cut_short && missing => Some(End::Missing),
+            None if found => Some(End::Duplicate),
+            end => end,
+        });
     }
     outcomes
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::later::with_outcomes_of;
+use super::later::replaced;
 use super::{Batch, BatchStatus, Batches, Settlement, TokenSecret};
 use crate::aws::attributes::{Reader, binary, count, number, text, time};
 use crate::aws::{StoreError, Write};
@@ -121,10 +121,8 @@ impl Batches {
             .when_is("status", text(BatchStatus::InProgress.as_str()))
             .when_is("attempts", number(batch.attempts))
             .when_present(runs);
-        let settled = with_outcomes_of(change, batch).send().await?.decode_refused(Batch::decode)?;
-        // Perhaps this very write, whose answer was lost: then the record holds what was to be written.
-        let mine = settled.counts(|stands| {
-            stands.attempts == batch.attempts
+        let mine = |stands: &Batch, after: &Batch| {
+            stands.attempts == after.attempts
                 && stands.lease_until.is_none()
                 && stands.later.is_none()
                 && stands.retry_at == after.retry_at
@@ -133,11 +131,8 @@ impl Batches {
                 && stands.silent == after.silent
                 && stands.parts == after.parts
                 && stands.results == after.results
-        });
-        Ok(match settled {
-            Write::Refused(stands) if !mine => Write::Refused(stands),
-            _ => Write::Done(after),
-        })
+        };
+        replaced(change, batch, after, mine).await
     }
 
     /// Drops members from an attempt that has begun and made no call yet, for good. From then on its calls have other members,
@@ -159,13 +154,8 @@ impl Batches {
         let change = change
             .when_is("attempts", number(batch.attempts))
             .when_is("lease_until", time(batch.lease_until.unwrap_or_default()));
-        let written = with_outcomes_of(change, batch).send().await?.decode_refused(Batch::decode)?;
-        // Perhaps this very write, whose answer was lost.
-        let mine = written.counts(|stands| stands.attempts == batch.attempts && stands.dropped == after.dropped);
-        Ok(match written {
-            Write::Refused(stands) if !mine => Write::Refused(stands),
-            _ => Write::Done(after),
-        })
+        let mine = |stands: &Batch, after: &Batch| stands.attempts == after.attempts && stands.dropped == after.dropped;
+        replaced(change, batch, after, mine).await
     }
 
     /// Takes back an attempt that could not call the batch API: it does not count.

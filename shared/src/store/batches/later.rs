@@ -128,8 +128,23 @@ impl Batch {
     }
 }
 
-/// On condition that no outcome came since this batch was read.
-pub(super) fn with_outcomes_of<'a>(change: Change<'a>, batch: &Batch) -> Change<'a> {
+/// Puts `after` in the place of a batch, on condition that no outcome came since that was read. `mine`: whether the record that
+/// refuses is this very write, whose answer was lost. Returns the batch as written, or the one that refused.
+pub(super) async fn replaced(
+    change: Change<'_>,
+    batch: &Batch,
+    after: Batch,
+    mine: impl FnOnce(&Batch, &Batch) -> bool,
+) -> Result<Write<Batch, Option<Batch>>, StoreError> {
+    let written = with_outcomes_of(change, batch).send().await?.decode_refused(Batch::decode)?;
+    let mine = written.counts(|stands| mine(stands, &after));
+    Ok(match written {
+        Write::Refused(stands) if !mine => Write::Refused(stands),
+        _ => Write::Done(after),
+    })
+}
+
+fn with_outcomes_of<'a>(change: Change<'a>, batch: &Batch) -> Change<'a> {
     let outcomes = [
         ("succeeded", &batch.succeeded),
         ("failed", &batch.failed),
@@ -167,9 +182,7 @@ impl Batches {
             .when_same("attempts", count(batch.attempts))
             .when_same("lease_until", batch.lease_until.map(time))
             .when_same("answers_until", batch.later.as_ref().map(|later| time(later.until)));
-        let written = with_outcomes_of(change, batch).send().await?.decode_refused(Batch::decode)?;
-        // Perhaps this very write, whose answer was lost.
-        let mine = written.counts(|stands| {
+        let mine = |stands: &Batch, after: &Batch| {
             stands.attempts == after.attempts
                 && stands.status == after.status
                 && stands.later == after.later
@@ -177,11 +190,8 @@ impl Batches {
                 && stands.failed == after.failed
                 && stands.again == after.again
                 && stands.results == after.results
-        });
-        Ok(match written {
-            Write::Refused(stands) if !mine => Write::Refused(stands),
-            _ => Write::Done(after),
-        })
+        };
+        replaced(change, batch, after, mine).await
     }
 }
 

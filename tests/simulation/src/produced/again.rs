@@ -153,11 +153,41 @@ impl Model {
     }
 }
 
-/// The rows of a fan-out, each with its task.
-fn rows_of(model: &Model, fanout: Uuid) -> BTreeMap<u64, TaskId> {
+/// The fan-out that was reissued first, from which this one follows.
+fn root(model: &Model, fanout: Uuid) -> Uuid {
+    std::iter::successors(Some(fanout), |id| model.produced.get(id)?.of).last().unwrap_or(fanout)
+}
+
+/// The keys of a fan-out's rows that tasks of others have, too. Who finds the key of a task that is not stored yet stores that task,
+/// with its own content: which row such an item has depends on who was first.
+fn shared_keys(model: &Model, fanout: Uuid) -> BTreeSet<String> {
+    let from = root(model, fanout);
+    let follows =
+        |id: &TaskId| matches!(id, TaskId::Item(item) if item.fanout != from && root(model, item.fanout) == from);
+    let items = model.fanouts.get(&from).into_iter().flat_map(|fanout| &fanout.items);
+    let shared = items.map(|item| TaskId::Item(*item)).filter(|id| {
+        let mut others = model.rivals(id).into_iter().filter(|other| other != id);
+        others.any(|other| !follows(&other))
+    });
+    shared.filter_map(|id| key(model, &id)).collect()
+}
+
+fn key(model: &Model, id: &TaskId) -> Option<String> {
+    Some(model.tasks.get(id)?.content["k"].to_string())
+}
+
+/// The tasks of a fan-out whose rows are certain.
+fn certain(model: &Model, fanout: Uuid) -> impl Iterator<Item = TaskId> {
+    let shared = shared_keys(model, fanout);
     let items = model.fanouts.get(&fanout).into_iter().flat_map(|fanout| &fanout.items);
+    let is_certain = move |id: &TaskId| key(model, id).is_none_or(|key| !shared.contains(&key));
+    items.map(|item| TaskId::Item(*item)).filter(is_certain)
+}
+
+/// The rows of a fan-out that are certain, each with its task.
+fn rows_of(model: &Model, fanout: Uuid) -> BTreeMap<u64, TaskId> {
     let row = |id: &TaskId| model.tasks.get(id)?.content["row"].as_u64();
-    items.map(|item| TaskId::Item(*item)).filter_map(|id| Some((row(&id)?, id))).collect()
+    certain(model, fanout).filter_map(|id| Some((row(&id)?, id))).collect()
 }
 
 fn succeeded(batches: &ByTask, id: &TaskId) -> bool {
@@ -167,7 +197,7 @@ fn succeeded(batches: &ByTask, id: &TaskId) -> bool {
 /// Each item is another row of a task that did not succeed.
 pub(super) fn rows(model: &Model, batches: &ByTask, of: Uuid, fanout: &Fanout) -> Option<String> {
     let (before, now) = (rows_of(model, of), rows_of(model, fanout.id));
-    if now.len() != model.fanouts.get(&fanout.id)?.items.len() {
+    if now.len() != certain(model, fanout.id).count() {
         return Some("a row was reissued twice".to_owned());
     }
     let wrong = now.keys().find(|row| before.get(row).is_none_or(|task| succeeded(batches, task)))?;
