@@ -65,6 +65,7 @@ pub(crate) async fn everything(engine: &Engine, sim: &Sim) -> Result<(), String>
     let model = std::mem::take(&mut *lock(&sim.model));
     handled(sim, &model, &batches, &cancelled);
     outcomes(sim, &model, &batches);
+    model.later.closed_was_called(&batches).into_iter().for_each(|problem| sim.violate(problem));
     results(engine, sim, &model, &batches).await?;
     crate::control::rested(engine, sim, &model, &cancelled).await?;
     crate::keys::released(engine, sim, &model, &batches, &cancelled).await?;

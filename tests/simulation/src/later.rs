@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
+use fanfold::bits::Bits;
 use fanfold::ids::TaskId;
 use fanfold_batch_api::{Answer, Call, CallError, Later};
 use futures::FutureExt;
@@ -16,6 +17,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::api::SimulatedApi;
+use crate::check::ByTask;
 use crate::clients::{Clients, Passing};
 use crate::dice::Dice;
 use crate::lock;
@@ -44,6 +46,23 @@ pub(crate) struct LaterModel {
     pub(crate) posted: BTreeSet<TaskId>,
     /// When the success of a member was known to be recorded.
     pub(crate) recorded: BTreeMap<TaskId, Instant>,
+    /// The slots that had an outcome when an attempt began.
+    pub(crate) closed: BTreeMap<(Uuid, u32), Bits>,
+    /// The members that an attempt called.
+    pub(crate) called: BTreeMap<(Uuid, u32), Vec<TaskId>>,
+}
+
+impl LaterModel {
+    /// Whether a call was made for a member whose outcome was recorded when the attempt began.
+    pub(crate) fn closed_was_called(&self, batches: &ByTask) -> Option<String> {
+        let has_outcome = |call: &(Uuid, u32), id: &TaskId| {
+            let slot = batches.get(id).and_then(|batch| batch.members.slot(id));
+            self.closed.get(call).zip(slot).is_some_and(|(closed, slot)| closed.get(slot))
+        };
+        let mut calls = self.called.iter().flat_map(|(call, members)| members.iter().map(move |id| (call, id)));
+        let ((batch, attempt), id) = calls.find(|(call, id)| has_outcome(call, id))?;
+        Some(format!("attempt {attempt} of batch {batch} called {id}, whose outcome was recorded when it began"))
+    }
 }
 
 impl KindPlan {
@@ -67,7 +86,11 @@ impl Server {
             return None;
         }
         let body = self.outcomes(call);
-        let some_time = || Instant::now() + dice.skewed(Duration::from_millis(10), within * 5 / 4);
+        // Often while somebody looks whether the deadline has passed.
+        let some_time = || match dice.chance(3_000) {
+            true => Instant::now() + within + dice.millis(0, 3_000),
+            false => Instant::now() + dice.skewed(Duration::from_millis(10), within * 5 / 4),
+        };
         if dice.chance(3_000) {
             sim.count("batch API: is asked for its answer");
             lock(&sim.model).later.answers.insert(name, (some_time(), body));

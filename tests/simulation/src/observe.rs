@@ -15,6 +15,7 @@ use crate::lock;
 use crate::model::Model;
 use crate::request::{Record, Request, fanout_of, text};
 use crate::sim::Sim;
+use crate::transitions::bits;
 
 /// Remembers what an applied write says of a batch: the lane it was formed in, and how an attempt ended.
 pub(crate) fn wrote(model: &mut Model, request: &Request) {
@@ -58,8 +59,12 @@ pub(crate) fn began(model: &mut Model, request: &Request, answer: &Value) {
     let begins =
         request.table() == "BatchesTable" && !request.body["ExpressionAttributeValues"][":call_until"].is_null();
     let batch = request.writes.first().and_then(|(_, key)| key.parse::<Uuid>().ok()).filter(|_| begins);
-    if let (Some(batch), Some(attempt)) = (batch, number(&answer["Attributes"]["attempts"])) {
+    let begun = &answer["Attributes"];
+    if let (Some(batch), Some(attempt)) = (batch, number(&begun["attempts"])) {
         model.begun.insert((batch, attempt), Instant::now());
+        let mut closed = bits(begun, "succeeded");
+        ["failed", "dropped"].iter().for_each(|name| closed.merge(&bits(begun, name)));
+        model.later.closed.insert((batch, attempt), closed);
     }
 }
 

@@ -259,6 +259,6 @@ fn within(many: &Value, few: &Value, name: &str, problem: &str) -> Option<String
     (!bits(few, name).minus(&bits(many, name)).is_zero()).then(|| problem.to_owned())
 }
 
-fn bits(item: &Value, name: &str) -> Bits {
+pub(crate) fn bits(item: &Value, name: &str) -> Bits {
     Bits::from_bytes(base64::decode(item[name]["B"].as_str().unwrap_or("")).unwrap_or_default())
 }

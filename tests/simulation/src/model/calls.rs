@@ -138,6 +138,7 @@ impl Model {
             problems.push(format!("batch {} has {} members, {most} are allowed", call.batch_id, members.len()));
         }
         problems.extend(self.kinds.get(&call.kind).and_then(|kind| kind.filling.exceeded(call)));
+        self.later.called.insert((call.batch_id, call.attempt), members.clone());
         problems.extend(self.wrongly_keyed(request, members));
         self.pending.insert(call.batch_id, call.members.iter().map(|member| member.id).collect());
         problems.extend(call.members.iter().flat_map(|member| self.member_called(call, member)));

@@ -22,6 +22,9 @@ use crate::producer::cancel;
 use crate::run::sweep_for_all;
 use crate::steps::Steps;
 
+/// The length of a text that makes a row large: a page of a reissue has three of them.
+const LARGE: usize = 100_000;
+
 /// How a fan-out is reissued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AgainPlan {
@@ -32,8 +35,8 @@ pub(super) struct AgainPlan {
 }
 
 impl AgainPlan {
-    /// What fails of these rows is called again. Some always fail, some once.
-    pub(super) fn draw(dice: &Dice, rows: &mut [Value]) -> Option<Self> {
+    /// What fails of these rows is called again. Some always fail, some once. Rows that are in an object (`fixed`) stay short.
+    pub(super) fn draw(dice: &Dice, rows: &mut [Value], fixed: bool) -> Option<Self> {
         let plan = Self {
             missing: dice.chance(5_000),
             max_batch: dice.chance(3_000).then(|| 1 + dice.below(3) as u32),
@@ -42,7 +45,11 @@ impl AgainPlan {
         if !dice.chance(6_000) {
             return None;
         }
+        let large = dice.chance(5_000) && !fixed;
         for row in rows {
+            if large {
+                row["content"]["filler"] = json!("x".repeat(LARGE));
+            }
             if dice.chance(4_000) {
                 row["content"][dice.pick(&["doomed", "mended", "mended", "mended"])] = json!(true);
             }

@@ -73,7 +73,7 @@ impl ProducedPlan {
         let mut plans: Vec<Self> = (0..count).map(plan).collect();
         for plan in &mut plans {
             plan.spoil(&bad);
-            plan.again = AgainPlan::draw(&again, &mut plan.rows);
+            plan.again = AgainPlan::draw(&again, &mut plan.rows, plan.by_position);
             if plan.by_position && cut.chance(6_000) {
                 plan.text = Some(text_of(&plan.rows, &cut));
             }
