@@ -106,7 +106,7 @@ impl Fanfold {
         self.http.call(Method::POST, &format!("/tasks/{id}/reset"), None, None).await
     }
 
-    /// Resets the failed tasks of a kind, a target or a lane that are no items, page by page.
+    /// Resets the failed tasks of a kind, a target or a lane that are not items, page by page.
     ///
     /// # Errors
     /// See [`ClientError`]. Tasks of earlier pages are reset.

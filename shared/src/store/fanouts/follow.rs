@@ -26,7 +26,7 @@ pub(super) const FOLLOWED: &str = "followed";
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Then {
-    /// An item of another fan-out, which the task then is. By default the task's id follows from the fan-out's.
+    /// An item of another fan-out, as which the task is registered. By default the task's id follows from the fan-out's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ItemId>,
     /// Its kind. It must have a policy.
