@@ -150,7 +150,7 @@ impl Fanfold {
     }
 }
 
-/// What became of the failed tasks of a scope.
+/// How many failed tasks of a scope were reset.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct ResetTasks {
     /// How many wait again.

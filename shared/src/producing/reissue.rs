@@ -267,7 +267,7 @@ fn reissuable(old: &Fanout, source: &Reissue) -> Result<(), ReissueError> {
     Ok(())
 }
 
-/// The new fan-out is reported as the old one was, unless that place can be told only once.
+/// The new fan-out is reported as the old one was, unless that receiver can be answered only once.
 fn open_request(old: &Fanout, source: Reissue) -> OpenRequest {
     let once = |notify: &&Destination| matches!(notify, Destination::TaskToken(_) | Destination::DurableCallback(_));
     let notify = old.notify.as_ref().filter(|notify| !once(notify)).cloned();

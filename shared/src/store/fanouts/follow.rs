@@ -108,7 +108,7 @@ impl Fanouts {
         change.when_same(THEN_DUE, fanout.then_due.map(time)).send().await.map(|_| ())
     }
 
-    /// Notes that all that follows from its end is done, except the notice, for which a sweep goes on looking at it.
+    /// Notes that all that follows from its end is done, except the notice, for which sweeps still look at it.
     ///
     /// # Errors
     /// The table cannot be written.
