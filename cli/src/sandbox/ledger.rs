@@ -200,7 +200,9 @@ impl Ledger {
                 member.outcome.get_or_insert(fate);
                 json!({"id": id, "outcome": "failed", "error": "the sandbox is set to fail this content"})
             }
-            MemberFate::Retries => json!({"id": id, "outcome": "retry", "error": "the sandbox is set to return `retry`"}),
+            MemberFate::Retries => {
+                json!({"id": id, "outcome": "retry", "error": "the sandbox is set to return `retry`"})
+            }
         }
     }
 }

@@ -25,10 +25,17 @@ pub(super) fn describe(describer: &mut fanfold_http::openapi::Describer) {
         .returns::<DeadLetterList>("The dead-letter queues.")
         .end();
     describer
-        .operation("POST", "/dead-letters/{step}/redrive", "redriveDeadLetters", "Moves dead letters back to the queue of their step")
-        .says("Moves one page of them: repeat the request while there may be `more`. No message is lost. A message may \
+        .operation(
+            "POST",
+            "/dead-letters/{step}/redrive",
+            "redriveDeadLetters",
+            "Moves dead letters back to the queue of their step",
+        )
+        .says(
+            "Moves one page of them: repeat the request while there may be `more`. No message is lost. A message may \
              be delivered twice, which does no harm, except to counts of estimated fan-outs: messages with these \
-             stay.")
+             stay.",
+        )
         .path::<StepName>("step", "The step, as in the list.")
         .returns::<Redriven>("How many were moved.")
         .end();
